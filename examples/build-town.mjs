@@ -1,12 +1,12 @@
 /**
- * Agent that builds a town. Each week it adds plants, zones and the services that /state/advice asks for, then advances the
- * city.
+ * Agent that builds a town. Each week it adds utility plants, zones and the services that /state/advice recommends.
+ * Then it advances the city by a week.
  *
  * node examples/build-town.mjs [years] [http://127.0.0.1:32123]
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** Use of each row of blocks, from the highway on. The works (industry and utilities) are far from homes. */
+/** District of each row of blocks. Row 0 is next to the highway. `works` are industry and utilities, far from homes. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
 /** Building that provides each service. */
 const SERVICES = {
@@ -20,14 +20,14 @@ const SERVICES = {
   highSchool: "High School",
   university: "University",
 };
-/** Plant for each utility, and the share of its supply in use at which another plant is built. */
+/** Name and plant of each utility, and the used share of its supply at which another plant is built. */
 const PLANTS = [
   ["power", "Advanced Wind Turbine", 0.6],
   ["water", "Water Tower", 0.8],
   ["sewage", "Inland Water Treatment Plant 01", 0.8],
 ];
 const RESERVE = 5_000;
-/** Calls the bridge. A command that throws has changed nothing. */
+/** Calls the bridge. Throws if the bridge rejects the command; a rejected command changes nothing. */
 async function call(path, body) {
   const request = body && { method: "POST", body: JSON.stringify(body) };
   const answer = await (await fetch(bridge + path, request)).json();
@@ -35,11 +35,11 @@ async function call(path, body) {
   return answer;
 }
 
-/** Position of a block's corner. Blocks are 80 m wide. */
+/** Map position of a corner of the grid of blocks. Each block is 80 m by 80 m. */
 const corner = (column, row) => ({ x: 400 - 80 * column, z: 460 - 80 * row });
 const built = new Set();
 
-/** Builds the given roads and lines along one side of a block, except those that exist already. */
+/** Builds roads, pipes and power lines along one side of a block. Skips those that were already built. */
 async function buildMissing(from, to, ...prefabs) {
   for (const roadPrefab of prefabs) {
     const side = `${roadPrefab} ${from} ${to}`;
@@ -52,7 +52,7 @@ async function buildMissing(from, to, ...prefabs) {
 /** Number of blocks in each row. */
 const lengths = ROWS.map(() => 0);
 
-/** Adds a block with streets, a pipe and a power line to the shortest row of a district. Returns two of its corners. */
+/** Adds a block with roads, a pipe and a power line to the shortest row of a district. Returns opposite corners. */
 async function addBlock(district) {
   const rows = [...ROWS.keys()].filter((row) => ROWS[row] === district);
   const [row] = rows.sort((a, b) => lengths[a] - lengths[b]);
@@ -66,8 +66,8 @@ async function addBlock(district) {
 const balance = async () => (await call("/state/budget?history=false")).balance;
 
 /**
- * Builds on free ground near a place, or adds a block to a district if none is free. Returns false if there is not enough
- * money.
+ * Places a building on a free site near `near`. If there is no such site, adds a block to `district` instead. Returns
+ * false if there is not enough money.
  */
 async function build(buildingPrefab, near, district) {
   const plan = { buildingPrefab, position: near, suggest: true };
@@ -84,7 +84,7 @@ async function zone(name, district) {
   await call("/commands/zone-rectangle", { zone: name, ...(await addBlock(district)) });
 }
 
-/** Builds a plant for each utility that is nearly used up. Returns false if there is not enough money. */
+/** Builds a plant for each utility whose supply is nearly used up. Returns false if there is not enough money. */
 async function buildPlants() {
   const { totals } = await call("/state/utilities?limit=0");
   for (const [utility, plant, share] of PLANTS) {

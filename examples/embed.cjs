@@ -1,5 +1,5 @@
 /**
- * embed.mjs for CommonJS.
+ * The CommonJS version of embed.mjs.
  *
  * node examples/embed.cjs "slow bossa nova, nylon guitar" song.mp3
  */

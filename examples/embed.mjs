@@ -1,6 +1,6 @@
 /**
- * Uses the engine in your own program, without a server: writes one song to a file. Applications run `npm install
- * carillon`; in a clone run `npm start` or `npm run setup` first. embed.cjs is the CommonJS version.
+ * Uses the engine in your own program, without a server: writes one song to a file. First run `npm install carillon` in
+ * your application, or `npm start` or `npm run setup` in a clone. embed.cjs is the CommonJS version.
  *
  * node examples/embed.mjs "slow bossa nova, nylon guitar" song.mp3
  */

@@ -1,5 +1,5 @@
 /**
- * The music service inside an Express application, under its own path.
+ * Adds the music service to an Express application, under a path of its own.
  *
  * node examples/router.mjs [port]
  * node examples/client.mjs "slow bossa nova, nylon guitar" song.mp3 http://127.0.0.1:8080/music

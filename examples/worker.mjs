@@ -1,5 +1,5 @@
 /**
- * The whole service in a worker thread, so that the application's event loop stays free.
+ * Runs the whole service in a worker thread, so that the application's event loop stays free.
  *
  * node examples/worker.mjs [port]
  */

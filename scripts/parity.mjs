@@ -17,7 +17,7 @@ await main(async () => {
   });
   const root = values.root ? resolve(process.env.INIT_CWD ?? ".", values.root) : join(projectRoot, "test");
   const checkpoints = values.root ? join(root, "checkpoints") : join(projectRoot, "models");
-  if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder goldens`);
+  if (!existsSync(join(root, "goldens"))) throw new SetupError(`${root} has no folder named goldens`);
   setUp(PROGRAMS);
   const args = Object.entries({ ...values, root, checkpoints }).flatMap(([name, value]) => [
     `--${name}`,

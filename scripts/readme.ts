@@ -1,6 +1,6 @@
 /**
- * npm run readme: writes the generated tables of the documents, settings and parameters.
- * With --check: exits 1 if one is not up to date.
+ * npm run readme: writes the generated tables of settings and parameters into their documents.
+ * With --check: writes nothing, and exits with 1 if a table is out of date.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { globalRegistry, type z } from "zod";

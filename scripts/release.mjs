@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { stageMain } from "./release/main-package.mjs";
 import { platformName, stageAddons, stagePlatform } from "./release/platform-package.mjs";
 import { pack } from "./release/stage.mjs";
-import { PINNED, RELEASE_VERSIONS } from "./setup/libtorch.mjs";
+import { PINNED_VERSION, RELEASE_VERSIONS } from "./setup/libtorch.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { manifest, projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
@@ -33,7 +33,7 @@ function release(options) {
   if (!options.includes("--main")) {
     if (process.platform !== "linux")
       throw new SetupError("packages with binaries can be built only on Linux");
-    const versions = stageOnly ? [PINNED] : RELEASE_VERSIONS;
+    const versions = stageOnly ? [PINNED_VERSION] : RELEASE_VERSIONS;
     const folders = [
       stagePlatform(join(STAGE, platforms[0])),
       stageAddons(join(STAGE, platforms[1]), versions, options.includes("--partial")),
@@ -48,7 +48,8 @@ function release(options) {
 
 function packedPlatforms() {
   const platforms = readdirSync(RELEASE).flatMap((name) => TARBALL.exec(name)?.[1] ?? []);
-  if (platforms.length === 0) throw new SetupError("release/ has no platform package of this version");
+  if (platforms.length === 0)
+    throw new SetupError("release/ has no platform package of this version: run with --platform first");
   return platforms;
 }
 

@@ -1,20 +1,20 @@
 /**
- * Installs and builds what a fresh clone needs to serve; skips what is there. With `--programs` it also builds the native
- * test and benchmark programs.
+ * Installs and builds everything that a fresh clone needs to run the server. Skips finished steps. With
+ * `--programs` it also builds the native test and benchmark programs.
  */
 import { pathToFileURL } from "node:url";
 import { ADDON, buildNative, PROGRAMS } from "./setup/native.mjs";
 import { installPackages } from "./setup/packages.mjs";
-import { takePrebuilt } from "./setup/prebuilt.mjs";
+import { installPrebuilt } from "./setup/prebuilt.mjs";
 import { isClone, SetupError, say } from "./setup/run.mjs";
 import { installAudioTools } from "./setup/system.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
 
-/** @param nativeParts what to build beside the addon: parts as setup/native.mjs describes them */
+/** @param nativeParts native parts to build in addition to the addon; setup/native.mjs defines them */
 export function setUp(...nativeParts) {
   if (isClone) installPackages();
   installAudioTools();
-  const isPrebuilt = isClone && nativeParts.length === 0 && takePrebuilt();
+  const isPrebuilt = isClone && nativeParts.length === 0 && installPrebuilt();
   if (!isPrebuilt) buildNative([ADDON, ...nativeParts]);
   if (isClone) buildTypeScript();
 }

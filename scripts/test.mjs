@@ -16,7 +16,10 @@ import { runSuites } from "./test/run-suites.mjs";
 import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
-/** One suite is mocha, which runs several files at a time. Lint, types and native programs run one by one beside it. */
+/**
+ * Suites that run at once: mocha, which runs several files at a time, and one of lint, types and native
+ * programs.
+ */
 const CONCURRENCY = 2;
 const SLOWEST_SHOWN = 20;
 

@@ -96,7 +96,7 @@ export function createEngine(
 }
 
 /**
- * Starts the music service; resolves when models are loaded and jobs run.
+ * Starts the music service; resolves when the models are loaded and tasks can start.
  * @throws DirectoryInUseError if another server uses the temporary directory
  */
 export async function createMusicServer(parts: MusicServerParts): Promise<MusicServer> {
@@ -117,7 +117,10 @@ const serving = () => import("./music/start.js");
 /** Music service for another server: `app.use("/music", router({ config, engine }))`. */
 export interface MusicRouter {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void;
-  /** Resolves when models are loaded. Songs wait for it, /health does not. Rejects as createMusicServer does. */
+  /**
+   * Resolves when the models are loaded; rejects with the errors of createMusicServer. Until then songs wait in
+   * the queue; /health already answers.
+   */
   ready: Promise<void>;
   close(graceSeconds?: number): Promise<void>;
 }
@@ -157,7 +160,7 @@ export function router(parts: MusicServerParts): MusicRouter {
     close: (graceSeconds?: number) =>
       started.then(
         ({ close }) => close(graceSeconds),
-        () => {}, // reported by `ready`
+        () => {}, // `ready` reports the failed start
       ),
   });
 }

@@ -1,7 +1,7 @@
 /**
- * Zod types of request values, and the names of parameters. `meta` describes transforms for JSON Schema. Forms send
- * text, so numbers and booleans are also parsed from text. For values that can be corrected, `replaceValue` reports the
- * replacement: the parser uses it and adds a warning.
+ * Zod types of request values, and the names of parameters. Zod cannot describe transforms in JSON Schema, so
+ * `meta` describes them. Forms send text, so numbers and booleans are also read from text. If a value can be
+ * corrected, `replaceValue` reports the replacement; the parser then uses it and adds a warning.
  */
 import { z } from "zod";
 
@@ -15,10 +15,13 @@ export function isObject(value: unknown): value is Fields {
 /** Decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
-/** Maximum number of elements read from comma-separated text. Every list parameter allows fewer. */
+/** Maximum number of elements read from comma-separated text, more than any list parameter allows. */
 const MAX_ELEMENTS = 1000;
 
-/** Attached to zod issues that the parser can correct; `use` undefined means the default. */
+/**
+ * Replacement for an invalid value, attached to its zod issue. If `use` is undefined, the default replaces the
+ * value.
+ */
 export interface Replacement {
   use: unknown;
   isRange?: boolean;
@@ -26,15 +29,15 @@ export interface Replacement {
 
 type Context = z.core.$RefinementCtx;
 
-/** Adds an issue for an unusable value. Does not throw: returns zod's placeholder for a value with an issue. */
+/** Adds an issue for an invalid value. Does not throw; returns the placeholder that zod requires in that case. */
 export function refuse(context: Context, message: string, input: unknown): never {
   context.issues.push({ code: "custom", message, input });
   return z.NEVER;
 }
 
 /**
- * Adds an issue with a replacement value. The parser uses the replacement, unless the value is out of range (`isRange`)
- * and the range policy is to refuse it.
+ * Adds an issue with a replacement for the value. The parser uses the replacement. Exception: a value out of range
+ * (`isRange`) is refused if the range policy says so.
  */
 export function replaceValue(
   context: Context,
@@ -48,9 +51,12 @@ export function replaceValue(
   return z.NEVER;
 }
 
-/** Maximum characters of captions, names and paths. No path is longer, and models read half as much. */
+/**
+ * Maximum length of captions, names and paths. No valid path is longer, and models read only half as much of a
+ * caption.
+ */
 const MAX_TEXT = 4096;
-/** Maximum characters of lyrics; models read a quarter as much. */
+/** Maximum length of lyrics; models read only a quarter as much. */
 const MAX_LYRICS = 32_768;
 
 const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
@@ -58,7 +64,7 @@ export const TRUE_WORDS: readonly string[] = ["true", "yes", "y", "on"];
 export const FALSE_WORDS: readonly string[] = ["false", "no", "n", "off"];
 const ABSENT_WORDS: readonly string[] = ["none", "null"];
 
-/** A finite number, also as text. */
+/** A finite number; also accepts text. */
 export const finiteNumber = z
   .unknown()
   .transform((value, context): number => {
@@ -78,7 +84,7 @@ export const integer = finiteNumber
   .transform((value) => unsigned(Math.trunc(value)))
   .meta({ type: "integer" });
 
-/** Replaces -0 by 0: requests are stored as JSON, which has no negative zero. */
+/** Replaces -0 with 0, so that a request does not change when it is stored as JSON. */
 function unsigned(value: number): number {
   return value === 0 ? 0 : value;
 }
@@ -92,23 +98,26 @@ function readNumber(value: unknown): number | undefined {
   return NUMERIC.test(text) ? Number(text) : undefined;
 }
 
-/** A number in a range. The range policy decides whether others are clamped or rejected. */
+/** A number in a range. The range policy decides whether a number out of range is clamped or rejected. */
 export function within(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
   return number.pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)));
 }
 
-/** A number with a lower limit, like `within`. */
+/** Like `within`, but with only a lower limit. */
 export function atLeast(number: z.ZodType<number>, min: number) {
   return number.pipe(z.number().min(min, `must be at least ${min}`).meta(typeOf(number)));
 }
 
-/** JSON type of a number. z.toJSONSchema describes only the last schema of a pipe, and `int` is in the first. */
+/**
+ * Returns the JSON type of a number. It must be repeated on the last schema of a pipe: z.toJSONSchema describes
+ * only that one, and `int` is in the first.
+ */
 function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
 }
 
-/** Like `within`; 0 or less means auto and gives null. */
+/** Like `within`, but 0 or less means "auto" and gives null. */
 export function withinOrAuto(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
   return number
@@ -116,7 +125,7 @@ export function withinOrAuto(number: z.ZodType<number>, min: number, max: number
     .pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)).nullable());
 }
 
-/** Boolean. Words for true and nonzero numbers are true; unknown text is false with a warning. */
+/** Boolean. Words such as "yes" and nonzero numbers are true. Unknown words are false and add a warning. */
 export const flag = z
   .unknown()
   .transform((value, context): boolean => {
@@ -155,7 +164,6 @@ export function isTooLong(value: string, maxCharacters: number, context: Context
 
 const SHORT_TEXT = { type: "string", maxLength: MAX_TEXT } as const;
 
-/** Required text. */
 export const requiredText = z
   .unknown()
   .transform((value, context): string => {
@@ -170,13 +178,13 @@ export const trimmed = text.transform((value) => value.trim()).meta(SHORT_TEXT);
 export const textOrNull = trimmed.transform((value) => value || null).meta(SHORT_TEXT);
 export const optionalText = textOrNull.nullable().default(null);
 
-/** One of the words, case-insensitive. */
+/** Accepts one of the words, in any letter case. */
 export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
   const type = z.enum(words, `must be one of ${words.join(", ")}`);
   return trimmed.transform((value) => value.toLowerCase()).pipe(type);
 }
 
-/** Like `oneOf`; other words mean `fallback`. */
+/** Like `oneOf`, but replaces an unknown word with `fallback` and adds a warning. */
 export function oneOfElse<const T extends string>(words: readonly T[], fallback: T) {
   return trimmed
     .transform((value, context): T => {
@@ -186,7 +194,7 @@ export function oneOfElse<const T extends string>(words: readonly T[], fallback:
     .meta({ type: "string", enum: [...words] });
 }
 
-/** Elements of a list or comma-separated text; undefined for other values and nested lists. */
+/** Returns the elements of a list or of comma-separated text; undefined for nested lists and other values. */
 export function elementsOf(value: unknown): (string | number)[] | undefined {
   if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
   if (typeof value === "number") return [value];
@@ -218,20 +226,20 @@ export function abbreviateList(names: readonly string[]): string {
   return names.slice(0, 3).join(", ") + more;
 }
 
-/** Names of a parameter, in lookup order. */
+/** Registry of parameter names by zod type; names are in lookup order. */
 const wireNames = z.registry<{ names: readonly string[] }>();
 
 declare const wireName: unique symbol;
 
-/** Attaches parameter names to a type. Exists only for the compiler. */
+/** Attaches the name of a parameter to its type, for type checking only; there is no such property at run time. */
 export type Named<Name extends string> = { readonly [wireName]?: Name };
 
-/** Request body with these parameters under their names; those with defaults are optional. */
+/** Type of a request body with the given parameters. Keys are the parameter names; all are optional. */
 export type BodyOf<Shape extends Record<string, z.ZodType>> = {
   [Key in keyof Shape as Shape[Key] extends Named<infer Name> ? Name : never]?: z.output<Shape[Key]>;
 };
 
-/** Registers the names of a parameter: those listed, then their camelCase forms. */
+/** Names a parameter: the listed names, then their camelCase forms. */
 export function parameter<const Name extends string, S extends z.ZodType>(
   names: Name | readonly [Name, ...string[]],
   schema: S,
@@ -249,7 +257,7 @@ function camelCase(name: string): string {
   return name.replace(/[_-]([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Names of a parameter, primary name first. */
+/** Returns the names of a parameter, the primary name first. */
 export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
   return wireNames.get(schema)?.names as readonly [string, ...string[]];
 }

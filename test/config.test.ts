@@ -155,7 +155,7 @@ describe("configuration", () => {
     expect(config.audioMaxAgeSeconds).to.equal(7200);
   });
 
-  it("strips ports from allowed hosts and paths from allowed origins", () => {
+  it("strips the port from an allowed host, and the path from an allowed origin", () => {
     const config = loadConfig({
       SVC_ALLOWED_HOSTS: "Host.Docker.Internal:8001, fd00::1, [fd00::2]:80, *",
       SVC_ALLOWED_ORIGINS:
@@ -199,7 +199,7 @@ describe("configuration", () => {
     ["CITY_BRIDGE_PORT", "99999"],
   ];
   for (const [variable, value] of bad) {
-    it(`rejects ${variable}=${value}, naming both`, () => {
+    it(`rejects ${variable}=${value} with a message that names both`, () => {
       const error = refusal({ [variable]: value });
       expect(error.variable).to.equal(variable);
       expect(error.message).to.include(variable).and.to.include(`"${value}"`);

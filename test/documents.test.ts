@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1e8 })
   .split("\0")
   .filter((file) => /\.(md|ts|js|mjs|cjs|py|cpp|h|cu|cmake|txt|html|css|yml|json|sh)$/.test(file));
-/** Documents that are cited but not in the repository: two that scripts generate, and one of a package. */
+/** Cited documents that are not in the repository: scripts generate two, and a package contains one. */
 const ELSEWHERE = new Set(["table.md", "tasks.md", "FluidR3Mono_License.md"]);
 
 function exists(path: string): boolean {

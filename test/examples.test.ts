@@ -43,7 +43,7 @@ describe("examples", () => {
   });
 
   for (const example of ["router.mjs", "worker.mjs"]) {
-    it(`make a song within ${example}, and exit cleanly`, async () => {
+    it(`make a song on the server of ${example}, which then exits cleanly`, async () => {
       const directory = temporaryDirectory();
       const host = spawn(process.execPath, [join(examples, example), "0"], {
         env: { ...process.env, SVC_DEVICE: "cpu", SVC_HOME: directory },
@@ -64,7 +64,7 @@ describe("examples", () => {
     });
   }
 
-  it("make a song with a server, and build a populated town", async () => {
+  it("make a song on a server, and build a town with citizens", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startWithCity(directory);
     const file = join(directory, "song.mp3");

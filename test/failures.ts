@@ -1,4 +1,4 @@
-/** Returns the error of an action. @throws Error if the action succeeds */
+/** Returns the error that `action` throws. @throws Error if it throws none */
 export function thrownBy(action: () => unknown): Error {
   try {
     action();
@@ -8,7 +8,7 @@ export function thrownBy(action: () => unknown): Error {
   throw new Error("no error was thrown");
 }
 
-/** Returns the error with which a promise is rejected. @throws Error if it is fulfilled */
+/** Returns the rejection error of a promise. @throws Error if it is fulfilled */
 export async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: unknown }> {
   return promise.then(
     () => {

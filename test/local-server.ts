@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 
-/** Lets a server, also an HTTP server, listen on a free port. */
+/** Starts a TCP or HTTP server on a free port. */
 export async function listenLocally(server: Server): Promise<{ url: string; port: number }> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -10,7 +10,7 @@ export async function listenLocally(server: Server): Promise<{ url: string; port
   return { url: `http://127.0.0.1:${port}`, port };
 }
 
-/** A port at which no server listens. */
+/** Finds a port on which no server listens. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   const { port } = await listenLocally(server);

@@ -35,7 +35,7 @@ const packages = ["carillon", platform, `${platform}-cuda`];
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 /** Version of libtorch that set-up installs. */
-const PINNED = "2.13.0";
+const PINNED_VERSION = "2.13.0";
 
 /** Loads the addon and prints the path of the libtorch that the process has loaded. */
 const LOAD = `require("carillon/native").loadAddon(console.log);
@@ -73,7 +73,7 @@ describe("packages", () => {
   /** npm and yarn configuration: the test's registry for our packages, the machine's registry for all others. */
   let npmrc = "";
 
-  /** Environment of a bare machine. */
+  /** Environment of a machine without Python, CMake and a compiler. */
   function bareEnvironment(settings: Record<string, string> = {}): Record<string, string> {
     const { HOME = "", npm_config_cache = "" } = process.env;
     const cache = npm_config_cache === "" ? {} : { npm_config_cache };
@@ -99,7 +99,7 @@ describe("packages", () => {
   const carillon = (...args: string[]) => run([join(installed, "dist/cli/main.js"), ...args]);
 
   /** Imitates a user's own installation of libtorch with links to the package's libraries. */
-  function layLibtorch(at: string, libtorch: string) {
+  function linkLibtorch(at: string, libtorch: string) {
     mkdirSync(join(at, "include/ATen"), { recursive: true });
     mkdirSync(join(at, "lib"));
     writeFileSync(join(at, "include/ATen/ATen.h"), "");
@@ -109,7 +109,7 @@ describe("packages", () => {
   }
 
   /** Runs a test while a file of the installed packages is replaced. */
-  function replaced(path: string, by: (path: string) => void, test: () => void) {
+  function withReplacedFile(path: string, by: (path: string) => void, test: () => void) {
     renameSync(path, `${path}.whole`);
     try {
       by(path);
@@ -130,7 +130,7 @@ describe("packages", () => {
       writeFileSync(path, JSON.stringify(manifest));
     };
     try {
-      replaced(join(forCuda, "package.json"), edit, test);
+      withReplacedFile(join(forCuda, "package.json"), edit, test);
     } finally {
       rmSync(join(forCuda, name));
     }
@@ -166,7 +166,7 @@ describe("packages", () => {
       mkdirSync(application, { recursive: true });
       cpSync(join(root, "examples", example), join(application, example));
     }
-    // Uncompressed: compression would take most of the test.
+    // Not compressed, because compression would take most of the test's time.
     const published = packages.map((name) => {
       const tarball = join(directory, `${name}.tgz`);
       const made = spawnSync("tar", ["-cf", tarball, "-C", stage, `--transform=s,^${name},package,`, name]);
@@ -339,7 +339,7 @@ describe("packages", () => {
     const other = join(directory, "libtorch");
     const libtorch = JSON.parse(readFileSync(join(prebuilt, "package.json"), "utf8")).carillon
       .libtorch as string;
-    layLibtorch(other, libtorch);
+    linkLibtorch(other, libtorch);
     expect(run(["-e", LOAD], { LIBTORCH: other }).stdout)
       .to.contain(`libtorch ${libtorch} in ${other}`)
       .and.contain(`{ '${realpathSync(other)}/lib/libtorch_cpu.so' }`);
@@ -349,23 +349,23 @@ describe("packages", () => {
     );
     writeFileSync(join(other, "build-version"), "2.11.0");
     expect(run(["-e", LOAD], { LIBTORCH: other }).stderr).to.match(
-      /LIBTORCH=\S+ is not a libtorch 2\.13, for which an addon is installed: set it to one, or unset it/,
+      /LIBTORCH=\S+ is not libtorch 2\.13 \(the installed addons support no other version\): point it at one, or unset it/,
     );
   });
 
   it("choose the addon for the minor version of the libtorch found, with or without a bundled one @slow", () => {
     const other = join(directory, "libtorch of 2.14");
-    layLibtorch(other, "2.14.1");
+    linkLibtorch(other, "2.14.1");
     withAddonFor214(() => {
       const load = () => run(["-e", LOADED, "carillon-2.14.node"], { LIBTORCH: other }).stdout;
       expect(load()).to.contain("true");
-      replaced(
+      withReplacedFile(
         prebuilt,
         () => {},
         () => {
           expect(load()).to.contain("true");
           expect(run(["-e", LOAD], { CARILLON_CACHE: other }).stderr).to.match(
-            /There is no libtorch 2\.13, 2\.14, .*set LIBTORCH to one, run "npx carillon cuda install", or "npm install @carillon/,
+            /There is no libtorch 2\.13 or 2\.14 .*point LIBTORCH at one, run "npx carillon cuda install", or "npm install @carillon/,
           );
         },
       );
@@ -375,13 +375,13 @@ describe("packages", () => {
   it("run with a CUDA libtorch if there is a GPU, or say how to get one", () => {
     const machine = makeMachine("with a GPU", "580.65.06, 9.0, NVIDIA H100");
     const cache = join(machine, "cache");
-    const torch = join(cache, `libtorch/torch-${PINNED}/torch`);
+    const torch = join(cache, `libtorch/torch-${PINNED_VERSION}/torch`);
     const settings = { PATH: `${machine}:${programs}`, CARILLON_CACHE: cache };
     const load = () => run(["-e", LOAD], settings).stdout;
     expect(load())
       .to.match(/^the GPU is not used: .* Run "npx carillon cuda install"$/m)
       .and.contain(`${realpathSync(prebuilt)}/libtorch_cpu.so`);
-    layLibtorch(torch, PINNED);
+    linkLibtorch(torch, PINNED_VERSION);
     linkSync(join(prebuilt, "libc10.so"), join(torch, "lib/libtorch_cuda.so"));
     expect(load())
       .to.contain(`${realpathSync(torch)}/lib/libtorch_cpu.so`)
@@ -403,32 +403,32 @@ describe("packages", () => {
   it("report a faulty installation in one line @slow", () => {
     const addon = join(prebuilt, "carillon.node");
     const both = (test: () => void) =>
-      replaced(
+      withReplacedFile(
         prebuilt,
         () => {},
-        () => replaced(forCuda, () => {}, test),
+        () => withReplacedFile(forCuda, () => {}, test),
       );
     both(() => expect(failure()).to.contain(`@carillon/${platform} is not installed`));
     const truncate = (path: string) => {
       cpSync(`${path}.whole`, path);
       truncateSync(path, 1000);
     };
-    replaced(addon, truncate, () =>
+    withReplacedFile(addon, truncate, () =>
       expect(failure()).to.match(
         /carillon\.node has 1000 bytes instead of \d+: the installation is damaged\. Remove /,
       ),
     );
-    replaced(addon, changeLastByte, () =>
+    withReplacedFile(addon, changeLastByte, () =>
       expect(failure()).to.match(
         /carillon\.node differs from the published file: the installation is damaged/,
       ),
     );
-    replaced(
+    withReplacedFile(
       join(prebuilt, "package.json"),
       (path) => writeFileSync(path, readFileSync(`${path}.whole`, "utf8").replace(`"${version}"`, '"9.9.9"')),
       () => expect(failure()).to.contain(`is version 9.9.9, but carillon is ${version}`),
     );
-    replaced(join(prebuilt, "libtorch_cpu.so"), changeLastByte, () =>
+    withReplacedFile(join(prebuilt, "libtorch_cpu.so"), changeLastByte, () =>
       expect(carillon("doctor").stdout).to.match(
         /libtorch_cpu\.so differs from the published file.*\n {5}-> Remove \S.* and run "npm install" again/,
       ),
@@ -437,7 +437,7 @@ describe("packages", () => {
 
   it("report in one line which system or CUDA library a libtorch cannot find @slow", () => {
     const other = join(directory, "libtorch with faults");
-    layLibtorch(other, PINNED);
+    linkLibtorch(other, PINNED_VERSION);
     const at = join(other, "lib/libc10.so");
     for (const [source, answer] of [
       ["libc.so.6 GLIBC_9.99", /It needs GLIBC 9\.99 or later, and this system is older/],
@@ -570,7 +570,7 @@ describe("packages", () => {
     );
     expect(added.status, added.stderr).to.equal(0);
     const libtorch = join(directory, "libtorch beside yarn");
-    layLibtorch(libtorch, PINNED);
+    linkLibtorch(libtorch, PINNED_VERSION);
     expect(run(["-e", LOAD], { LIBTORCH: libtorch }, other).stdout).to.contain(
       `${libtorch}/lib/libtorch_cpu.so`,
     );

@@ -130,10 +130,10 @@ describe("prebuilt core in set-up", () => {
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
 
-  /** Runs takePrebuilt with a registry in a copy of this repository. Returns its result. */
+  /** Runs installPrebuilt in a copy of this repository, with the given registry. Returns its result. */
   function take(registry: string, settings: Record<string, string> = {}) {
     const module = join(clone, "scripts/setup/prebuilt.mjs");
-    const source = `const { takePrebuilt } = await import(${JSON.stringify(module)}); console.log(takePrebuilt());`;
+    const source = `const { installPrebuilt } = await import(${JSON.stringify(module)}); console.log(installPrebuilt());`;
     writeFileSync(join(clone, ".npmrc"), `@carillon:registry=${registry}\n`);
     const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", source], {
       cwd: clone,
@@ -146,13 +146,13 @@ describe("prebuilt core in set-up", () => {
 
   const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
 
-  /** Publishes a version of the prebuilt core, built from the copy's sources or from other sources. */
-  async function publish(version: string, isOfSources: boolean) {
+  /** Publishes a prebuilt core. `matchesSources`: whether it states the hash of the copy's sources. */
+  async function publish(version: string, matchesSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");
     const source = `console.log((await import(${JSON.stringify(native)})).sourcesHash())`;
     const print = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
-    const sources = isOfSources ? print.stdout.trim() : "other sources";
+    const sources = matchesSources ? print.stdout.trim() : "other sources";
     writeFileSync(join(folder, "package.json"), JSON.stringify({ name, version, carillon: { sources } }));
     writeFileSync(join(folder, "carillon.node"), "");
     const tarball = `${folder}.tgz`;
@@ -189,14 +189,14 @@ describe("prebuilt core in set-up", () => {
     expect(take(registry.url)).to.equal(false);
   });
 
-  for (const [what, version, isOfSources] of [
+  for (const [what, version, matchesSources] of [
     ["another version", "1.2.4", true],
     ["other sources", "1.2.3", false],
   ] as const) {
     it(`is built here if the published one has ${what}`, async () => {
       rmSync(join(clone, "node_modules"), { recursive: true, force: true });
       rmSync(join(clone, "build"), { recursive: true, force: true });
-      const registry = await publish(version, isOfSources);
+      const registry = await publish(version, matchesSources);
       expect(take(registry.url)).to.equal(false);
       expect(installed()).to.equal(false);
       await registry.close();

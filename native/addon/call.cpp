@@ -115,7 +115,7 @@ Call* Call::open(Napi::Env env, const Napi::Value& options) {
   auto* const call = new Call(env);
   call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
                                 [call](Napi::Env) { delete call; });
-  call->listen(env, options);
+  call->read_options(env, options);
   remember(call->cancelled_);
   return call;
 }
@@ -124,7 +124,7 @@ Control Call::control() {
   return {cancelled_.get(), [this](const Progress& progress) { post_progress(progress); }};
 }
 
-void Call::listen(Napi::Env env, const Napi::Value& options) {
+void Call::read_options(Napi::Env env, const Napi::Value& options) {
   if (!options.IsObject()) return;
   const auto object = options.As<Napi::Object>();
   if (const auto progress = object.Get("onProgress"); progress.IsFunction()) {

@@ -21,9 +21,10 @@ namespace carillon::addon {
 /// A native thread that runs tasks in order. It lives as long as the process.
 class WorkerThread {
  public:
-  /// Thread for text encoder, DiT and VAE of a device. `device` is the name in the load options.
+  /// Thread that runs the text encoder, DiT and VAE of a device. `device` is the name in the load options.
   static WorkerThread& render(const std::string& device);
-  /// Thread for the language model, which plans the next job while this one is rendered.
+  /// Thread for the language model. It is separate so that the next job can be planned while the current one is
+  /// rendered.
   static WorkerThread& language();
   /// Thread for adapter training, which takes hours.
   static WorkerThread& training();
@@ -46,30 +47,31 @@ class WorkerThread {
   bool busy_ = false;
 };
 
-/// A JS Error with the `code` of the core's error.
+/// Converts an error of the core to a JS Error with the same `code`.
 Napi::Error to_js(Napi::Env env, const Error& error);
 
-/// A long call. The work runs on a worker thread; the JS side has a promise, an AbortSignal and a progress callback. JS
-/// references may only be released on the JS thread, so the finalizer of the thread-safe function (`channel_`) deletes
-/// the call. The worker thread must not use the call after it has released `channel_`.
+/// A long-running call from JS. The work runs on a worker thread; the JS side has a promise, an AbortSignal and a
+/// progress callback. JS references may only be released on the JS thread, so the finalizer of the thread-safe function
+/// (`channel_`) deletes the call. The worker thread must not use the call after it has released `channel_`.
 class Call {
  public:
-  /// Creates a JS value, on the JS thread.
+  /// Function that creates a JS value. Runs on the JS thread.
   using MakeValue = std::function<Napi::Value(Napi::Env)>;
-  /// Runs on the worker thread; the returned function creates the value of the promise.
+  /// The work of a call. Runs on the worker thread and returns a function that creates the promise's value.
   using Work = std::function<MakeValue(const Control&)>;
-  /// Calls the JS callback onEvent. Events arrive in order and before the promise settles; none is dropped.
+  /// Function that passes an event to the JS callback onEvent. Events arrive in order and before the promise settles;
+  /// none is dropped.
   using SendEvent = std::function<void(MakeValue)>;
   using WorkWithEvents = std::function<MakeValue(const Control&, const SendEvent&)>;
 
   /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the failure.
   /// If the signal is already aborted, rejects before any work.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work);
-  /// `options` is the RenderCall or the TrainingCall object.
+  /// For work that sends events. `options` is a RenderCall or TrainingCall object of src/engine/addon.ts.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
-  /// Creates a call for work that the caller starts itself. Any thread must settle it once, by `resolve` or `reject`,
-  /// which deletes the call.
+  /// Creates a call without starting work. The caller must then call `resolve` or `reject` exactly once, on any thread.
+  /// This deletes the call.
   static Call* open(Napi::Env env, const Napi::Value& options);
   Napi::Promise promise() const { return deferred_.Promise(); }
   Control control();
@@ -80,7 +82,7 @@ class Call {
   using Channel = Napi::ThreadSafeFunction;
 
   explicit Call(Napi::Env env) : deferred_(Napi::Promise::Deferred::New(env)) {}
-  void listen(Napi::Env env, const Napi::Value& options);
+  void read_options(Napi::Env env, const Napi::Value& options);
   void run(const WorkWithEvents& work);  // on the worker thread
   void finish();
   void send_event(MakeValue make_event);
@@ -97,7 +99,7 @@ class Call {
   Napi::FunctionReference on_event_;
 
   std::mutex mutex_;
-  std::optional<Progress> pending_progress_;  // newest undelivered one: a slow event loop skips the others
+  std::optional<Progress> pending_progress_;  // newest report that JS has not received; replaces older ones
 
   MakeValue make_value_;
   std::optional<Error> error_;

@@ -1,7 +1,7 @@
 #pragma once
 #include <napi.h>
 
-// Functions of NativeAddon (src/engine/addon.ts), except those that addon.cpp defines.
+// Functions of NativeAddon (src/engine/addon.ts) that addon.cpp exports but does not define itself.
 namespace carillon::addon {
 
 /// loadRenderer(options, call)

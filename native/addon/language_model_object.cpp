@@ -20,28 +20,28 @@
 namespace carillon::addon {
 namespace {
 
-/// Requests to a model that wait for the language model's thread.
+/// Requests to one model that no batch has taken yet.
 class WaitingRequests : public RequestQueue {
  public:
-  /// Adds a request. Returns true if a batch must be started for it.
+  /// Adds a request. Returns true if the caller must start a batch, because none is running or queued.
   bool add(std::shared_ptr<LanguageRequest> request) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
     return !std::exchange(has_batch_, true);
   }
-  /// Removes and returns the request that starts a batch.
+  /// Removes and returns the first request of a new batch.
   std::shared_ptr<LanguageRequest> first() {
     const std::lock_guard lock(mutex_);
     return pop();
   }
-  /// Next request that fits the running batch. Null while other work waits for the thread, because a batch that
-  /// requests keep joining might never end.
+  /// Removes and returns the next request if it fits the running batch. Returns null while other work waits for the
+  /// thread, because a batch that always takes new requests might never end.
   std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) override {
     if (WorkerThread::language().has_waiting()) return nullptr;
     const std::lock_guard lock(mutex_);
     return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
   }
-  /// Called after a batch. Returns true if another one must be started.
+  /// Call this after a batch. Returns true if the caller must start another one.
   bool end_batch() {
     const std::lock_guard lock(mutex_);
     return has_batch_ = !requests_.empty();
@@ -56,10 +56,10 @@ class WaitingRequests : public RequestQueue {
 
   std::mutex mutex_;
   std::deque<std::shared_ptr<LanguageRequest>> requests_;
-  bool has_batch_ = false;  // whether a batch runs or waits for the thread
+  bool has_batch_ = false;  // whether a batch is running or queued on the thread
 };
 
-/// The model and the tables of constrained decoding for its vocabulary. Used on the language model's thread only.
+/// A model and the token masks of constrained decoding for its vocabulary. Used on the language model's thread only.
 struct LoadedModel {
   LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, int64_t songs,
               const Control& control)
@@ -77,7 +77,7 @@ struct LoadedModel {
   Vocabulary vocabulary;
   std::optional<MaskCache> masks;
   int64_t max_context_tokens;
-  int64_t max_songs;  // decoded together
+  int64_t max_songs;  // maximum number that is decoded together
   WaitingRequests waiting;
   Placement placement;
   std::vector<std::string> unused_tensors;
@@ -150,7 +150,7 @@ Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
   return object;
 }
 
-/// TokenScores of src/engine/addon.ts, one for each target.
+/// Converts to an array of TokenScores (src/engine/addon.ts), one for each target.
 Napi::Value to_js(Napi::Env env, const std::vector<TokenScores>& all) {
   auto array = Napi::Array::New(env);
   for (const auto& scores : all) {
@@ -196,7 +196,7 @@ void start_batch(std::shared_ptr<LoadedModel> loaded) {
   WorkerThread::language().add([loaded = std::move(loaded)] { run_batch(loaded); });
 }
 
-/// NativeLanguageModel of src/engine/addon.ts.
+/// Implements NativeLanguageModel of src/engine/addon.ts.
 class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
@@ -274,7 +274,7 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
-    use_own_stream(placement.device, true);  // urgent: each token is little work, and the next waits for it
+    use_own_stream(placement.device, true);  // is_urgent: each token is a short step, and the next one waits for it
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
     const auto loaded =

@@ -1,6 +1,6 @@
-// Lets one binary run on every Linux from glibc 2.28 and GCC 8 on. Replaces functions that newer C and C++ libraries
-// export only under newer symbol versions. The linker redirects calls here (--wrap, see CMakeLists.txt);
-// scripts/release rejects a binary that requires newer versions.
+// Lets one binary run on every Linux with glibc 2.28 or newer and the libstdc++ of GCC 8 or newer. Replaces functions
+// that newer C and C++ libraries export only under newer symbol versions. The linker redirects calls here (--wrap, see
+// CMakeLists.txt); scripts/release rejects a binary that requires newer versions.
 #if defined(__linux__) && defined(__GLIBC__)
 #include <fcntl.h>
 #include <locale.h>
@@ -21,7 +21,7 @@
 #include <stdexcept>
 #include <string>
 
-// Symbol version of the first glibc of each architecture.
+// Symbol version of the oldest glibc for each architecture.
 #if defined(__x86_64__)
 #define OLDEST_GLIBC "GLIBC_2.2.5"
 #else
@@ -36,7 +36,7 @@ namespace {
 
 constexpr long kNanosecondsPerSecond = 1'000'000'000;
 
-/// The C locale, in which the decimal separator is a point whatever the locale of the process.
+/// The C locale, whose decimal separator is always a point.
 locale_t c_locale() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return locale;
@@ -50,7 +50,7 @@ double carillon_old_exp(double);
 int carillon_old_pthread_once(pthread_once_t*, void (*)());
 void carillon_old_wait(std::condition_variable*, std::unique_lock<std::mutex>*);
 
-/// Stays 0, because libstdc++ would use non-atomic reference counts if it were set.
+/// Must stay 0, because any other value makes libstdc++ use non-atomic reference counts.
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
 double __wrap_exp(double x) { return carillon_old_exp(x); }
@@ -84,8 +84,8 @@ void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condi
   carillon_old_wait(self, lock);
 }
 
-// Older versions of libstdc++ have no move operations for runtime_error, so it is copied; its string is
-// reference-counted.
+// Older versions of libstdc++ have no move operations for runtime_error. A copy is cheap, because the string of a
+// runtime_error is reference-counted.
 void __wrap__ZNSt13runtime_errorC2EOS_(std::runtime_error* self, const std::runtime_error* other) {
   new (self) std::runtime_error(*other);
 }
@@ -96,7 +96,7 @@ std::runtime_error* __wrap__ZNSt13runtime_erroraSEOS_(std::runtime_error* self, 
   return &(*self = *other);
 }
 
-/// Parses a number in JSON syntax, which the caller has checked.
+/// Parses a number. The caller has checked that it has JSON syntax.
 std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const char* first, const char* last,
                                                                        double* value, std::chars_format) {
   const std::string text(first, last);

@@ -18,7 +18,7 @@ namespace carillon::addon {
 
 namespace {
 
-/// An adapter, and the renderer it was checked against.
+/// An adapter, and the renderer whose model it was validated against.
 struct LoadedAdapter {
   std::shared_ptr<const Adapter> adapter;
   std::weak_ptr<Renderer> renderer;
@@ -43,7 +43,7 @@ Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
   return object;
 }
 
-/// NativeAdapter of src/engine/addon.ts.
+/// Creates a NativeAdapter (src/engine/addon.ts).
 Napi::Value adapter_to_js(Napi::Env env, LoadedAdapter adapter) {
   const auto object = AdapterObject::DefineClass(env, "NativeAdapter", {}).New({});
   object.TypeTag(&kTag);
@@ -52,7 +52,7 @@ Napi::Value adapter_to_js(Napi::Env env, LoadedAdapter adapter) {
   return object;
 }
 
-/// Throws a TypeError for anything but a NativeAdapter.
+/// Returns the adapter of a NativeAdapter object. Throws a TypeError for any other value.
 LoadedAdapter adapter_of(const Napi::Value& value) {
   if (!value.IsObject() || !value.As<Napi::Object>().CheckTypeTag(&kTag)) {
     throw Napi::TypeError::New(value.Env(), "adapter must be a NativeAdapter");
@@ -72,7 +72,7 @@ std::vector<JobAdapter> adapters_of(const Napi::Object& job) {
   });
 }
 
-/// Throws kBadArgument for an adapter of another renderer.
+/// Throws kBadArgument if an adapter was loaded for another renderer.
 std::vector<ActiveAdapter> active_adapters(const std::shared_ptr<Renderer>& renderer,
                                      const std::vector<JobAdapter>& adapters) {
   std::vector<ActiveAdapter> active;
@@ -83,7 +83,7 @@ std::vector<ActiveAdapter> active_adapters(const std::shared_ptr<Renderer>& rend
   return active;
 }
 
-/// A parameter group of src/engine/render-parameters.ts. Missing and unknown parameters are rejected.
+/// Reads a parameter group of src/engine/render-parameters.ts. Throws if a parameter is missing or unknown.
 class Group {
  public:
   Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
@@ -201,12 +201,12 @@ std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
   return id_lists_of(job, "audioCodes");
 }
 
-/// Audio at `key`; undefined if absent.
+/// Audio at `key`, or an undefined tensor if the property is absent.
 at::Tensor recording_of(const Napi::Object& object, const char* key) {
   return has(object, key) ? audio_of(object, key) : at::Tensor();
 }
 
-/// Latents at `key`; undefined if absent.
+/// Latents at `key`, or an undefined tensor if the property is absent.
 at::Tensor optional_latents(const Napi::Object& object, const char* key) {
   return has(object, key) ? latents_of(object, key) : at::Tensor();
 }
@@ -265,7 +265,7 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   return object;
 }
 
-/// DecodedAudio of src/engine/addon.ts.
+/// Creates a DecodedAudio object (src/engine/addon.ts).
 Napi::Value part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
   auto object = Napi::Object::New(env);
   object.Set("item", static_cast<double>(item));
@@ -296,7 +296,7 @@ void require_open(const std::shared_ptr<Renderer>& renderer) {
   require(renderer != nullptr, "this renderer is closed");
 }
 
-/// NativeRenderer of src/engine/addon.ts.
+/// Implements NativeRenderer of src/engine/addon.ts.
 class RendererObject : public Napi::ObjectWrap<RendererObject> {
  public:
   static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer, WorkerThread& thread) {

@@ -64,8 +64,8 @@ AdapterDesign design_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
-/// Converts all options except the placement, which is chosen on the training thread because finding a device can take
-/// long.
+/// Converts all options except the placement. The training thread chooses the placement, because finding a device can
+/// take long.
 TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
   options.model = source_of(object, "model");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kLargestSafeInteger = 9007199254740991.0;
 
-/// The types that addon.ts allows: integers, texts, booleans and nulls.
+/// Converts a value in the metadata of a sample: an integer, text, boolean or null.
 TorchScalar note_of(const Json& value) {
   if (value.is_null()) return nullptr;
   if (value.is_bool()) return value.as_bool();
@@ -86,8 +86,8 @@ Napi::Object object_of(const Napi::Object& object, const char* key) {
 
 namespace {
 
-/// Copies a Float32Array to [rows, length / rows]. If the length is not a multiple of `rows`, throws a TypeError with
-/// `shape`, the expected form.
+/// Copies a Float32Array to [rows, length / rows]. If the length is not a multiple of `rows`, throws the TypeError
+/// "`key` must be `shape`".
 at::Tensor rows_of(const Napi::Value& value, const char* key, int64_t rows, const char* shape) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
     wrong_type(value.Env(), key, "a Float32Array");

@@ -24,22 +24,23 @@ std::string text_of(const Napi::Object& object, const char* key);
 double number_of(const Napi::Object& object, const char* key);
 int64_t integer_of(const Napi::Object& object, const char* key);
 bool flag_of(const Napi::Object& object, const char* key);
-/// An Int32Array.
+/// Copies an Int32Array.
 std::vector<int32_t> ids_of(const Napi::Object& object, const char* key);
 std::vector<int32_t> ids_of(const Napi::Value& value, const char* key);
-/// An array of Int32Arrays.
+/// Copies an array of Int32Arrays.
 std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const char* key);
-/// An array of numbers.
+/// Copies an array of numbers.
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
-/// An array of strings.
+/// Copies an array of strings.
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
 std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
-/// An array of BigInts in 0 .. 2^64 - 1.
+/// Converts an array of BigInts in 0 .. 2^64 - 1.
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 
-/// Items of an array, converted by `convert`. `expected` describes the array in the TypeError for another type.
+/// Converts each item of an array by `convert`. If `value` is not an array, throws the TypeError "`key` must be
+/// `expected`".
 template <typename Convert>
 auto array_of(const Napi::Value& value, const char* key, const char* expected, const Convert& convert) {
   if (!value.IsArray()) wrong_type(value.Env(), key, expected);
@@ -49,8 +50,8 @@ auto array_of(const Napi::Value& value, const char* key, const char* expected, c
   return items;
 }
 
-/// The value that `choices` assigns to the string at `key`. For another string, throws a TypeError that lists the
-/// choices.
+/// Looks up the string at `key` in `choices` and returns its value. Throws a TypeError that lists the choices if the
+/// string is not one of them.
 template <typename Value>
 Value choice_of(const Napi::Object& object, const char* key,
                 std::initializer_list<std::pair<const char*, Value>> choices) {
@@ -63,12 +64,12 @@ Value choice_of(const Napi::Object& object, const char* key,
   throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
 }
 
-/// A ModelSource of src/engine/addon.ts.
+/// Converts a ModelSource object of src/engine/addon.ts.
 ModelSource source_of(const Napi::Object& object, const char* key);
 ModelSource source_of(const Napi::Value& value, const char* key);
 
-/// Metadata of a sample: a JSON object of strings, integers, booleans and nulls. Throws kBadCheckpoint for other
-/// values.
+/// Parses the metadata of a sample, a JSON object of strings, integers, booleans and nulls. Throws kBadCheckpoint for
+/// other values.
 TorchNotes notes_of(const std::string& json);
 
 /// Copies planar stereo from a Float32Array to [2, samples] float32. A copy is needed because the caller may change or
@@ -76,11 +77,11 @@ TorchNotes notes_of(const std::string& json);
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
-/// Copies Latents of src/engine/addon.ts to [frames, C] float32.
+/// Copies a Latents object (src/engine/addon.ts) to [frames, C] float32.
 at::Tensor latents_of(const Napi::Object& object, const char* key);
 
-/// A Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the array is
-/// garbage-collected.
+/// Creates a Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the
+/// array is garbage-collected.
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
 
 Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts);

@@ -41,7 +41,7 @@ struct Settings {
   int64_t size = 0;  // 0: the benchmark's default
 };
 
-/// Runs one repetition and returns its seconds.
+/// Runs one repetition and returns the seconds it took.
 using Repetition = std::function<double()>;
 
 struct Benchmark {
@@ -53,10 +53,10 @@ struct Benchmark {
   Repetition (*prepare)(const Settings& settings);
 };
 
-/// Condition tokens of a typical prompt with lyrics.
+/// Numbers of tokens of a typical prompt with lyrics.
 constexpr int64_t kTextTokens = 100, kLyricTokens = 299, kConditionTokens = 400;
 
-/// Seconds that `work` takes.
+/// Runs `work` and returns the seconds it took.
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
@@ -80,7 +80,7 @@ Repetition prepare_dit_step(const Settings& settings) {
   const int64_t channels = config.audio_acoustic_hidden_dim;
   const auto dit = std::make_shared<Dit>(Dit::load(weights.sub("decoder"), config, Control()));
   const auto context = dit->embed_context(at::randn({1, settings.size, 2 * channels}, options));
-  const CrossCache cross = dit->attend_to(at::randn({1, kConditionTokens, config.encoder_hidden_size}, options));
+  const CrossCache cross = dit->make_cross_cache(at::randn({1, kConditionTokens, config.encoder_hidden_size}, options));
   const at::Tensor times = at::full({1}, 0.5, options.dtype(at::kFloat));
   const at::Tensor state = at::randn({1, settings.size, channels}, options);
   return [=] {
@@ -134,14 +134,16 @@ Repetition prepare_vae_decode(const Settings& settings) {
 }
 
 constexpr int64_t kPromptTokens = 400;
-constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // audio codes of the published language models
+constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // token ids of the published models' audio codes
 
-/// Vocabulary of the published size with audio codes. Text tokens have no bytes, which the codes phase does not need.
+/// Vocabulary of `size` tokens with the audio codes of the published models. Its text tokens have no bytes, because
+/// generating audio codes does not use bytes.
 Vocabulary codes_vocabulary(int64_t size) {
   return Vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {151645}, kFirstCode, kCodeCount);
 }
 
-/// Seconds per audio code from the first to the last code of one generation, which excludes the prompt.
+/// Measures the seconds per audio code of one generation, from the first to the last code. The time for the prompt is
+/// excluded.
 class CodeTimer {
  public:
   void operator()(const Progress& progress) {
@@ -157,7 +159,7 @@ class CodeTimer {
   std::chrono::steady_clock::time_point first_, last_;
 };
 
-/// Audio codes of `songs` songs in one batch.
+/// Prepares the generation of audio codes for `songs` songs in one batch.
 Repetition prepare_generation(const Settings& settings, double cfg_scale, uint64_t songs = 1) {
   const std::string directory = settings.checkpoints + "/acestep-5Hz-lm-0.6B";
   const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
@@ -184,7 +186,7 @@ Repetition prepare_lm_decode_of_eight(const Settings& settings) { return prepare
 Repetition prepare_lm_decode_cfg(const Settings& settings) { return prepare_generation(settings, 2.0); }
 
 Repetition prepare_song(const Settings& settings) {
-  constexpr int32_t kTextTokenLimit = 151643;  // below the special tokens of the published text encoder
+  constexpr int32_t kTextTokenLimit = 151643;  // the published text encoder's special tokens follow
   const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
                                           settings.checkpoints + "/Qwen3-Embedding-0.6B"};
   const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());

@@ -12,7 +12,7 @@ bool has_float_tiles();
 bool prefers_float_tiles();
 
 /// Whether build and machine support AVX-512 with bfloat16 dot products (Cooper Lake, Sapphire Rapids, Zen 4 and
-/// later). Without it, all kernels except float32 tiles use their plain reference.
+/// later). Without it, all kernels except float32 tiles use their reference implementation.
 bool has_avx512();
 
 /// Whether the processor also has matrix tiles of bfloat16 (AMX; Sapphire Rapids and later) and the operating system

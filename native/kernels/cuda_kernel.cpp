@@ -38,7 +38,7 @@ struct Cuda {
 
  private:
   static const Cuda* load() try {
-    // Uses libtorch's loader: glibc's has a newer symbol version than release packages may require.
+    // Uses libtorch's loader. Calling dlopen here would require a newer version of glibc than release packages may.
     at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
     const auto find = [&](auto& function, const char* name) {

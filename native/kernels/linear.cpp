@@ -19,8 +19,8 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-/// Most rows of a decoding step: eight songs, each with a conditional and an unconditional row. Up to this number of
-/// rows, the result of a row does not depend on their number.
+/// The largest number of rows of a decoding step: eight songs, each with a conditional and an unconditional row. Up to
+/// this number, the result of a row does not depend on how many rows there are.
 constexpr int64_t kFewRows = 2 * kGemvRows;
 
 constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;
@@ -68,7 +68,8 @@ at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, c
 #endif
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Whether weights can be read in their storage type instead of the type of x, which saves memory traffic.
+/// Whether a kernel can read the weight in its storage type without converting it to the type of x first. This saves
+/// memory traffic.
 bool can_stream(const at::Tensor& x, const Matrix& weight) {
   const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
   return has_float_tiles() && x.is_cpu() && weight.data.is_cpu() && is_stored && weight.data.is_contiguous() &&

@@ -6,10 +6,10 @@
 namespace carillon::kernels {
 
 /// x [..., in] weight [out, in]^T + bias [out]: [..., out]; the bias may be undefined. The CPU kernels sum in float32.
-/// Products of few rows are limited by memory bandwidth, so kernels read the weight only once. They support bfloat16
-/// times bfloat16 with AVX512-BF16, and weights in bfloat16 or codes times another type with AVX2 or NEON. Products of
-/// more rows use tiles, or libtorch with a part of the weight at a time. All other inputs, and those that require
-/// gradients, use linear_reference.
+/// Products of few rows are limited by memory bandwidth, so kernels read the weight only once. With AVX512-BF16 they
+/// multiply bfloat16 by bfloat16. With AVX2 or NEON they multiply other types by a weight in bfloat16, and any type by
+/// codes. Products of more rows use tiles, or libtorch with a part of the weight at a time. All other inputs, and those
+/// that require gradients, use linear_reference.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
 /// Reference for linear(), computed by libtorch.

@@ -29,7 +29,7 @@ struct Matrix {
 
   /// View of rows first .. first + count - 1.
   Matrix rows(int64_t first, int64_t count) const;
-  /// The numbers as [outputs, columns] in `dtype`; a view if they are stored in it.
+  /// The numbers as [outputs, columns] in `dtype`; a view if they are stored as `dtype`.
   at::Tensor dense(at::ScalarType dtype) const;
   /// Gathers the rows `index` [...]: [..., columns] in `dtype`.
   at::Tensor gather(const at::Tensor& index, at::ScalarType dtype) const;
@@ -47,8 +47,9 @@ Matrix from_codes(const at::Tensor& codes, const at::Tensor& scales);
 /// Concatenates the rows of matrices with equal numbers of columns, in the storage type with the most bits.
 Matrix concatenate(const std::vector<Matrix>& parts);
 
-/// Joins matrices that follow one another in CPU memory, such as neighbours in a mapped file, to one view that keeps
-/// all of them in memory. Its data is undefined if they do not follow one another, differ in type or are quantized.
+/// Returns one view of matrices that follow one another in CPU memory, such as neighbours in a mapped file. The view
+/// keeps all of them in memory. Its data is undefined if the matrices do not follow one another, differ in type or are
+/// quantized.
 Matrix joined(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

@@ -21,7 +21,7 @@ struct Kernel {
   int64_t strip_rows;  // rows of a tile
 };
 
-/// Best kernel of this processor for an input.
+/// The fastest kernel that this processor supports for an input.
 Kernel kernel_for([[maybe_unused]] const TileInput& input) {
 #if defined(CARILLON_AMX)
   if (has_amx() && input.words % kAmxWords == 0) return {tiles_amx, kAmxRows};
@@ -29,7 +29,8 @@ Kernel kernel_for([[maybe_unused]] const TileInput& input) {
   return {tiles_avx512, kAvx512Rows};
 }
 
-/// A product by panels. `rows` multiplies `count` rows from `row` on by the panel that begins at `output`.
+/// A product that is computed panel by panel. rows() multiplies the `count` input rows from `row` on by `panel`, whose
+/// first output is `output`.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;
@@ -163,7 +164,7 @@ void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t row
 }
 
 void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out) {
-  constexpr int64_t kDepthBlock = 1024;  // of a panel: 64 KiB, which stay in the L2 cache
+  constexpr int64_t kDepthBlock = 1024;  // 64 KiB of a panel, which stay in the L2 cache
   const int64_t panels = (weight.outputs + kFloatPanel - 1) / kFloatPanel, depth = weight.depth;
   FloatTileEpilogue begin_sum, go_on;
   begin_sum.out = go_on.out = out.mutable_data_ptr<float>();

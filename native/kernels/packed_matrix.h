@@ -11,10 +11,10 @@ struct PackedMatrix {
   int64_t outputs = 0;
 };
 
-/// weight [outputs, columns] on the CPU, any floating type, an even number of columns; packed as bfloat16. Requires
-/// has_avx512() (cpu.h).
+/// Packs weight [outputs, columns] as bfloat16. It must be on the CPU, of any floating type, with an even number of
+/// columns. Requires has_avx512() (cpu.h).
 PackedMatrix pack(const at::Tensor& weight);
-/// weight [outputs, columns], any floating type; packed as float32. Products require has_float_tiles() (cpu.h).
+/// Packs weight [outputs, columns] of any floating type as float32. Products require has_float_tiles() (cpu.h).
 PackedMatrix pack_floats(const at::Tensor& weight);
 
 /// input [rows, columns] times the transposed matrix, followed by the epilogue. The pointers of `input` and `epilogue`
@@ -23,7 +23,8 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
 /// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs the rows of the weight during the
-/// product, because adapters may change it between calls. Contiguous bfloat16 CPU tensors; bias float32 or undefined.
+/// product, because adapters may change the weight between calls. Contiguous bfloat16 CPU tensors; bias float32 or
+/// undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
 #if defined(CARILLON_FLOAT_TILES)

@@ -90,7 +90,7 @@ inline float sum(Vector v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/// kOutputs rows of the matrix times kRows rows of x; sums do not depend on either number.
+/// kOutputs rows of the matrix times kRows rows of x; the sums do not depend on kOutputs or kRows.
 template <typename Row, int kRows, int kOutputs>
 inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
   Vector acc[kRows][kOutputs] = {};

@@ -1,6 +1,6 @@
 #pragma once
-// Vector functions of the *_avx512.cpp files, which are compiled for AVX512-BF16. All have internal linkage, so that
-// the linker never uses a copy of one in a file that runs on other machines.
+// Vector functions of the *_avx512.cpp files, which are compiled for AVX512-BF16. All have internal linkage. Otherwise
+// the linker could call their AVX-512 code from files that also run on other machines.
 #include <immintrin.h>
 
 #include <cstdint>

@@ -79,7 +79,7 @@ SnakePassResult run(const CudaKernel& kernel, const at::Tensor& y, const SnakePa
   return result;
 }
 
-/// Compares with snake() on whole and partial blocks, with and without the optional operands.
+/// Compares the kernel with snake() on whole and partial blocks, with and without the optional operands.
 bool agrees_with_snake(const CudaKernel& kernel, const at::Device& device, at::ScalarType dtype) {
   const auto wide = at::TensorOptions(device).dtype(at::kFloat), narrow = wide.dtype(dtype);
   for (const int64_t length : {int64_t{5}, int64_t{2 * kThreads * kPerThread + 3}}) {

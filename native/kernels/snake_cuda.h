@@ -6,7 +6,7 @@ namespace carillon::kernels {
 /// Epilogue of a convolution y [B, C, T] in one pass: plain = y + bias + residual, snaked = snake(plain).
 struct SnakePass {
   at::Tensor bias;             // [C], of the type of y; undefined for none
-  at::Tensor residual;         // as y; undefined for none
+  at::Tensor residual;         // shape and type of y; undefined for none
   at::Tensor frequency, gain;  // float32 [C]
   bool keeps_plain = false;
 };
@@ -16,8 +16,8 @@ struct SnakePassResult {
   at::Tensor snaked;
 };
 
-/// Whether the pass supports `device` and `dtype` (float32 or bfloat16). The first call compiles it and compares it
-/// with snake(); if they disagree, it logs a warning and the pass is never used.
+/// Whether the pass supports `device` and `dtype` (float32 or bfloat16). The first call compiles the kernel and
+/// compares it with snake(). If the results differ, it logs a warning and the pass is never used.
 bool has_snake_pass(const at::Device& device, at::ScalarType dtype);
 
 /// y must be contiguous and on a supported device. In bfloat16 the pass reads 2 bytes per element of y and writes 2, or

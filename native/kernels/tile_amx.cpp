@@ -23,8 +23,8 @@ void configure(int upper, int lower) {
     wanted.row_bytes[tile] = kLineBytes;
     wanted.rows[tile] = static_cast<uint8_t>(rows[tile]);
   }
-  // GCC's intrinsic declares that it reads only eight bytes of `wanted`; without this, stores to the others may be
-  // dropped.
+  // GCC's intrinsic declares that it reads only eight bytes of `wanted`. Without this barrier the compiler may drop the
+  // stores to the other bytes.
   __asm__ volatile("" ::"r"(&wanted) : "memory");
   _tile_loadconfig(&wanted);
 }

@@ -6,8 +6,8 @@ namespace {
 
 constexpr int kTileRows = kAvx512Rows;
 
-/// Sums kRows rows times the 32 outputs of a panel. The registers hold kRows x 2 accumulators over the whole depth, two
-/// vectors of the panel and one broadcast word of the input.
+/// Computes the sums of kRows rows for the 32 outputs of a panel. The registers hold kRows x 2 accumulators over the
+/// whole depth, two vectors of the panel and one broadcast word of the input.
 template <int kRows>
 void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
   __m512 sum[kRows][2];
@@ -72,7 +72,7 @@ void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __
   }
 }
 
-/// rows[i] holds 16 words of output i; afterwards rows[j] holds word j of 16 outputs.
+/// Before, rows[i] holds 16 words of output i. Afterwards, rows[j] holds word j of 16 outputs.
 inline void transpose(__m512i (&rows)[16]) {
   __m512i pairs[16];
   for (int i = 0; i < 16; i += 2) {

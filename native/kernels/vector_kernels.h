@@ -1,6 +1,6 @@
 // Inner loops of convolutions and linear layers on plain pointers. A file compiled for one instruction set must not
-// include inline functions of other headers: the linker could use its copy in a file that runs on other machines. The
-// functions of this header are always inlined for the same reason.
+// include other headers with inline functions: the linker could call its copy of them from files that also run on other
+// machines. For the same reason the functions of this header are always inlined.
 #pragma once
 #include <cstdint>
 
@@ -71,7 +71,7 @@ inline constexpr int kGemvRows = 8;
 /// Rows times one float32 panel; stores the first `outputs` outputs.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
-inline constexpr int kFloatRows = 6;  // as many as the registers of AVX2 hold
+inline constexpr int kFloatRows = 6;  // as many rows as the registers of AVX2 hold
 
 /// Storage type and pointers of a matrix (matrix.h). `depth`, its number of columns, is a multiple of kCodeBlock.
 enum class StoredForm { kBfloat16, kInt8, kInt4 };
@@ -94,7 +94,7 @@ void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 /// Rows times one packed panel; stores the first `outputs` outputs.
 using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
 Tiles tiles_avx512;
-inline constexpr int kAvx512Rows = 14;  // as many as the registers hold
+inline constexpr int kAvx512Rows = 14;  // as many rows as the registers hold
 
 /// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel]; missing outputs become
 /// zero.
@@ -119,7 +119,7 @@ void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRo
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
 
-/// Gradient of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the sums for frequency and gain.
+/// Gradients of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the row's sums for frequency and gain.
 struct SnakeRowSums {
   float frequency, gain;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Writes the files of a checkpoint, so that tests read what real writers produce.
+// Writes checkpoint files byte by byte, as safetensors, GGUF and torch.save do.
 #include <ATen/ATen.h>
 
 #include <cstdint>

@@ -41,7 +41,7 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
   return Renderer(directories, placement, residency, Control());
 }
 
-/// text2music, 130 frames.
+/// A text2music job of 130 frames.
 inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
   return {.task = Task::kText2Music,
           .prompts = {{.text = {1, 2, 3}, .lyrics = {4, 5}}},

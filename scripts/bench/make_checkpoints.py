@@ -216,7 +216,8 @@ def vae(config):
         snake(f"encoder.block.{index}.snake1", inputs)
         conv(f"encoder.block.{index}.conv1", outputs, inputs, 2 * stride)
     snake("encoder.snake1", width * multiples[-1])
-    # The output holds the posterior's mean and scale, so the width is twice the latent channels.
+    # The output has the mean and the scale of the posterior, so `width` is twice the number of latent
+    # channels.
     conv("encoder.conv2", width, width * multiples[-1], 3)
 
     width = config["decoder_channels"]

@@ -66,7 +66,7 @@ function compiled<Module>(name: string): Promise<Module> {
 const SPEED_SECONDS = 30;
 const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
 const REQUESTS_PER_ENDPOINT = 200;
-/** A measurement is not repeated after this time. */
+/** Time after which a measurement starts no further round. */
 const MEASURE_MS = 2_000;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
@@ -104,7 +104,10 @@ function detectorTimes(city: SimulatedCity): Record<string, number> {
   return Object.fromEntries([...times, ["all six", total]].map(([name, ms]) => [name, round(Number(ms))]));
 }
 
-/** Prints the share of nominal frames that an idle server simulates, and the share of a core that all frames would take. */
+/**
+ * Prints the share of nominal frames that an idle server simulates, and the share of a core that all frames
+ * would take.
+ */
 async function measureSpeed(url: string): Promise<void> {
   const measure = async () => {
     const text = await (await fetch(`${url}/metrics`)).text();
@@ -205,7 +208,7 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 
 const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
 
-/** Fields of a `build-grid` command. Each index has free land of its own. */
+/** Fields of a `build-grid` command. Each index places its grid on other, free land. */
 function gridAt(index: number) {
   const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
   const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
@@ -218,7 +221,9 @@ function processorTimes(most: number, work: () => unknown) {
   return quantiles(milliseconds);
 }
 
-/** Yields round numbers: at least one, at most `most`, and no further ones after MEASURE_MS. */
+/**
+ * Yields the index of each round: at least one round, at most `most`, and none that starts after MEASURE_MS.
+ */
 function* rounds(most: number): Generator<number> {
   const endMs = performance.now() + MEASURE_MS;
   for (let round = 0; round < most && (round === 0 || performance.now() < endMs); round++) yield round;
@@ -249,7 +254,7 @@ async function withServer<T>(save: string, directory: string, work: (url: string
   }
 }
 
-/** The first duration, and mean and quantiles of the others. */
+/** Returns the first duration, and the mean and quantiles of the others. */
 function quantiles([first = 0, ...milliseconds]: readonly number[]) {
   if (milliseconds.length === 0) return { first: round(first) };
   const sorted = milliseconds.sort((a, b) => a - b);

@@ -5,8 +5,8 @@
  *
  * Prints
  * - the latency of a task in the embedded queue and in a fleet;
- * - songs per minute (--songs, made by carillon-nano) and tasks per second (--tasks) for the embedded queue and for 1, 2 and
- *   3 workers;
+ * - songs per minute (--songs, made by carillon-nano) and tasks per second (--tasks) for the embedded queue
+ *   and for 1, 2 and 3 workers;
  * - the time to list and cancel many waiting tasks (--queued);
  * - each kill, and the outcome of all tasks after the kills (--kill-minutes).
  *
@@ -121,7 +121,7 @@ async function freePort(): Promise<number> {
 
 /**
  * @param role "alone": a server with its own queue
- * @param renderMs time to make a song; null: carillon-nano makes it
+ * @param renderMs time that the stub renderer takes for a song; null: carillon-nano makes the songs
  */
 async function start(role: string, renderMs: number | null = 0): Promise<Server> {
   const fleet = { SVC_ROLE: role, SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}` };
@@ -340,7 +340,10 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
     }
   };
 
-  /** A client that retries until a gateway accepts its task. It sends every fifth task to two gateways with the same key. */
+  /**
+   * A client that retries until a gateway accepts its task. It sends every fifth task to two gateways with
+   * the same key.
+   */
   const client = async (number: number) => {
     for (let count = 0; performance.now() < endMs; count++) {
       const key = randomUUID();

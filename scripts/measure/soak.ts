@@ -3,9 +3,9 @@
  *
  *     node --import tsx scripts/measure/soak.ts --minutes 30 [--engine]
  *
- * The load consists of tasks, cancellations, clients that hang up, idle connections and, if this machine can mount disks,
- * a disk that is full at times. Prints memory, descriptors and orphaned files once a minute, and a verdict at the end.
- * Without --engine a stub renderer makes thousands of songs.
+ * The load consists of tasks, cancellations, clients that hang up, idle connections and, if this machine can
+ * mount disks, a disk that is full at times. Prints memory, descriptors and orphaned files once a minute, and
+ * a verdict at the end. Without --engine a stub renderer makes thousands of songs.
  */
 import {
   closeSync,
@@ -64,7 +64,7 @@ await repeat(sample);
 await Promise.all(workload);
 await verdict();
 
-/** Path of a file in the server's folder, as this process sees it. */
+/** Returns the path by which this process can open a file of the server's folder. */
 function seen(name: string): string {
   return server.hostPath(join(directory, name));
 }

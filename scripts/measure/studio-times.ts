@@ -3,10 +3,10 @@
  *
  *     node --import tsx scripts/measure/studio-times.ts [--songs 6] [--seconds 30]
  *
- * Runs in Chromium, with carillon-nano on the CPU. The script presses Make, and Listen as soon as it appears; a meter on the
- * audio element detects sound. The latency of an event is the time from the server's log line of a stage to the page's
- * listener. The first song includes loading the models. At the end the page opens with 10,000 songs: the script measures the
- * time until text can be entered, and the frame rate while scrolling.
+ * Runs in Chromium, with carillon-nano on the CPU. The script presses Make, and Listen as soon as it appears;
+ * a meter on the audio element detects sound. The latency of an event is the time from the server's log line
+ * of a stage to the page's listener. The first song includes loading the models. At the end the page opens
+ * with 10,000 songs. The script measures the time until it accepts text, and the frame rate while it scrolls.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const TIMEOUT_MS = 600_000;
 const LIBRARY_SONGS = 10_000;
 /** Number of frames of the scrolling measurement. */
 const FRAMES = 400;
-/** Pixels scrolled per frame. At 60 frames per second these are 30 and 85 songs per second. */
+/** Pixels scrolled per frame. At 60 frames per second, 30 and 85 songs pass per second. */
 const SCROLL_SPEEDS = [40, 120];
 
 const { values } = parseArgs({

@@ -1,5 +1,5 @@
 /**
- * Evaluates the tasks that work on a source, on held-out pieces with stems.
+ * Evaluates the tasks that need a source recording. The sources are held-out pieces with stems.
  *
  *     node --import tsx scripts/nano/check-tasks.ts [--pieces 6]
  *
@@ -9,7 +9,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
-import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
+import { heldOutFolder, heldOutSeeds, renderHeldOut, writeWhiteNoise } from "./eval/held-out.js";
 import { Singer } from "./eval/songs.js";
 import { trialsOf } from "./eval/task-trials.js";
 import { runPython } from "./python.js";
@@ -27,10 +27,10 @@ const heldOut = heldOutFolder(out);
 const directory = join(heldOut, "stems");
 const records = await renderHeldOut(directory, heldOutSeeds(options.pieces), pieceSeconds, 1);
 const trials = records.flatMap((record, index) =>
-  // Starts with the next piece, so that every piece is the first other piece of one trial.
+  // The other pieces start with the next one, so that each piece comes first for exactly one record.
   trialsOf(directory, record, [...records.slice(index + 1), ...records.slice(0, index)]).map((trial) => ({
     ...trial,
-    noise: whiteNoise(join(heldOut, "task-noise"), record),
+    noise: writeWhiteNoise(join(heldOut, "task-noise"), record),
   })),
 );
 

@@ -10,9 +10,9 @@ import { Tokenizer } from "../../src/engine/tokenizer.js";
 import { cacheRoot } from "../setup/run.mjs";
 import { compose } from "./compose/compose.js";
 import { shippedModel } from "./dataset/data-set.js";
-import { type PieceRecord, recordOf } from "./dataset/record.js";
+import { createRecord, type PieceRecord } from "./dataset/record.js";
 import { heldOutFolder } from "./eval/held-out.js";
-import { promptOf, Singer } from "./eval/songs.js";
+import { promptParameters, Singer } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
 /** Held-out seeds of ten genres. */
@@ -26,8 +26,8 @@ const records: PieceRecord[] = [];
 const pictures: { path: string; picture: string; title: string }[] = [];
 try {
   for (const seed of exampleSeeds) {
-    const record = await recordOf(compose(seed), tokenizer, []);
-    const { path } = await singer.sing(`direct/${record.id}-${seed}`, { ...promptOf(record), seed });
+    const record = await createRecord(compose(seed), tokenizer, []);
+    const { path } = await singer.sing(`direct/${record.id}-${seed}`, { ...promptParameters(record), seed });
     records.push(record);
     pictures.push({ path, picture: join(out, pictureOf(record)), title: record.caption });
   }

@@ -1,14 +1,15 @@
 /**
- * npm run eval:nano: measures the model's songs of prompts in people's own words, beside pieces of the composer (the ceiling)
- * and white noise (the floor). Method and columns: eval/README.md.
+ * npm run eval:nano: measures songs that the model makes from prompts in people's own words. Compares them
+ * with pieces of the composer (the ceiling) and with white noise (the floor). Method and columns:
+ * eval/README.md.
  */
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
-import { heldOutFolder, heldOutSeeds, renderHeldOut, whiteNoise } from "./eval/held-out.js";
+import { heldOutFolder, heldOutSeeds, renderHeldOut, writeWhiteNoise } from "./eval/held-out.js";
 import { type NaturalPrompt, naturalPrompts } from "./eval/natural-prompts.js";
-import { promptOf, reconstruct, Singer, type Song } from "./eval/songs.js";
+import { promptParameters, reconstruct, Singer, type Song } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
 interface Options {
@@ -30,10 +31,10 @@ type Section = [string, number, number];
 /** A column of the table, as eval/analyse.py reads it. */
 interface Column {
   title: string;
-  /** Recordings, and the facts that each was asked for. */
+  /** Recordings; `asked` has the facts that each should have. */
   paths: string[];
   asked: readonly Omit<NaturalPrompt, "caption">[];
-  /** Time to make each; empty if it was not measured. */
+  /** Time to make each recording; empty if it was not measured. */
   computeSeconds: number[];
   /** Recordings whose sections are known. */
   forms: { path: string; sections: Section[] }[];
@@ -44,10 +45,10 @@ interface Column {
 }
 
 const songSeconds = 24;
-/** Songs whose lyrics ask for a form; sections have equal lengths. */
+/** Length of songs whose lyrics ask for a form. Their sections should have equal lengths. */
 const formSeconds = 36;
 const form = ["Verse", "Chorus", "Verse", "Chorus"];
-/** Held-out pieces beyond those that are measured, cut short, teach the genre classifier. */
+/** The genre classifier is trained on other, shorter held-out pieces than those that are measured. */
 const classifierSeconds = 20;
 const firstClassifierPiece = 600;
 
@@ -95,7 +96,7 @@ async function withSinger(sing: (singer: Singer) => Promise<Column[]>): Promise<
   }
 }
 
-/** Columns of the model's songs, which differ in the parameters besides the caption. */
+/** One column of songs for each set of request parameters besides the caption. */
 async function singPrompts(singer: Singer): Promise<Column[]> {
   const fields = await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({
     bpm,
@@ -110,13 +111,17 @@ async function singPrompts(singer: Singer): Promise<Column[]> {
   return [...columns, await sing(singer, "caption only, thinking", () => ({ thinking: true }))];
 }
 
-/** Songs with the captions, facts and sections of the pieces. They show what audio codes add, and how good planned ones are. */
+/**
+ * Columns of songs that are requested with the captions, facts and sections of the pieces. They show what
+ * audio codes add, and how good planned codes are.
+ */
 async function singPieces(singer: Singer): Promise<Column[]> {
   const singEach = async (title: string, parametersOf: (path: string) => Promise<object> | object) => {
     const paths: string[] = [];
     for (const [index, piece] of pieces.entries()) {
       const own = await parametersOf(piecePaths[index] as string);
-      const song = await singer.sing(`piece/${index}`, { ...promptOf(piece), seed: 4000 + index, ...own });
+      const parameters = { ...promptParameters(piece), seed: 4000 + index, ...own };
+      const song = await singer.sing(`piece/${index}`, parameters);
       paths.push(song.path);
       process.stderr.write(`\r${title}: song ${paths.length} `);
     }
@@ -134,7 +139,10 @@ async function singPieces(singer: Singer): Promise<Column[]> {
   return [...columns, await singEach("planned codes", () => ({ thinking: true }))];
 }
 
-/** A song a prompt; for the first prompts also one of a given form, and one of a second seed. */
+/**
+ * Makes one song per prompt. The first prompts also get a song with a given form and a song with a second
+ * seed.
+ */
 async function sing(
   singer: Singer,
   title: string,
@@ -179,7 +187,7 @@ function pieceColumn(): Column {
 }
 
 function noiseColumn(): Column {
-  const noise = pieces.map((record) => whiteNoise(join(heldOut, "noise"), record));
+  const noise = pieces.map((record) => writeWhiteNoise(join(heldOut, "noise"), record));
   const siblings = pairs(noise, noise.slice(1, 1 + options.seedPairs));
   const reconstructions = pairs(piecePaths, noise.slice(0, options.reconstructions));
   return { ...columnOf("white noise (floor)", noise), siblings, reconstructions };

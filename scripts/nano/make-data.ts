@@ -1,6 +1,6 @@
 /**
- * Composes and renders pieces of consecutive seeds into a folder, one shard of the data set. Pieces that are there already
- * stay, so that a run that was cut resumes.
+ * Composes and renders pieces of consecutive seeds into a folder, one shard of the data set. Skips existing
+ * pieces, so that an interrupted run resumes.
  *
  *     node --import tsx scripts/nano/make-data.ts --pieces 88 --seed-start 0 --out DIR [--stem-share 0.1]
  */

@@ -7,11 +7,11 @@ import { provideLibtorch } from "../setup/libtorch.mjs";
 import { cacheRoot } from "../setup/run.mjs";
 
 const environments = {
-  /** Several processes work at once, each on small arrays. */
+  /** One thread per process: several processes run at once, and their arrays are small. */
   eval: () => ({ PYTHONPATH: packagesOf("eval"), OMP_NUM_THREADS: "1" }),
   /**
-   * torch is the engine's own. Memory of one step serves the next: given back to the system in between, it would be
-   * cleared page by page again, which takes as long as the step.
+   * Uses the engine's torch. The allocator keeps freed memory for the next step: memory returned to the
+   * system would have to be cleared page by page again, which takes as long as the step.
    */
   training: () => ({
     PYTHONPATH: [packagesOf("training"), dirname(provideLibtorch().directory)].join(delimiter),
@@ -23,21 +23,21 @@ const environments = {
 };
 type PythonFolder = keyof typeof environments;
 
-/** Environment and directory of a folder's programs. */
-export function pythonOf(folder: PythonFolder): { env: NodeJS.ProcessEnv; directory: string } {
+/** Environment variables for the programs in a folder, and the folder's path. */
+export function pythonEnvironment(folder: PythonFolder): { env: NodeJS.ProcessEnv; directory: string } {
   const env = { ...process.env, ...environments[folder](), PYTHONDONTWRITEBYTECODE: "1" };
   return { env, directory: directoryOf(folder) };
 }
 
-/** Runs `program` of `folder`; its output goes to the terminal. */
+/** Runs a program in `folder` and shows its output in the terminal. */
 export function runPython(folder: PythonFolder, program: string, parameters: string[]): void {
-  const { env, directory } = pythonOf(folder);
+  const { env, directory } = pythonEnvironment(folder);
   execFileSync("python3", [join(directory, program), ...parameters], { stdio: "inherit", env });
 }
 
 /** Runs the tests of a folder. @throws Error if one fails */
 export function testPython(folder: PythonFolder): void {
-  const { env, directory } = pythonOf(folder);
+  const { env, directory } = pythonEnvironment(folder);
   const discover = ["-W", "ignore", "-m", "unittest", "discover", "--start-directory", "test"];
   execFileSync("python3", discover, { cwd: directory, env, stdio: "inherit" });
 }
@@ -46,14 +46,14 @@ function directoryOf(folder: string): string {
   return fileURLToPath(new URL(folder, import.meta.url));
 }
 
-/** Cache folder with the packages of the folder's requirements.txt. */
+/** Path of the cache folder with the packages of requirements.txt, which it installs if they are missing. */
 function packagesOf(folder: string): string {
   const requirements = join(directoryOf(folder), "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");
   const packages = join(cacheRoot, "nano", `packages-${folder}`);
   const mark = join(packages, "installed.txt");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return packages;
-  // pip queries the index for every package, so it gives up early if the index is unreachable.
+  // Few retries: pip queries the index for every package, and an unreachable index would delay each one.
   const install =
     "-m pip install --quiet --disable-pip-version-check --root-user-action ignore --retries 2 --upgrade";
   const places = ["--target", packages, "--requirement", requirements];

@@ -1,4 +1,4 @@
-/** Runs the programs of training at idle priority within a memory limit, and reports their progress. */
+/** Runs the training programs at idle priority within a memory limit, and reports their progress. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -11,17 +11,17 @@ export interface Program {
   command: string;
   parameters: string[];
   env: NodeJS.ProcessEnv;
-  /** Shown until a line of the program names another. */
+  /** Stage to show until the program prints a line that names another stage. */
   stage: string;
 }
 
-/** Figures of a program, by its lines. */
+/** Progress of a program, read from the lines that it prints. */
 interface Progress {
   stage: string;
   step: number;
   steps: number;
   secondsPerStep?: number;
-  /** To the end of all stages; while the data set is made, to its end. */
+  /** Estimated hours left: for the whole data set while it is made, then for all training stages. */
   hoursLeft?: number;
   memoryMegabytes?: number;
 }
@@ -30,7 +30,7 @@ export interface Status extends Progress {
   state: "running" | "stopped" | "finished" | "failed";
   pid: number;
   updatedAt: string;
-  /** Training time of all runs together. */
+  /** Training time in hours, summed over all runs. */
   trainedHours: number;
   loss?: number;
   heldOutLoss?: number;
@@ -39,7 +39,7 @@ export interface Status extends Progress {
 const memoryLimitBytes = 6 * 2 ** 30;
 const heartbeatMs = 60_000;
 const checkMs = 1000;
-/** A program has this long to save its state. */
+/** Time that a program has to save its state after SIGTERM. */
 const stopMs = 800;
 
 export class Supervisor {
@@ -48,7 +48,7 @@ export class Supervisor {
   readonly #memoryBytes: number;
   readonly #heartbeat: NodeJS.Timeout;
   #child: ChildProcess | null = null;
-  /** Why the program was asked to end. */
+  /** Why the supervisor is ending the program; null while it runs normally. */
   #interruption: "pause" | "stop" | "memory" | null = null;
   #status: Status;
 
@@ -72,14 +72,15 @@ export class Supervisor {
 
   /**
    * Runs a program.
-   * @param pauseAtHours counts its time as training, and ends it when so many hours are full
-   * @returns whether it ended by itself
-   * @throws Error if it fails
+   * @param pauseAtHours total training hours at which to end the program. Without it, the program's time does not
+   * count as training
+   * @returns whether the program ended by itself
+   * @throws Error if the program fails
    */
   async run({ stage, command, parameters, env }: Program, pauseAtHours?: number): Promise<boolean> {
     this.#enter(stage);
     const [first = "", ...others] = [...this.#wrapper, command, ...parameters];
-    // A group of its own: signals of the terminal reach only this process, and its programs end with it.
+    // A separate process group: signals of the terminal reach only this process, which then ends the program.
     const child = spawn(first, others, { env, stdio: ["ignore", "pipe", "inherit"], detached: true });
     this.#child = child;
     const [startMs, hoursBefore] = [Date.now(), this.trainedHours];
@@ -124,12 +125,15 @@ export class Supervisor {
     process.exit(0);
   }
 
-  /** Files are replaced atomically, so a program that does not save in time loses the minutes since its last state. */
+  /**
+   * Ends the program. A program that does not save in time is killed and loses its progress since the last
+   * saved state; its files stay intact, because it replaces them atomically.
+   */
   #interrupt(reason: "pause" | "stop" | "memory"): void {
     this.#interruption = reason;
     const pid = this.#child?.pid;
     if (pid === undefined) return;
-    // At idle priority saving could take too long. A program that has ended needs none.
+    // Restores normal priority: at idle priority saving could take too long.
     if (process.platform === "linux") spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
     killGroup(pid, "SIGTERM");
     setTimeout(() => killGroup(pid, "SIGKILL"), stopMs).unref();
@@ -140,7 +144,7 @@ export class Supervisor {
     console.log(statusLine(this.#status));
   }
 
-  /** Drops the figures of the stage before. */
+  /** Starts a new stage: clears the figures of the previous one. */
   #enter(stage: string): void {
     if (stage === this.#status.stage) return;
     const { state, pid, updatedAt, trainedHours } = this.#status;
@@ -167,7 +171,7 @@ export class Supervisor {
   }
 }
 
-/** A group that has ended is left alone. */
+/** Ignores a process group that has already ended. */
 function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
@@ -176,7 +180,10 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Ends programs with this process, and sets the memory limit and the priority. Only Linux has all three. */
+/**
+ * Command prefix that sets a program's priority and memory limit, and kills it when this process ends.
+ * Outside Linux it sets only the priority.
+ */
 function wrapper(isIdle: boolean): string[] {
   if (process.platform !== "linux") return isIdle ? ["nice", "-n", "19"] : [];
   const limits = ["setpriv", "--pdeathsig", "KILL", "prlimit", `--data=${memoryLimitBytes}`];
@@ -186,10 +193,10 @@ function wrapper(isIdle: boolean): string[] {
 /** @throws Error if another process trains in this directory */
 export function lockTraining(directory: string): void {
   mkdirSync(directory, { recursive: true });
-  // Held until the process ends.
+  // The lock is held until this process ends.
   if (tryLock(openSync(join(directory, "lock"), "a"))) return;
   throw new Error(
-    `training runs already in ${directory}, process ${readStatus(directory)?.pid}: ` +
+    `training already runs in ${directory} as process ${readStatus(directory)?.pid}: ` +
       "npm run train:nano -- --status shows it, --stop stops it",
   );
 }
@@ -219,7 +226,7 @@ function statusPath(directory: string): string {
   return join(directory, "status.json");
 }
 
-/** The system releases a lock when its process ends, so a process id that was reused is not taken for a run. */
+/** Checks the lock and not the process id, because the system may reuse the id of a process that has ended. */
 function isLocked(directory: string): boolean {
   const file = openSync(join(directory, "lock"), "a");
   const isFree = tryLock(file);

@@ -1,6 +1,7 @@
 /**
- * npm run train:nano: trains carillon-nano to the end of its recipe, or resumes. It makes the data set first. Everything stays
- * in the cache. One instance runs at a time, at idle priority and within 6 GiB of memory.
+ * npm run train:nano: makes the data set, then trains carillon-nano through all stages. Resumes an
+ * interrupted run. All files are in the cache. One instance runs at a time, at idle priority and within 6 GiB
+ * of memory.
  *
  *     npm run train:nano [-- --threads 2]
  *     npm run train:nano -- --status | --stop | --export DIR
@@ -17,7 +18,7 @@ import { cacheRoot } from "../setup/run.mjs";
 import { dataVersion, shippedModel } from "./dataset/data-set.js";
 import { heldOutFolder } from "./eval/held-out.js";
 import { genres } from "./genres/index.js";
-import { pythonOf } from "./python.js";
+import { pythonEnvironment } from "./python.js";
 import { lockTraining, type Program, readStatus, Supervisor, statusLine } from "./supervisor.js";
 
 interface Options {
@@ -31,8 +32,9 @@ interface Options {
   smoke?: boolean;
 }
 
-/** Share of the pieces whose stems are kept, for tasks on tracks; and whose audio is kept, for the decoder. */
+/** Share of the pieces whose stems are kept, to train tasks on single tracks. */
 const stemShare = 0.1;
+/** Share of the pieces whose audio is kept, to train the decoder. */
 const audioShare = 0.08;
 
 const options = new Command()
@@ -81,7 +83,7 @@ async function trainToTheEnd(): Promise<void> {
   }
 }
 
-/** @throws Error if the cache holds data that this code and these options would not make; new shards would not fit them */
+/** @throws Error if other code or options made the data in the cache, because new shards would not match it */
 function checkRecipe(): void {
   const path = join(cache, "data-version.txt");
   const version = options.smoke ? `${dataVersion} smoke` : dataVersion;
@@ -94,7 +96,10 @@ function checkRecipe(): void {
   );
 }
 
-/** What train.py cannot derive from the shards: the order of the genres, and token ids. */
+/**
+ * Writes training.json: the order of the genres and the unconditional prompt, which train.py cannot derive
+ * from shards.
+ */
 async function writeTrainingFile(): Promise<void> {
   const tokenizer = await Tokenizer.load(join(shippedModel, "lm"));
   const unconditionalPrompt = [...(await tokenizer.encode(unconditionalCodesPrompt("")))];
@@ -103,7 +108,10 @@ async function writeTrainingFile(): Promise<void> {
   writeFileSync(join(data, "training.json"), JSON.stringify(training));
 }
 
-/** Evaluates whenever another `evaluateHours` have passed, also if the run was cut in an evaluation. */
+/**
+ * Trains all stages, and evaluates after every `evaluateHours` of training. Repeats an interrupted
+ * evaluation.
+ */
 async function trainStages(supervisor: Supervisor): Promise<void> {
   const every = options.evaluateHours > 0 ? options.evaluateHours : Number.POSITIVE_INFINITY;
   for (let isDone = false; !isDone; ) {
@@ -113,7 +121,10 @@ async function trainStages(supervisor: Supervisor): Promise<void> {
   }
 }
 
-/** Writes the table of a checkpoint of the states so far to `evaluations/`, once. Training goes on if it fails. */
+/**
+ * Exports a checkpoint, evaluates it and writes the table to `evaluations/`. Skips an existing table. After a
+ * failure the table contains the error, and training continues.
+ */
 async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
   const evaluations = join(cache, "evaluations");
   const table = join(evaluations, `${name}.md`);
@@ -137,7 +148,7 @@ async function evaluate(supervisor: Supervisor, name: string): Promise<void> {
   }
 }
 
-/** Renders the shard's pieces, packs them and deletes their sound. */
+/** Makes one shard of the data set: renders its pieces, packs them and deletes the rendered files. */
 async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   const name = `shard-${String(shard).padStart(4, "0")}`;
   if (existsSync(join(data, `${name}.pt`))) return;
@@ -151,14 +162,14 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   rmSync(pieces, { recursive: true });
 }
 
-/** @param out folder of an export */
+/** @param out folder for the exported checkpoint */
 function training(stages: string, out?: string): Program {
   const places = { data, start: shippedModel, work, out };
   return python("train.py", flags({ ...places, stages, threads: options.threads, ...stageFlags }));
 }
 
 function python(program: string, parameters: string[]): Program {
-  const { env, directory } = pythonOf("training");
+  const { env, directory } = pythonEnvironment("training");
   return { stage: program, command: "python3", parameters: [join(directory, program), ...parameters], env };
 }
 

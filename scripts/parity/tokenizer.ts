@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type PromptPart, Tokenizer } from "../../src/engine/tokenizer.js";
 
-const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // according to the README of the goldens
+const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // the README of the goldens names this checkpoint
 const CONTROL = /(<\|[a-z0-9_]+\|>|<\/?think>)/;
 const AUDIO_CODE = /^<\|audio_code_(\d+)\|>$/;
 

@@ -10,7 +10,7 @@ export function librariesNeeded(path) {
   return [...run("readelf", ["-dW", path]).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(([, name]) => name);
 }
 
-/** @throws SetupError with the newest required version if it is too new, and a symbol that requires it */
+/** @throws SetupError naming a symbol whose required version is newer than the NEWEST one allowed */
 export function checkSymbolVersions(path) {
   for (const [line, family, version] of run("readelf", ["--dyn-syms", "-W", path]).matchAll(
     /^.*\bUND\b.*@(GLIBC|GLIBCXX|CXXABI)_([\d.]+).*$/gm,
@@ -37,7 +37,7 @@ export function setOwnFolderAsRunPath(path) {
   const at = bytes.indexOf(`${runPath}\0`);
   const origin = Buffer.alloc(runPath.length);
   if (at < 0 || origin.write("$ORIGIN") < "$ORIGIN".length)
-    throw new SetupError(`the run path ${runPath} of ${path} cannot be changed`);
+    throw new SetupError(`cannot replace the run path ${runPath} of ${path} by $ORIGIN`);
   origin.copy(bytes, at);
   writeFileSync(path, bytes);
 }

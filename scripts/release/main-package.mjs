@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { manifest, projectRoot, run } from "../setup/run.mjs";
 import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
 
-/** The only npm script of the installed package, and its dependency; other scripts are for clones. */
+/** The installed package keeps only the npm script `setup`, and cmake-js, which that script needs. */
 const SETUP = {
   scripts: { setup: manifest.scripts.setup },
   devDependencies: { "cmake-js": manifest.devDependencies["cmake-js"] },

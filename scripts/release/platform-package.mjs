@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { PINNED } from "../setup/libtorch.mjs";
+import { PINNED_VERSION } from "../setup/libtorch.mjs";
 import { buildForRelease, sourcesHash } from "../setup/native.mjs";
 import { projectRoot, run, SetupError, say } from "../setup/run.mjs";
 import { checkSymbolVersions, librariesNeeded, setOwnFolderAsRunPath } from "./elf.mjs";
@@ -27,10 +27,10 @@ export const platformName = `${process.platform}-${process.arch}`;
 /** @throws SetupError if a binary requires a newer system than the supported ones */
 export function stagePlatform(directory) {
   mkdirSync(emptyFolder(directory), { recursive: true });
-  const { addon, libtorch } = buildForRelease(PINNED);
+  const { addon, libtorch } = buildForRelease(PINNED_VERSION);
   if (existsSync(join(libtorch.directory, "lib/libtorch_cuda.so")))
     throw new SetupError(
-      `pip has torch ${PINNED} only for CUDA: set PIP_EXTRA_INDEX_URL to the index of its CPU wheels`,
+      `torch ${PINNED_VERSION} from pip contains CUDA: set PIP_EXTRA_INDEX_URL to an index of CPU wheels`,
     );
   copyFileSync(addon, join(directory, ADDON));
   copyLibraries(ADDON, join(libtorch.directory, "lib"), directory);
@@ -38,14 +38,14 @@ export function stagePlatform(directory) {
   finish(directory, {
     name: `@carillon/${platformName}`,
     description: `The native core of carillon for ${platformName}, with libtorch for the CPU`,
-    carillon: { libtorch: libtorch.version, addons: { [minorOf(PINNED)]: ADDON } },
+    carillon: { libtorch: libtorch.version, addons: { [minorOf(PINNED_VERSION)]: ADDON } },
   });
   return directory;
 }
 
 /**
  * @param versions libtorch versions, one per minor version
- * @param partial skip versions that pip cannot install here, with a message
+ * @param partial whether to skip versions that pip cannot install here, with a message, instead of failing
  */
 export function stageAddons(directory, versions, partial) {
   mkdirSync(emptyFolder(directory), { recursive: true });
@@ -57,7 +57,7 @@ export function stageAddons(directory, versions, partial) {
       copyFileSync(addon, join(directory, addons[minorOf(version)]));
     } catch (error) {
       if (!partial || !(error instanceof SetupError)) throw error;
-      say(`NO ADDON FOR LIBTORCH ${version}: ${error.message}`);
+      say(`SKIPPED the addon for libtorch ${version}: ${error.message}`);
     }
   }
   finish(directory, {

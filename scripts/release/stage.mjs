@@ -1,4 +1,4 @@
-/** Folders that packages are packed from, each with its own package.json. */
+/** Staging folders: each holds the files and the package.json of one npm package. */
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { manifest, run, say } from "../setup/run.mjs";

@@ -4,19 +4,19 @@ import {
   findLibtorch,
   installCpuLibtorch,
   installLibtorch,
-  PINNED,
+  PINNED_VERSION,
 } from "../../src/libtorch/find-libtorch.mjs";
 import { installPip } from "./system.mjs";
 
-export { findLibtorch, PINNED, wheelBuild } from "../../src/libtorch/find-libtorch.mjs";
+export { findLibtorch, PINNED_VERSION, wheelBuild } from "../../src/libtorch/find-libtorch.mjs";
 
 /** libtorch versions that packages are built for: one for each supported minor version. */
-export const RELEASE_VERSIONS = ["2.11.0", "2.12.0", PINNED, "2.14.1"];
+export const RELEASE_VERSIONS = ["2.11.0", "2.12.0", PINNED_VERSION, "2.14.1"];
 
 /** Returns { directory, version } of a libtorch with headers and libraries. */
 export const provideLibtorch = () => findLibtorch() ?? withPip(installLibtorch);
 
-export const provideForRelease = (version) =>
+export const provideCpuLibtorch = (version) =>
   findCpuLibtorch(version) ?? withPip(() => installCpuLibtorch(version));
 
 function withPip(install) {

@@ -7,7 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { findLibtorch, provideForRelease, provideLibtorch } from "./libtorch.mjs";
+import { findLibtorch, provideCpuLibtorch, provideLibtorch } from "./libtorch.mjs";
 import { cacheRoot, manifest, projectRoot, run, SetupError, say } from "./run.mjs";
 import { fingerprint, isDone, markDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
@@ -40,9 +40,12 @@ export const SANITIZED = {
 /** Hash of the native sources. */
 export const sourcesHash = () => fingerprint(["native", "CMakeLists.txt"]);
 
-/** Builds the addon for packages, which runs with any build of that libtorch version. Returns its path and the libtorch. */
+/**
+ * Builds the addon for a package. It runs with any build of this libtorch version. Returns the addon's path
+ * and the libtorch.
+ */
 export function buildForRelease(version) {
-  const libtorch = provideForRelease(version);
+  const libtorch = provideCpuLibtorch(version);
   const directory = `build/libtorch-${version}`;
   const part =
     findLibtorch()?.directory === libtorch.directory
@@ -100,7 +103,10 @@ function compile(libtorch, parts) {
 
 const CMAKE_OPTIONS = ["CARILLON_PROGRAMS", "CARILLON_SANITIZE", "CARILLON_ANY_LIBTORCH"];
 
-/** Always configures: `cmake-js build` configures only new directories, so an earlier libtorch or options would stay. */
+/**
+ * Configures every time, because `cmake-js build` configures only new directories and would keep an earlier
+ * libtorch or earlier options.
+ */
 function runCmake(libtorch, { options, directory = "build", target }) {
   const env = {
     ...process.env,

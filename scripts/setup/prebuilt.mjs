@@ -12,11 +12,14 @@ import { manifest, projectRoot, say } from "./run.mjs";
 const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
-/** @returns whether src/libtorch/prebuilt.ts finds the core in node_modules; a core built here takes precedence */
-export function takePrebuilt() {
+/**
+ * @returns whether a prebuilt core is installed; false if a core was built here, because that one takes
+ * precedence
+ */
+export function installPrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesHash();
-  // The addons in the second package work with the CUDA libtorch that set-up installs.
+  // With a GPU, set-up installs a CUDA libtorch, and the second package has the addons for it.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {

@@ -1,2 +1,2 @@
-/** Type declarations of run.mjs, of what TypeScript programs use. */
+/** Types of those parts of run.mjs that TypeScript programs use. */
 export const cacheRoot: string;

@@ -11,7 +11,7 @@ export const projectRoot = resolve(dirname(fileURLToPath(import.meta.url)), "../
 
 export const manifest = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
 
-/** False in an installed package: only its native core can be built. */
+/** Whether this is a clone of the repository. In an installed package only the native core can be built. */
 export const isClone = existsSync(join(projectRoot, "tsconfig.json"));
 
 /** Runs a program and writes its output to a log. Returns stdout. Throws SetupError with the last lines if it fails. */

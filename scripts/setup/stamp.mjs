@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join, relative } from "node:path";
 import { projectRoot } from "./run.mjs";
 
-/** Hash of files (every file below a folder) and of plain strings. */
+/** Hash of files, of all files below folders, and of additional strings. */
 export function fingerprint(paths, ...extra) {
   const hash = createHash("sha256");
   for (const path of paths) {

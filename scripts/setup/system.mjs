@@ -2,7 +2,7 @@
 import { hasPip } from "../../src/libtorch/find-libtorch.mjs";
 import { canRun, run, SetupError, say } from "./run.mjs";
 
-/** Programs needed for a build. `package` is given if Debian's package has another name. */
+/** Programs needed for a build. `packageName` is set if Debian's package is not named like the command. */
 const TOOLS = [
   { command: "cmake", use: "builds the native core" },
   { command: "c++", packageName: "g++", use: "compiles the native core" },

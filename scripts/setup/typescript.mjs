@@ -10,7 +10,7 @@ import { fingerprint, isDone, markDone } from "./stamp.mjs";
 /** Files of the pages that are copied unchanged. Their scripts are separate TypeScript projects for the browser. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
-/** Swagger UI with its licences, and those of the libraries in its script. */
+/** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [
   "swagger-ui-bundle.js",
   "swagger-ui-bundle.js.LICENSE.txt",
@@ -43,7 +43,7 @@ function compile(project) {
   run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
 }
 
-/** The API documentation: Swagger UI's script, style and licence beside our page. */
+/** Copies the page of the API documentation, and the files of Swagger UI beside it. */
 function copyDocs() {
   const docs = join(projectRoot, "dist/web/docs");
   cpSync(join(projectRoot, "src/web/docs"), docs, { recursive: true });

@@ -17,7 +17,8 @@ const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
  */
 
 /**
- * Runs suites, at most `concurrency` at a time. Shows the output of each when it ends, and that of the last one while it runs.
+ * Runs suites, at most `concurrency` at a time. Shows the output of a suite when it ends. The last unfinished
+ * suite shows its output while it runs.
  * @param {Suite[]} suites in the order in which they start
  * @returns {Promise<Result[]>} in the order of `suites`
  */
@@ -40,7 +41,7 @@ export async function runSuites(suites, concurrency) {
   return runs.map(({ result }) => result);
 }
 
-/** Prints what a suite has printed so far; the rest follows as it comes. */
+/** Prints the output of a suite so far. Its further output is then printed immediately. */
 function show(run) {
   if (!run.isShown) process.stdout.write(`\n== ${run.suite.name}\n${run.output}`);
   run.isShown = true;
@@ -74,7 +75,10 @@ function runSuite(run) {
   });
 }
 
-/** Text that shows the failures: Mocha's report after `N failing`, FAIL lines of native programs, else the last lines. */
+/**
+ * Extracts the failures: Mocha's report after `N failing`, FAIL lines of native programs, else the last
+ * lines.
+ */
 function failuresOf(output) {
   const report = /^\s*\d+ failing\n([\s\S]*)/m.exec(output)?.[1];
   const lines = (report ?? output).split("\n");

@@ -8,7 +8,10 @@ const program = (name) => join(projectRoot, "build/native/test", name);
 
 export const SLOW_TAG = "@slow";
 const MOCHA_TIMEOUT_MS = 300_000;
-/** Tests wait for pages, servers and timers a third of their time, so three files keep two cores busy. */
+/**
+ * Tests spend a third of their time waiting for pages, servers and timers, so three files keep two cores
+ * busy.
+ */
 const FILES_AT_ONCE = 3;
 const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
 /**

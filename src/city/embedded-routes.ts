@@ -198,7 +198,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   }
 }
 
-/** Describes every read and command. */
+/** OpenAPI document of all reads and commands. */
 function cityDocument(): OpenApiDocument {
   return openApiDocument(
     version,
@@ -214,7 +214,7 @@ function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }
 
-/** Features that only later versions of the game's bridge have. Clients check for them before use. */
+/** Features that older versions of the game's bridge lack. Clients check for a feature before they use it. */
 const CAPABILITIES = ["composite-commands", "node-snapping", "idempotent-ops", "capture"];
 
 /** GET /health: works without a city and adds no overlay line. */
@@ -244,14 +244,17 @@ async function answer(
   sendJsonPieces(response, 200, await withOverlayLine(overlay, line, write, place));
 }
 
-/** Place of a command, for the overlay. The body may be invalid, because refused commands are shown too. */
+/**
+ * Place on the map where a command acts, for the overlay. The body may be invalid, because refused commands
+ * are shown too.
+ */
 function placeOf({ position, center, start, from }: Body): GroundPoint | undefined {
   const given = position ?? center ?? start ?? from;
   const found = groundPoint.safeParse(given);
   return given !== undefined && found.success ? found.data : undefined;
 }
 
-/** Adds a line about the outcome to the overlay, unless it is null. */
+/** Runs `work` and adds a line about its outcome to the overlay, unless `overlay` is null. */
 async function withOverlayLine<T>(
   overlay: Overlay | null,
   line: () => string,

@@ -136,13 +136,13 @@ export interface ServiceCoverage {
   readonly quality: number;
 }
 
-/** A tile of the map. Building does not require ownership. */
+/** A tile of the map. The city may build on tiles that it does not own. */
 export interface MapArea {
   /** Column from the west and row from the south, 0 to 4. */
   readonly tileX: number;
   readonly tileZ: number;
   readonly owned: boolean;
-  /** Whether it borders an owned tile and the city may own more. */
+  /** Whether the tile borders an owned tile and the city may still buy tiles. */
   readonly purchasable: boolean;
   /** Price of the tile; 0 if it is owned. */
   readonly price: number;
@@ -157,7 +157,7 @@ export interface MapArea {
 /** Traffic of a road at peak hour, both directions together. */
 export interface SegmentTraffic {
   readonly volumePerHour: number;
-  /** Vehicles that can pass without much delay. */
+  /** Vehicles per hour that can pass without much delay. */
   readonly capacityPerHour: number;
   readonly speedKmh: number;
   readonly freeSpeedKmh: number;
@@ -190,13 +190,16 @@ export interface BuildingDetails {
   readonly water: boolean;
   readonly sewage: boolean;
   readonly heat: boolean;
-  /** Demand on a service building in the last cycle, and its capacity per cycle. */
+  /** For a service building: demand in the last cycle, and capacity per cycle. */
   readonly load: number;
   readonly capacity: number;
   readonly taxRate: number | null;
-  /** Points of happiness by cause; their sum, limited to 1 to 100, is the happiness. Null unless it is a home. */
+  /**
+   * Points of happiness by cause. Happiness is their sum, limited to 1 to 100. Null for buildings without
+   * homes.
+   */
   readonly happinessParts: Readonly<Record<string, number>> | null;
-  /** Points of land value by cause; land value moves towards their sum. Null for service buildings. */
+  /** Points of land value by cause. Land value moves towards their sum. Null for service buildings. */
   readonly landValueParts: Readonly<Record<string, number>> | null;
 }
 
@@ -271,7 +274,10 @@ export interface ZoneBlock {
   readonly position: Position;
   /** Rows along the road, 1 to 8. The block counts `rows * 4` cells. */
   readonly rows: number;
-  /** Zone value (index into ZONES) of cell (column, row) at `row * 4 + column`; column 0 touches the road. Never written to. */
+  /**
+   * Zone of cell (column, row), as an index into ZONES, at `row * 4 + column`. Column 0 touches the road. Do
+   * not write to it.
+   */
   readonly cells: Readonly<Uint8Array>;
   /** Zone of all cells, which may be Unzoned; -1 if they differ. */
   readonly commonZone: number;

@@ -33,7 +33,7 @@ export interface Footprint {
   readonly prefab: { readonly width: number; readonly length: number };
 }
 
-/** Position fields of a reply. */
+/** Copies a position for a reply, without any other fields. */
 export function position({ x, y, z }: Position) {
   return { x, y, z };
 }
@@ -91,7 +91,7 @@ export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly
   return Math.abs(onA.y - onB.y) > SAME_HEIGHT_METERS ? null : { onA, onB };
 }
 
-/** Where two lines meet, as a share of each length; null for parallels. */
+/** Where two lines meet, as a share of each line's length; null for parallel lines. */
 function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
   const ax = a.end.x - a.start.x;
   const az = a.end.z - a.start.z;

@@ -25,8 +25,8 @@ type BridgeConfig = Pick<
 >;
 
 /**
- * Starts the bridge; resolves once it answers. `close` saves the city.
- * @param options.load a save to load instead of the newest one
+ * Starts the bridge. Resolves once the bridge answers requests. `close` saves the city.
+ * @param options.load path of a save to load instead of the newest one
  * @throws SaveFileError when the city cannot be loaded; ConfigError when the settings contradict each other;
  *   DirectoryInUseError when another city saves into the same directory
  */
@@ -55,7 +55,8 @@ export async function startCity(
   try {
     const isResumed = await beginCity(game, config, log, load);
     const bridge = await startGameBridge(game, options);
-    // Saves immediately, so that the next start resumes this city even after an early kill.
+    // Saves immediately, so that the next start resumes this city even if the process is killed before an
+    // automatic save.
     if (!isResumed) await game.autosave();
     return {
       url: bridge.url,

@@ -54,7 +54,7 @@ export class Overlay {
     return this.#lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH));
   }
 
-  /** Calls back with every new line. Returns the unsubscriber. */
+  /** Calls `listener` with every new line. Returns a function that unsubscribes. */
   onLine(listener: (line: OverlayLine) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -19,7 +19,10 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 /** After this uptime a restart is immediate, without back-off. */
 const LONG_LIFE_MS = 60_000;
-/** A child that runs for this long after a stop request is killed. Running requests and the save take less. */
+/**
+ * A child that still runs this long after a stop request is killed. Running requests and the save take less
+ * time.
+ */
 const STOP_LIMIT_MS = 6000;
 
 export interface CityProcessOptions {
@@ -30,8 +33,8 @@ export interface CityProcessOptions {
 }
 
 /**
- * Starts the city in a child process; resolves once it answers. Restarts keep the address.
- * @throws Error with the reason if it cannot start
+ * Starts the city in a child process. Resolves once the city answers requests. Restarts keep the address.
+ * @throws Error with the reason if the city cannot start
  */
 export async function startCityProcess(options: CityProcessOptions): Promise<BridgeServer> {
   const city = new CityProcess(options);
@@ -71,7 +74,7 @@ class CityProcess {
     clearTimeout(limit);
   }
 
-  /** Resolves with the address of the process once it answers. */
+  /** Starts the child process. Resolves with its address once it answers requests. */
   #launch(settings: NodeJS.ProcessEnv): Promise<string> {
     const { command, environment, log } = this.#options;
     const [module, ...args] = command;
@@ -94,7 +97,7 @@ class CityProcess {
       });
       child.once("exit", (code, signal) => {
         this.#forget(child);
-        reject(new Error(`the city process exited during its start, with ${signal ?? `code ${code}`}`));
+        reject(new Error(`the city process exited while starting, with ${signal ?? `code ${code}`}`));
       });
     });
   }
@@ -130,7 +133,8 @@ class CityProcess {
 
 /** Runs in the child: serves a city until the parent asks it to stop or has ended. */
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
-  // A terminal sends these signals to the whole process group. They must not interrupt the save.
+  // A terminal sends these signals to the whole process group. Ignored here, because they must not interrupt
+  // the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const stopRequest = new Promise<string>((resolve) => {
     process.once("message", () => resolve("stopped by the parent process"));

@@ -113,7 +113,7 @@ const refuseExpectations: RequestHandler = (request, _response, next) => {
   else throw new HttpError(417, `Unsupported header "Expect: ${expect}": use 100-continue or none`);
 };
 
-/** Whether pages of all origins may read: if CITY_ALLOWED_ORIGINS is empty or contains `*`. */
+/** Whether web pages of any origin may read: true if CITY_ALLOWED_ORIGINS is empty or contains `*`. */
 function isReadByAll(allowedOrigins: readonly string[]): boolean {
   return allowedOrigins.length === 0 || allowedOrigins.includes("*");
 }
@@ -148,7 +148,7 @@ function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   };
 }
 
-/** OPTIONS works on every path. HEAD and other methods do not exist. */
+/** Answers OPTIONS on every path. Rejects all methods but GET and POST with 404, even HEAD. */
 const onlyGetAndPost: RequestHandler = (request, response, next) => {
   if (request.method === "OPTIONS") sendJson(response, 200, { ok: true });
   else if (request.method === "GET" || request.method === "POST") next();
@@ -182,7 +182,10 @@ function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): nev
   throw new ConfigError("CITY_BRIDGE_PORT", `CITY_BRIDGE_PORT: port ${error.port} is taken, ${advice}`);
 }
 
-/** Listens on IPv6 too, because some systems resolve `localhost` to it first. Returns null without IPv6, or if its port is taken. */
+/**
+ * Listens on the IPv6 loopback address too, because some systems resolve `localhost` to it first. Returns
+ * null if the system has no IPv6 or the port is taken there.
+ */
 async function listenOnLoopback6(
   port: number,
   app: Express,

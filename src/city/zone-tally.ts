@@ -79,7 +79,7 @@ export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
   return summarize(met, counts, dominant);
 }
 
-/** @param met the zones that occur, in the order of first encounter */
+/** @param met the zones that occur, in the order of first occurrence */
 function summarize(met: readonly number[], counts: readonly number[], dominant: number): ZoneTally {
   const countOf = (zone: number) => counts[zone] as number;
   const cells = met.reduce((sum, zone) => sum + countOf(zone), 0);
@@ -102,7 +102,7 @@ export function isMixed(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return tally.distinctZoned > 1 && tally.minorityCells >= thresholds.minMinorityCells;
 }
 
-/** Whether there is a single zone, with enough cells and enough unzoned holes. */
+/** Whether there is exactly one zone, with enough zoned cells and enough unzoned cells. */
 export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return (
     tally.distinctZoned === 1 &&
@@ -111,7 +111,10 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
   );
 }
 
-/** Groups blocks by the square of `gridSize` metres their stored position lies in, in first-encounter order. */
+/**
+ * Groups blocks by the grid square that contains their stored position, in order of first occurrence. A square has
+ * sides of `gridSize` metres.
+ */
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
   const clusters = new Map<number, { ix: number; iz: number; blocks: ZoneBlock[] }>();
   for (const block of blocks) {

@@ -1,4 +1,4 @@
-/** What commands share: settings from their options, and an abort signal for Ctrl-C. */
+/** Helpers shared by commands: settings from options, and an abort signal for Ctrl-C. */
 
 const EXIT_INTERRUPTED = 130;
 

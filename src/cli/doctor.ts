@@ -29,12 +29,12 @@ export interface Finding {
 }
 
 const GIB = 2 ** 30;
-/** Disk space below this is reported; a song and its task need far less. */
+/** Less free disk space than this is reported as "bad". A song and its task need far less. */
 const MIN_DISK_BYTES = GIB;
 const MIN_MEMORY_BYTES = 4 * GIB;
 /** Instruction sets with their own kernels, slowest first. */
 const CPU_FEATURES = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"];
-/** Docker and Podman create one of these in each container. */
+/** Files that reveal a container: Docker and Podman each create one of them. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 const SIGNS: Readonly<Record<Finding["state"], string>> = { ok: "ok  ", note: "note", bad: "BAD " };
 

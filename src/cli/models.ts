@@ -1,4 +1,4 @@
-/** `carillon models` and `carillon cuda`: lists and downloads models and libtorch. */
+/** `carillon models` lists and downloads models; `carillon cuda` manages libtorch. */
 import { join } from "node:path";
 import { Command } from "commander";
 import { loadConfig } from "../config.js";

@@ -1,7 +1,7 @@
 /** Progress of a command on stderr. */
 import cliProgress from "cli-progress";
 
-/** A bar on a terminal, otherwise a line per stage. */
+/** Shows a bar on a terminal; otherwise prints a line per stage. */
 export class ProgressDisplay {
   readonly #bar = process.stderr.isTTY
     ? new cliProgress.SingleBar({ format: "{bar} {percentage}% {stage}", clearOnComplete: true })

@@ -16,7 +16,7 @@ interface ServeOptions {
   port?: string;
 }
 
-/** @param program path of the `carillon` script, run again as the city's child process */
+/** @param program path of the `carillon` script, which is run again as the city's child process */
 export function serveCommand(program: string): Command {
   return new Command("serve")
     .description("serve music and the city over HTTP until stopped")
@@ -75,7 +75,7 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
 }
 
 /**
- * Creates the engine, except in a gateway, and adds a service that closes the server and then the engine.
+ * Creates the engine, except in a gateway. Adds a service that, when closed, closes the server and then the engine.
  * @returns `start`, which starts the server and resolves with its URL
  */
 async function addMusic(

@@ -24,7 +24,7 @@ export type { TaskEvent };
 export type AcceptedTask = z.output<typeof acceptedTask>;
 export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
-export type TaskMarks = z.input<typeof taskChanges>;
+export type TaskChanges = z.input<typeof taskChanges>;
 
 export type RetakeParameters = Pick<
   SongParameters,
@@ -57,7 +57,7 @@ export interface ClientOptions {
   url?: string;
   /** SVC_API_KEY of the service. */
   key?: string;
-  /** Seconds without an event or heartbeat after which the client polls, because some proxies buffer events. */
+  /** If no event or heartbeat arrives for this many seconds, the client polls, because some proxies buffer events. */
   silenceSeconds?: number;
   /** Seconds to keep retrying while the service is unreachable, for example during a restart. */
   patienceSeconds?: number;
@@ -252,7 +252,7 @@ export class Carillon {
   }
 
   /**
-   * Queues the song again with new seeds; `retake_of` links the tasks.
+   * Queues a task's song again with new seeds. The new task's `retake_of` is the first task of the group of retakes.
    * @throws CarillonError 409 if the task used uploads, which must be sent again
    */
   retake(id: string, parameters: RetakeParameters = {}, options: CallOptions = {}): Promise<AcceptedTask> {
@@ -261,8 +261,8 @@ export class Carillon {
   }
 
   /** Renames a task or marks it as favourite. */
-  mark(id: string, marks: TaskMarks, options: CallOptions = {}): Promise<Task> {
-    return this.#call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, { body: marks, ...options });
+  mark(id: string, changes: TaskChanges, options: CallOptions = {}): Promise<Task> {
+    return this.#call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, { body: changes, ...options });
   }
 
   /** Cancels a waiting or running task. @throws CarillonError 404 if no waiting or running task has this id */
@@ -292,12 +292,12 @@ export class Carillon {
     return (await this.#fetch(path, { signal })).body as ReadableStream<Uint8Array>;
   }
 
-  /** URL for an audio element; contains the key. */
+  /** URL of a song for an audio element. It contains the API key. */
   audioUrl(song: Pick<Song, "file">): string {
     return this.#url + song.file + this.#keyIn("&");
   }
 
-  /** URL of `preview` for an audio element; contains the key. */
+  /** URL of `preview` for an audio element. It contains the API key. */
   previewUrl(id: string): string {
     return `${this.#url}/v1/tasks/${encodeURIComponent(id)}/preview${this.#keyIn("?")}`;
   }

@@ -1,4 +1,4 @@
-/** Adapters of one renderer: which are in memory, and which of these are active. */
+/** Adapters that a renderer has in memory, and which of them are active. */
 import type { AdapterInfo, CallOptions, JobAdapter, NativeAdapter, NativeRenderer } from "./addon.js";
 import { EngineError } from "./errors.js";
 import type { AdapterSource, AdapterState, LoadedAdapter, ScaledAdapter, SongAdapter } from "./types.js";
@@ -35,13 +35,16 @@ export function findAdapter<T extends LoadedAdapter>({ adapters }: AdapterState<
 }
 
 /** @throws EngineError ADAPTER if the name is taken */
-export function withLoaded<T extends LoadedAdapter>(state: AdapterState<T>, adapter: T): AdapterState<T> {
+export function withAdapterAdded<T extends LoadedAdapter>(
+  state: AdapterState<T>,
+  adapter: T,
+): AdapterState<T> {
   assertNameIsFree(state, adapter.name);
   return { adapters: [...state.adapters, adapter] };
 }
 
 /** Removes the adapter with this name; null removes all. @throws EngineError ADAPTER for an unknown name */
-export function withUnloaded<T extends LoadedAdapter>(
+export function withAdapterRemoved<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
 ): AdapterState<T> {
@@ -51,8 +54,8 @@ export function withUnloaded<T extends LoadedAdapter>(
 }
 
 /**
- * Enables or disables the adapter with this name; null: all adapters.
- * @throws EngineError ADAPTER for an unknown name, or when enabling with none loaded
+ * Enables or disables the adapter with this name, or all adapters if the name is null.
+ * @throws EngineError ADAPTER for an unknown name, or if all are to be enabled but none is loaded
  */
 export function withEnabled<T extends LoadedAdapter>(
   state: AdapterState<T>,
@@ -65,8 +68,8 @@ export function withEnabled<T extends LoadedAdapter>(
 }
 
 /**
- * Sets the scale of the adapter with this name; null: of the adapter loaded last.
- * @throws EngineError ADAPTER for an unknown name
+ * Sets the scale of the adapter with this name, or of the adapter loaded last if the name is null.
+ * @throws EngineError ADAPTER for an unknown name, or if none is loaded
  */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
@@ -92,11 +95,11 @@ function noneLoaded(): EngineError {
 
 export type RenderAdapter = ScaledAdapter & JobAdapter;
 
-/** Adapters in memory of one renderer. Callers must not make two changes at once. */
+/** Adapters that a renderer has in memory. Callers must not make two changes at once. */
 export class AdapterSet {
   readonly #natives = new Map<string, NativeAdapter>();
   #state = NO_ADAPTERS;
-  /** Cache of the adapters of the last song, keyed by digest: the next song often uses the same. */
+  /** Cache of the last song's adapters, keyed by digest, because the next song often uses the same. */
   #songCache = new Map<string, NativeAdapter>();
 
   constructor(private readonly renderer: NativeRenderer) {}
@@ -119,12 +122,12 @@ export class AdapterSet {
     const { name, path, doraEpsilon } = source;
     const native = await this.renderer.loadAdapter({ path, doraEpsilon }, call);
     const adapter = { name, path, doraEpsilon, scale: 1, enabled: true, ...native.info };
-    this.#state = withLoaded(this.#state, adapter);
+    this.#state = withAdapterAdded(this.#state, adapter);
     this.#natives.set(name, native);
   }
 
   unload(name: string | null): void {
-    this.#state = withUnloaded(this.#state, name);
+    this.#state = withAdapterRemoved(this.#state, name);
     for (const known of [...this.#natives.keys()]) {
       if (name === null || known === name) this.#natives.delete(known);
     }

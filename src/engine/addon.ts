@@ -58,7 +58,7 @@ export interface PlacementOptions {
   offload: boolean;
 }
 
-/** Location of a model: a directory with config.json, or tensors of a file. */
+/** Location of a model: a directory with config.json, or some of the tensors in a file. */
 export interface ModelSource {
   /** A directory (original layout with config.json beside the weights, or diffusers layout) or a .safetensors file. */
   path: string;
@@ -73,7 +73,7 @@ export interface LoadRendererOptions extends PlacementOptions {
   model: ModelSource;
   vae: ModelSource;
   textEncoder: ModelSource;
-  /** `offload` for the DiT and its encoders only. */
+  /** Like `offload`, but only for the DiT and its encoders. */
   offloadModel: boolean;
 }
 
@@ -120,8 +120,8 @@ export interface PromptIds {
   text: Int32Array;
   lyrics: Int32Array;
   /**
-   * Text prompt with the text2music instruction. Used in the steps after the share `audioCoverStrength`; null if that
-   * is 1.
+   * Text prompt with the text2music instruction. Replaces `text` after the share `audioCoverStrength` of the steps;
+   * null if that share is 1.
    */
   plainText: Int32Array | null;
   /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot timestamp lyrics. */
@@ -145,7 +145,7 @@ export interface RenderJob extends RenderParameters {
   referenceLatents?: Latents | null;
   /** Adapters of this job, in merge order; empty: base model. */
   adapters: JobAdapter[];
-  /** One seed per item, 0 to 2^64 - 1; their number is the batch size. */
+  /** One seed per item, 0 to 2^64 - 1. The number of seeds is the batch size. */
   seeds: bigint[];
 }
 
@@ -232,7 +232,7 @@ export interface NativeRenderer {
    * Rejects with BAD_CHECKPOINT if it is damaged or made for another model.
    */
   loadAdapter(files: AdapterFiles, call: CallOptions): Promise<NativeAdapter>;
-  /** Frees the weights after the calls already made; later calls reject. */
+  /** Frees the weights once earlier calls have ended; later calls reject. */
   close(): Promise<void>;
 }
 
@@ -241,8 +241,8 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
   /**
-   * Maximum number of seeds decoded together when calls share a batch; a single call may have more. Absent: limited by
-   * memory.
+   * Maximum number of seeds that calls with a shared batch decode together. A single call may have more. Absent:
+   * limited by memory.
    */
   maxSongs?: number | undefined;
   vocabulary: Vocabulary;

@@ -8,7 +8,10 @@ import { detectLanguage } from "./language.js";
 const MIN_KEPT_SHARE = 0.9;
 /** Minimum words for language detection. */
 const MIN_TELLING_WORDS = 8;
-/** Minimum ratio of distinct words; less means that the model loops. Lyrics repeat more than captions. */
+/**
+ * Minimum share of distinct words. A lower share means that the model repeats itself. Lyrics repeat more words than
+ * captions.
+ */
 const MIN_DISTINCT_SHARE = { caption: 0.4, lyrics: 0.08 };
 const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
 /** Maximum length of a word; longer ones are several words run together. */

@@ -19,8 +19,8 @@ export const EMBEDDED_MODEL = "carillon-nano";
 const LANGUAGE_MODEL_PART = "lm";
 const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
 /**
- * Repositories whose owner is not ACE-Step are pulled into folders `owner--name`, which hold one model or a folder per
- * model.
+ * Repositories whose owner is not ACE-Step are downloaded to folders named `owner--name`. Such a folder holds one
+ * model, or one folder per model.
  */
 export const OWNER_SEPARATOR = "--";
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
@@ -193,8 +193,9 @@ export class Checkpoints {
   }
 
   /**
-   * Finds a part of the DiT at `path`. Search order: the DiT's own file; the folder `inside` the DiT's folder; the
-   * folder `beside` in each of `#roots`; ComfyUI's weight files in these roots whose config has these `values`.
+   * Finds a part of the DiT at `path`. Searches in this order: the DiT's own file; the folder `inside` in the DiT's
+   * folder; the folder `beside` in each of `#roots`; weight files in ComfyUI's folders of these roots, if their
+   * config has these `values`.
    */
   #part(
     { name, path }: Located,
@@ -257,8 +258,8 @@ export class Checkpoints {
 
   /**
    * Path of the model `name` in the checkpoint directory: a folder, or a weight file in one of ComfyUI's folders
-   * (`name` may omit the extension). A folder without a model comes last, because it may hold only the tokenizer of a
-   * file with this name.
+   * (`name` may omit the extension). A folder without a model is the last choice, because it may hold only the
+   * tokenizer of a weight file with this name.
    */
   #inRoot(name: string): string | undefined {
     const folder = join(this.#root, name);

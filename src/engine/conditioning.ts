@@ -66,7 +66,7 @@ export function legoCaption(
   return `${song}Local: ${caption}\nMask Control: ${chunkMask === "explicit"}`;
 }
 
-/** Control token; text from clients is never encoded as one. */
+/** Control token that ends a prompt. Text from clients is never encoded as a control token. */
 const END_OF_TEXT = "<|endoftext|>";
 const MAX_TEXT_TOKENS = 256;
 const MAX_LYRIC_TOKENS = 2048;
@@ -119,7 +119,7 @@ function lyricHeading(language: string): string {
   return `# Languages\n${language}\n\n# Lyric\n`;
 }
 
-/** Uses the training data's format for known values, otherwise the client's text. */
+/** Metadata block of the text prompt. Canonical values are written as in training data, others as the client did. */
 function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata): string {
   return (
     `- bpm: ${bpm || "N/A"}\n` +

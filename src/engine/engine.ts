@@ -1,4 +1,4 @@
-/** Operations of the engine: lists, planning, rendering, adapters and training with the models in memory. */
+/** The engine: lists models, plans and renders songs, manages adapters and trains, with the models in memory. */
 
 import { type Gpu, listGpus, readGpus } from "../libtorch/gpus.js";
 import { abbreviateList } from "../parameters.js";
@@ -64,7 +64,7 @@ export class Engine implements MusicEngine {
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
-    const gpus = listGpus(); // before libtorch loads: this fixes the GPU numbering
+    const gpus = listGpus(); // must run before libtorch loads, because it sets the GPU numbering
     this.#addon = loadAddon(log, () => gpus.length > 0);
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
@@ -210,7 +210,7 @@ export class Engine implements MusicEngine {
 
   async *renderSongs(
     requests: readonly RenderRequest[],
-    callOf: (first: number, count: number) => RenderCall,
+    callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering> {
     const [one] = requests;
     if (one === undefined) return;
@@ -218,7 +218,7 @@ export class Engine implements MusicEngine {
     let atOnce = this.#options.batchMax ?? (isOnCpu ? 1 : requests.length);
     for (let first = 0; first < requests.length; ) {
       const batch = firstOfEqualLength(requests.slice(first, first + atOnce));
-      const call = callOf(first, batch.length);
+      const call = callForBatch(first, batch.length);
       try {
         yield* await this.#models.withRenderer(one.slot, call, (renderer) =>
           renderer.renderSongs(batch, call),

@@ -90,7 +90,7 @@ export class LanguageModel {
 
   /**
    * @param codebookSize number of codes that the renderer supports; limits the model's codes
-   * @param maxSongs maximum number of songs of several calls that are planned together; null: limited by memory
+   * @param maxSongs maximum number of songs that several calls plan in one batch; null: limited by memory
    */
   static async load(
     addon: NativeAddon,

@@ -21,7 +21,7 @@ interface Slot {
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** Number of idleness checks per idle time; at most MAX_IDLE_CHECK_MS pass between two checks. */
+/** Idle models are looked for this many times per idle time, but at least once every MAX_IDLE_CHECK_MS. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
@@ -31,11 +31,11 @@ export class LoadedModels {
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
   #unloadedLanguageModel: string | null = null;
-  /** Default for requests that name no model; null: as configured. */
+  /** Language model for requests that name none; null: the configured one. */
   #defaultLanguageModel: string | null = null;
   /**
-   * Running work of the language model. One piece of work makes several model calls, so the model closes only when all
-   * work has ended.
+   * Running operations of the language model. One operation makes several model calls, so the model closes only when
+   * all operations have ended.
    */
   readonly #languageWork = new Set<Promise<unknown>>();
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
@@ -303,7 +303,7 @@ export class LoadedModels {
       const left = await this.#unloadIdle(isUnused);
       if (left.length > 0) this.log(`Unloaded idle model ${left.join(", ")}; it reloads on demand`);
     };
-    // Queued as a load, so that no load relies on a model that is being unloaded.
+    // Unloading is queued like a load, so that no load relies on a model that is being unloaded.
     const check = () =>
       this.#queueLoad(drop).catch((error: Error) => {
         if (!this.#closed) this.log(error.message);
@@ -320,7 +320,10 @@ export class LoadedModels {
     }
   }
 
-  /** Unloads idle models that match `isSpare`. Models with loaded adapters stay, as these would be lost. */
+  /**
+   * Unloads idle models for which `isSpare` is true. Models with loaded adapters stay, because unloading would lose
+   * the adapters.
+   */
   async #unloadIdle(
     isSpare: (model: Renderer | LanguageModel, device: string) => boolean,
   ): Promise<string[]> {

@@ -1,7 +1,12 @@
 /** Song metadata: fields, ranges and canonical forms. */
 import type { Metadata } from "./types.js";
 
-export const NOTHING_KNOWN: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
+export const UNKNOWN_METADATA: Metadata = {
+  bpm: null,
+  keyScale: "",
+  timeSignature: "",
+  durationSeconds: null,
+};
 
 /** Fields of a think block; absent ones are not written. */
 export interface ThinkFields {
@@ -82,7 +87,7 @@ const KEY_SCALE_PATTERN = new RegExp(
     `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
 );
 
-/** "6" for "6/8" or "6", and so on; undefined if unsupported, such as "5/4". */
+/** Supported metre of a text: "6" for "6/8" or "6"; undefined if unsupported, such as "5/4". */
 export function canonicalTimeSignature(text: string): string | undefined {
   const [, beats, noteValue] = /^(\d)(?:\/(\d))?$/.exec(text.trim()) ?? [];
   const expected = beats === "6" ? "8" : "4";

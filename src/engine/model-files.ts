@@ -19,7 +19,7 @@ const ADVICE =
 /** Vocabulary of the 0.6B embedding model. Larger vocabularies include audio codes. */
 const TEXT_VOCABULARY = 151_669;
 const CODES_VOCABULARY = TEXT_VOCABULARY + 64_000;
-/** Samples per latent frame; distinguishes other autoencoders of this type. */
+/** Samples per latent frame of the supported autoencoder. Other autoencoders of its type have another number. */
 const SAMPLES_PER_FRAME = 1920;
 
 const DIT = /^((?:model\.)?(?:diffusion_model\.)?)decoder\.layers\.0\.cross_attn\.q_proj\.weight$/;
@@ -191,7 +191,7 @@ function shapesBelow({ shapes }: WeightFile, prefix: string): Shapes {
 }
 
 interface KnownConfig {
-  /** Part as detected by `partsIn`. */
+  /** Part as which `partsIn` detects the model: a language model counts as a text encoder. */
   part: ModelPart;
   kind: ModelPart;
   config: ModelConfig;

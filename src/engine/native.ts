@@ -37,7 +37,8 @@ export function loadAddon(
   log: (message: string) => void = () => {},
   hasGpu = () => listGpus().length > 0,
 ): NativeAddon {
-  // Huge pages for libtorch: forking ffmpeg copies page tables, which are large in a process of gigabytes.
+  // Lets libtorch use huge pages, because forking ffmpeg copies the page tables, which are large in a process of
+  // gigabytes.
   process.env.THP_MEM_ALLOC_ENABLE ??= "1";
   // By default libgomp threads spin for milliseconds while waiting, which takes half of a song's CPU time. This limit
   // lets them spin only for the gap between two matrix products.

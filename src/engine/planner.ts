@@ -273,7 +273,9 @@ export class Planner {
     return output as ParsedOutput;
   }
 
-  /** Writes a think block and the text after it for each job. Constrained decoding follows `thinking`. */
+  /**
+   * Writes a think block and the text after it for each job. With constrained decoding the output follows `thinking`.
+   */
   async #writeAllThinking(
     jobs: readonly (Omit<TextJob, "program"> & { thinking: ThinkProgram })[],
   ): Promise<ParsedOutput[]> {

@@ -100,7 +100,7 @@ export interface ThinkProgram {
   writeCaption: boolean;
   /** Whether the block has a language field. If false, even a forced language is left out. */
   writeLanguage: boolean;
-  /** Lyrics after the block; otherwise the program ends with the last field. */
+  /** Whether lyrics follow the block. If not, the program ends with the last field. */
   textAfterwards: boolean;
 }
 

@@ -267,7 +267,7 @@ export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly
   return end < 0 ? requests : requests.slice(0, end);
 }
 
-/** A song of a batch, with its share of the batch's timings. */
+/** Result of one song of a batch. Its timings are its share of the batch's timings. */
 function songOf(batch: Rendering, item: number, promptWarnings: readonly string[]): Rendering {
   const of = <T>(items: readonly T[]) => items.slice(item, item + 1);
   const share = (seconds: number) => seconds / batch.audio.length;

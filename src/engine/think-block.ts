@@ -27,7 +27,7 @@ export function serializeThinkFields(fields: ThinkFields): string {
 function serializeScalar(value: string | number, column: number): string {
   if (typeof value === "number") return String(value);
   const text = withoutUnprintable(value);
-  // The training data's serialiser turned digit strings into numbers.
+  // Digits stay unquoted, because the training data's serialiser turned digit strings into numbers.
   if (/^(?:0|[1-9][0-9]*)$/.test(text)) return text;
   return needsQuotes(text) ? `'${fold(text.replaceAll("'", "''"), column + 1)}'` : fold(text, column);
 }

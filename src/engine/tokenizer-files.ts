@@ -9,9 +9,9 @@ export interface AddedToken {
   content: string;
 }
 
-/** A tokenizer.json document, with added tokens separate. */
+/** A tokenizer.json document and its added tokens, which are removed from the document. */
 export interface TokenizerDefinition {
-  /** Input of @huggingface/tokenizers, without added tokens. */
+  /** Input of @huggingface/tokenizers. */
   document: {
     model: { vocab: Record<string, number>; [key: string]: unknown };
     added_tokens: [];
@@ -90,7 +90,7 @@ async function readVocabularyAndMerges(directory: string): Promise<TokenizerDefi
   return { document: withoutAddedTokens(document, addedTokens), addedTokens };
 }
 
-/** Removes added tokens from vocabularies that list them too, so that BPE never produces them. */
+/** Removes the added tokens from the BPE vocabulary, so that BPE never produces them. */
 function withoutAddedTokens(
   document: Record<string, unknown> & { model: TokenizerDefinition["document"]["model"] },
   addedTokens: AddedToken[],

@@ -1,4 +1,4 @@
-/** Worker thread of one tokenizer. */
+/** Runs one tokenizer in a worker thread. */
 import { Worker } from "node:worker_threads";
 import { EngineError } from "./errors.js";
 import type { TokenizerDefinition } from "./tokenizer-files.js";
@@ -9,7 +9,7 @@ interface Call {
 }
 
 export class TokenizerThread {
-  /** Rejects with EngineError TOKENIZER if the document is invalid. */
+  /** Resolves once the thread can encode; rejects with EngineError TOKENIZER if the document is invalid. */
   readonly ready: Promise<unknown>;
   readonly #worker: Worker;
   readonly #calls = new Map<number, Call>();
@@ -41,7 +41,7 @@ export class TokenizerThread {
     const call = ++this.#lastCall;
     // Keeps the process alive while calls are pending.
     this.#worker.ref();
-    // Sends all texts of one tick in one message, because a message takes longer than encoding most texts.
+    // Batches all texts of the current tick, because sending a message takes longer than encoding most texts.
     if (this.#outbox.push({ call, text }) === 1) {
       queueMicrotask(() => this.#worker.postMessage(this.#outbox.splice(0)));
     }

@@ -1,8 +1,8 @@
 /**
  * Qwen3 byte-level BPE with trusted control tokens.
  *
- * @huggingface/tokenizers does the BPE, in a thread and without added tokens, so no text can become a control
- * token. Only templates produce control tokens and audio codes.
+ * @huggingface/tokenizers runs the BPE in a worker thread. It does not know the added tokens, so a user's text
+ * never encodes to a control token or an audio code; only prompt templates insert these.
  */
 import type { Vocabulary } from "./addon.js";
 import { audioCodeToken } from "./audio-code-text.js";
@@ -10,7 +10,10 @@ import { EngineError } from "./errors.js";
 import { type AddedToken, readTokenizerFiles, type TokenizerDefinition } from "./tokenizer-files.js";
 import { TokenizerThread } from "./tokenizer-thread.js";
 
-/** Part of a prompt. Adjacent texts are encoded together, since BPE merges across their border. */
+/**
+ * Part of a prompt. Adjacent texts are encoded as one text, because BPE may merge characters across their
+ * border.
+ */
 export type PromptPart = { control: string } | { audioCode: number } | { text: string };
 
 const AUDIO_CODE_PATTERN = /^<\|audio_code_(\d+)\|>$/;
@@ -89,7 +92,10 @@ export class Tokenizer {
     return this.#thread.close();
   }
 
-  /** Control tokens and audio codes become text; invalid UTF-8 becomes U+FFFD. */
+  /**
+   * Decodes to text. Control tokens and audio codes appear by name, such as <|im_end|>; invalid UTF-8 becomes
+   * U+FFFD.
+   */
   decode(ids: Iterable<number>): string {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let text = "";
@@ -110,7 +116,7 @@ export class Tokenizer {
 
   /**
    * Vocabulary for constrained decoding.
-   * @param size rows of the model's embedding table; ids beyond the tokenizer's are empty
+   * @param size number of rows of the model's embedding table; ids that the tokenizer lacks get no bytes
    * @param codebookSize number of codes that the renderer supports
    * @throws EngineError TOKENIZER if a required token is missing or the table is too small
    */
@@ -162,7 +168,7 @@ export class Tokenizer {
 /** Concatenated bytes of all tokens, and the offset of each. */
 interface TokenBytes {
   bytes: Uint8Array;
-  /** Offset of each token in `bytes`, and the end; length `size + 1`. */
+  /** Token `id` is bytes offsets[id] to offsets[id + 1]. */
   offsets: Int32Array;
 }
 
@@ -185,7 +191,10 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
   return { bytes, offsets };
 }
 
-/** Byte for each letter of GPT-2's byte alphabet. Printable Latin-1 maps to itself, other bytes to U+0100 and on. */
+/**
+ * Byte of each character in GPT-2's byte alphabet. Printable Latin-1 characters stand for themselves,
+ * characters from U+0100 on for the other bytes.
+ */
 const BYTE_OF_LETTER = ((): Uint8Array => {
   const table = new Uint8Array(512);
   let next = 256;

@@ -7,10 +7,12 @@ import { z } from "zod";
 import { finiteNumber, flag, offByDefault, oneOf, parameter, strictInteger, within } from "../parameters.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
-/** Default shift of the discrete flow times; 0 also means this value, as the formula is undefined at 0. */
+/**
+ * Default shift of the discrete flow times. A shift of 0 selects it too, because the formula is undefined at 0.
+ */
 const DEFAULT_SHIFT = 3;
 
-/** Upper limit of learning rates, because weights are updated in float32. */
+/** Largest float32: the limit of learning rates, because weights are updated in float32. */
 const FLOAT32_MAX = 3.4028234663852886e38;
 const LEARNING_RATE_RULE = "must be above 0 and fit in float32";
 
@@ -27,7 +29,7 @@ const lokrFactor = strictInteger.refine(
   "must be -1 (automatic) or from 1 to 8",
 );
 
-/** Run parameters of both adapter kinds. */
+/** Parameters of a training run that LoRA and LoKr share. */
 const runParameters = {
   batchSize: parameter("train_batch_size", count.default(1), "Batch size."),
   gradientAccumulation: parameter("gradient_accumulation", count.default(4), "Batches per optimizer step."),
@@ -119,8 +121,7 @@ export const lokrParameters = {
 
 type Values<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape>>;
 
-/** Subset of `values` with the keys of `shape`. */
-export function valuesOf<Shape extends z.ZodRawShape>(shape: Shape, values: Values<Shape>): Values<Shape> {
+export function pickValues<Shape extends z.ZodRawShape>(shape: Shape, values: Values<Shape>): Values<Shape> {
   return Object.fromEntries(
     Object.keys(shape).map((key) => [key, values[key as keyof Values<Shape>]]),
   ) as never;

@@ -1,4 +1,4 @@
-/** Interface of the engine to the services: songs in musical terms, no HTTP and no tensors. */
+/** Types of the engine's public interface. They describe songs in musical terms, without HTTP or tensors. */
 
 import type { Gpu } from "../libtorch/gpus.js";
 import type {
@@ -30,7 +30,9 @@ export interface Metadata {
   durationSeconds: number | null;
 }
 
-/** Integer from 0 to 2^64 - 1: a number up to 2^53 - 1, a string above, since JSON parsers would round the number. */
+/**
+ * Integer from 0 to 2^64 - 1. A seed above 2^53 - 1 is a string, because JSON parsers would round the number.
+ */
 export type Seed = number | string;
 
 /** A complete song description, written or rewritten by the language model. */
@@ -39,14 +41,14 @@ export interface SongSheet extends Metadata {
   lyrics: string;
   /** Language of the lyrics: a code such as "en", or "unknown". */
   language: string;
-  /** Messages about limits of the model and rejected output. */
+  /** Warnings: what the model cannot write, and which of its output was rejected. */
   warnings: string[];
 }
 
 export interface SamplingOptions extends TokenSampling {
   /** Whether a grammar constrains the output; otherwise it is parsed tolerantly. */
   constrained: boolean;
-  /** Whether to log the forced fields and the model's output. */
+  /** Whether to log the model's output and the fields that constrained decoding forced. */
   debug?: boolean;
 }
 
@@ -95,7 +97,7 @@ export interface ScoreRequest extends LanguageRequest {
   metadata: Metadata;
 }
 
-/** Scores from 0 to 1; null if the song has no such text or the model cannot judge it. */
+/** Scores from 0 to 1. A part of the text has score null if it is empty or the model cannot judge it. */
 export interface SongScores {
   total: number;
   caption: number | null;
@@ -112,7 +114,7 @@ export interface PlanRequest extends PlanningRequest {
   rewriteCaption: boolean;
   detectLanguage: boolean;
   writeCodes: boolean;
-  /** Guidance of the codes phase; off at 1 or less. */
+  /** Guidance scale for writing audio codes; 1 or less: no guidance. */
   cfgScale: number;
   negativePrompt: string;
   /** Seeds, one per batch item. */
@@ -120,7 +122,7 @@ export interface PlanRequest extends PlanningRequest {
 }
 
 export interface Plan {
-  /** Client values, with missing ones from the model. */
+  /** The client's values; the model fills the missing ones. */
   metadata: Metadata;
   /** The model's caption; null if not requested or rejected. */
   caption: string | null;
@@ -137,10 +139,10 @@ export interface LanguageModelInfo {
   writesText: boolean;
 }
 
-/** Texts for the language model by field name, and the output that must fit into its context beside them. */
+/** Check that texts and output fit into the language model's context. `fields`: the texts by field name. */
 export interface TextLengthRequest extends LanguageRequest {
   fields: Readonly<Record<string, string>>;
-  /** Length of the song whose audio codes are written, 0 if unknown; null: no codes. */
+  /** Song length if audio codes are written, 0 if the length is unknown; null: no codes are written. */
   codesSeconds: number | null;
 }
 
@@ -154,7 +156,7 @@ export type PlanarAudio = Float32Array;
 
 /** Latents of a song, as returned by one rendering and accepted by another. */
 export interface SongLatents extends Latents {
-  /** Length of the song in samples per channel; it ends within the last latent frame. */
+  /** Song length in samples per channel. The last latent frame may be partly unused. */
   samples: number;
   /** Latent frame of silence in the same latent space; null: unknown. */
   silentFrame: Float32Array | null;
@@ -164,11 +166,11 @@ export interface RenderRequest extends RenderParameters {
   /** Number of the slot, 1 to 3. */
   slot: number;
   task: TaskType;
-  /** Instruction; "": chosen by task and tracks. */
+  /** Instruction; "": the default for `task`, with the tracks named. */
   instruction: string;
-  /** Stem of extract and lego, such as "bass"; "" for none. */
+  /** Stem that the tasks extract and lego produce, such as "bass"; "": none. */
   trackName: string;
-  /** Stems that complete adds. */
+  /** Stems that the task `complete` adds. */
   trackClasses: string[];
   /** Caption of the whole song, for models trained on stems; "" for none. */
   globalCaption: string;
@@ -180,13 +182,13 @@ export interface RenderRequest extends RenderParameters {
   /** Metadata. The duration is used only without a source, and is limited to the length of the codes. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
-  /** Input recording or its latents; sets the length. Ignored by text2music. */
+  /** Input recording or its latents; the song gets its length. The task text2music ignores it. */
   source: (RenderSource & { latents?: SongLatents | null }) | null;
   referenceAudio: PlanarAudio | null;
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
   seeds: Seed[];
-  /** Adapters of this song only; absent: the loaded and enabled ones. */
+  /** Adapters for this song instead of the loaded and enabled ones; absent: those. */
   adapters?: readonly SongAdapter[] | undefined;
 }
 
@@ -197,7 +199,7 @@ export interface TrainingSampleRequest {
   language: string;
   metadata: Metadata;
   audio: PlanarAudio;
-  /** Stored in the file for readers: strings, 32-bit integers, booleans and nulls. */
+  /** Extra information stored in the sample file. Training does not use it. Numbers must be 32-bit integers. */
   notes: Readonly<Record<string, string | number | boolean | null>>;
 }
 
@@ -217,7 +219,7 @@ export interface LyricLine {
 
 export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"> {
   latents: SongLatents[];
-  /** Lines of lyrics of each item; empty if not requested, instrumental or unsupported by the model. */
+  /** Timed lyric lines of each song; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];
   model: string;
   /** Adapters of the song, sorted by name; empty: base model. */
@@ -289,7 +291,10 @@ export interface EngineOptions {
    * Maximum number of songs planned or rendered at once. Null: limited by memory, but the CPU renders songs one by one.
    */
   batchMax: number | null;
-  /** Whether several tasks are planned at once: then a planning batch keeps rows free for songs of other tasks. */
+  /**
+   * Whether several tasks may be planned together. If so, a planning batch leaves rows free for songs of other
+   * tasks.
+   */
   sharesPlanning: boolean;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
   idleSeconds: number | null;
@@ -304,7 +309,7 @@ export interface EngineOptions {
 export interface MusicEngine {
   /** Whether the built-in model replaces a missing or broken default. */
   readonly usesEmbeddedModel: boolean;
-  /** Devices as the addon sees them. */
+  /** libtorch's version and the devices that it detects. */
   runtimeInfo(): RuntimeInfo;
   /** Usable GPUs with their current free memory. */
   gpus(): Promise<readonly Gpu[]>;
@@ -337,15 +342,16 @@ export interface MusicEngine {
   /** If memory runs out and the render is retried, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
-   * Renders songs that share task, source and parameters; each has one seed and its own words and codes. Songs of equal
-   * length are rendered in batches of at most `batchMax`. By default a GPU renders all together and the CPU one at a
-   * time, because there a batch takes as long as its songs one by one. Yields the songs in order; a batch begins when
-   * the caller asks for its first song. On the CPU a song is the same alone and in a batch.
-   * @param callOf called before each batch, with the index of its first song and their number
+   * Renders songs that share task, source and parameters. Each request has one seed, and its own texts and
+   * audio codes. Songs of equal length are rendered in batches of at most `batchMax`. The default batch is all
+   * songs on a GPU and one song on the CPU, where batches are no faster. Yields the songs in order; a batch
+   * starts when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
+   * @param callForBatch called before each batch, with the index of its first song and the number of its songs;
+   * returns the options of the batch
    */
   renderSongs(
     requests: readonly RenderRequest[],
-    callOf: (first: number, count: number) => RenderCall,
+    callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering>;
   /** Audio codes of a recording, five a second, from the model of the slot. */
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;

@@ -12,12 +12,12 @@ const MAX_GGUF_NAME_BYTES = 256;
 
 export interface WeightFile {
   shapes: ReadonlyMap<string, readonly number[]>;
-  /** Data types that occur, named as in the file: F32, BF16, F8_E4M3. */
+  /** Data types of the tensors, named as in the file, such as F32 or F8_E4M3. */
   types: ReadonlySet<string>;
   metadata: Readonly<Record<string, string>>;
 }
 
-/** @throws Error describing the fault of the file */
+/** Reads the header of a safetensors file. @throws Error that says what is wrong with the file */
 export function readWeightFile(path: string): WeightFile {
   return withFile(path, (read, size) => {
     const length = size < LENGTH_BYTES ? 0n : read(0, LENGTH_BYTES).readBigUInt64LE();
@@ -51,12 +51,12 @@ function parse(text: string, dataBytes: number): WeightFile {
 /** A tensor in float32, row-major. */
 export interface FloatTensor {
   shape: readonly number[];
-  /** Reads the values when called, to avoid holding all tensors in memory twice. */
+  /** Returns the values on demand, so that not all tensors are in memory twice. */
   values: () => Float32Array;
 }
 
-/** The bytes of a safetensors file, in pieces. */
-export function* safetensors(
+/** Yields the bytes of a safetensors file in chunks: length, header, padding, then each tensor. */
+export function* safetensorsChunks(
   tensors: ReadonlyMap<string, FloatTensor>,
   metadata: Readonly<Record<string, string>>,
 ): Generator<Uint8Array> {
@@ -79,7 +79,10 @@ export function* safetensors(
   }
 }
 
-/** Architecture of a GGUF file, which all writers put first; null if absent. @throws Error saying what is wrong */
+/**
+ * Model architecture named in a GGUF file; null if the first key is another one. All writers put it first.
+ * @throws Error that says what is wrong with the file
+ */
 export function ggufArchitecture(path: string): string | null {
   return withFile(path, (read, size) => {
     const bytes = read(0, Math.min(size, 2 * MAX_GGUF_NAME_BYTES));
@@ -89,7 +92,8 @@ export function ggufArchitecture(path: string): string | null {
       const length = Number(bytes.readBigUInt64LE(at));
       return length > bytes.length - at - 8 ? "" : bytes.toString("utf8", at + 8, at + 8 + length);
     };
-    // The file starts with 24 bytes: magic, version, two counts. The first key, its value type and its value follow.
+    // The first 24 bytes are magic, version and two counts. Then follow the first key, its value type and its
+    // value.
     const key = text(24);
     const value = 24 + 8 + Buffer.byteLength(key) + 4;
     return key === "general.architecture" && value + 8 < bytes.length ? text(value) : null;

@@ -1,6 +1,6 @@
 /**
- * Limits the number of connections, per address and in total, and their idle time, since clients can connect without
- * a key. Over the limit the oldest idle connection is closed; if all are busy, the new one is rejected.
+ * Limits the idle time of connections and their number, per address and in total: clients without a key can
+ * connect too. Above a limit the oldest idle connection is closed; if all are busy, the new one is rejected.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -14,7 +14,7 @@ const MAX_CONNECTIONS = 1024;
 /** Time limit for the headers of a request. For the first request it starts when the connection opens. */
 const HEADERS_MS = 20_000;
 const HEADERS_CHECK_MS = 5_000;
-/** Time limit without traffic, within a request or an unread response. */
+/** Closes a connection after this time without traffic, unless its client waits for a response. */
 const STALL_MS = 60_000;
 /** Time to read the rest of the body after an early response: closing immediately could lose the response. */
 const LINGER_MS = 30_000;
@@ -93,7 +93,7 @@ function linger(request: IncomingMessage): void {
 function refuse(socket: Socket): void {
   const body = JSON.stringify({ detail: "Too many connections: close some, or try again later" });
   socket.on("error", () => {
-    // The client disconnected first.
+    // Ignored: the client disconnected before it got the response.
   });
   respondAndClose(socket, 503, body, { "Retry-After": 5 });
   socket.destroySoon();

@@ -8,13 +8,17 @@ export function setEventStreamHeaders(response: ServerResponse): void {
   response.setHeader("X-Accel-Buffering", "no");
 }
 
-/** Text of one event. `data` is one line. */
+/** Text of one event. `data` must not contain line breaks. */
 export function eventText(data: string, { id, event }: { id?: string; event?: string } = {}): string {
   const fields = [id && `id: ${id}`, event && `event: ${event}`, `data: ${data}`];
   return `${fields.filter(Boolean).join("\n")}\n\n`;
 }
 
-/** Writes `text` at an interval unless the client reads too slowly. Returns a function that stops it; closing the response stops it, too. */
+/**
+ * Writes `text` every `intervalMs`, but skips a beat while the client reads too slowly. Ends when the response
+ * closes.
+ * @returns a function that stops the heartbeat
+ */
 export function startHeartbeat(response: ServerResponse, text: string, intervalMs: number): () => void {
   const timer = setInterval(() => {
     if (!response.writableNeedDrain) response.write(text);

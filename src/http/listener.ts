@@ -13,8 +13,8 @@ import type { RequestHandler, Response } from "express";
 import type { Logger } from "../system/log.js";
 
 /**
- * Longer than the usual idle time limit of proxies, 60 s: if the server closed a connection first, a request that the
- * proxy had just sent would be lost.
+ * Idle time limit of connections. It exceeds the usual 60 s of proxies, because a request is lost if the server
+ * closes the connection while the proxy sends it.
  */
 const KEEP_ALIVE_MS = 75_000;
 
@@ -23,7 +23,9 @@ export interface Listener {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Stops accepting connections. After `work` has settled, closes the remaining connections and resolves. */
+  /**
+   * Stops accepting connections, waits for `work` or the end of all connections, and closes those that remain.
+   */
   close(work: Promise<unknown>): Promise<void>;
 }
 
@@ -55,7 +57,7 @@ export async function listen(
         server.close((error) => (error ? reject(error) : resolve()));
       });
       await Promise.race([closed, work]);
-      // Closes every socket itself, because `server` no longer tracks connections whose request it rejected.
+      // `server.closeAllConnections` is not enough: it misses connections whose request the server rejected.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

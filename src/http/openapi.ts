@@ -1,4 +1,4 @@
-/** Shape of an OpenAPI document, and JSON Schema of zod types. */
+/** Types of an OpenAPI document, and conversion of zod types to JSON Schema. */
 import { z } from "zod";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -24,7 +24,10 @@ export interface OpenApiOperation {
   >;
 }
 
-/** JSON Schema of a zod type. @param adapt changes the schema of the type and of each type in it */
+/**
+ * JSON Schema of a zod type.
+ * @param adapt called for the type and each nested type; may change the schema in place
+ */
 export function toJsonSchema(
   type: z.ZodType,
   io: "input" | "output",

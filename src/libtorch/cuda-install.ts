@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { openPromise } from "yauzl";
 import {
-  downloadedDirectory,
+  downloadedLibtorchDirectory,
   findLibtorch,
   gpuFault,
   hasPip,
@@ -25,8 +25,9 @@ type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: str
 const KEPT = /\.so(\.\d+)*$|^torch\/(include\/|version\.py$)|\.dist-info\/.*(licen[cs]e|notice)/i;
 
 /**
- * Folder of a CUDA libtorch that the addon supports; installs one if there is none.
- * @throws EngineError without a supported GPU, PullError if the download fails; both have one-line messages
+ * Finds a CUDA libtorch that the addon supports, or installs one.
+ * @returns its folder
+ * @throws EngineError if there is no supported GPU, PullError if the download fails; each message is one line
  */
 export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnProgress): Promise<string> {
   if (listGpus().length === 0)
@@ -43,9 +44,9 @@ export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnPro
   const { version } = CUDA_WHEELS;
   if (build !== CUDA_WHEELS.build || platform !== CUDA_WHEELS.platform || !fits(version))
     throw addonMissingError(
-      `Without pip only libtorch ${version} for ${CUDA_WHEELS.build} on ${CUDA_WHEELS.platform} is available, and this machine needs ${minors.join(", ")} for ${build} on ${platform}: install python3 with pip.`,
+      `Without pip only libtorch ${version} for ${CUDA_WHEELS.build} on ${CUDA_WHEELS.platform} can be downloaded, but this machine needs ${minors.join(", ")} for ${build} on ${platform}: install python3 with pip.`,
     );
-  const target = downloadedDirectory(version);
+  const target = downloadedLibtorchDirectory(version);
   await downloadLibtorch(CUDA_WHEELS, target, signal, onProgress);
   return join(target, "torch");
 }
@@ -83,7 +84,10 @@ export async function downloadLibtorch(
   }
 }
 
-/** Unpacks one wheel into the folder, unless an empty marker file shows that this was completed before. */
+/**
+ * Downloads one wheel and unpacks it into the folder. An empty marker file records completion; with it nothing
+ * is done.
+ */
 async function unpackWheel(
   wheel: Wheel,
   source: FileSource,
@@ -173,7 +177,6 @@ class WheelHost implements FileSource {
     try {
       for await (const chunk of response.body) {
         received += chunk.length;
-        // The server sends more bytes than listed, so this is not the expected file.
         if (received > sizeBytes) throw new Error(`the file is longer than the expected ${sizeBytes} bytes`);
         yield chunk;
       }

@@ -1,6 +1,6 @@
 /**
- * Wheels on PyPI of a CUDA libtorch and the NVIDIA libraries that it needs. `carillon cuda install` downloads them
- * without pip. Update all of them together with `version`.
+ * PyPI wheels of a CUDA build of libtorch, and of the NVIDIA libraries that it needs. `carillon cuda install`
+ * downloads them without pip. Update all of them together with `version`.
  */
 export interface Wheel {
   /** Path of the wheel on the download host. On PyPI it contains the BLAKE2b-256 of the file. */

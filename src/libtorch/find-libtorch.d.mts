@@ -10,5 +10,5 @@ export function installLibtorch(): Libtorch;
 export function wheelBuild(): string;
 /** Reason why this machine's GPU cannot be used; undefined if it can, or there is none. */
 export function gpuFault(): string | undefined;
-export function downloadedDirectory(version: string): string;
+export function downloadedLibtorchDirectory(version: string): string;
 export function hasPip(): boolean;

@@ -1,6 +1,7 @@
 /**
- * Finds libtorch: LIBTORCH, the torch package of python3, a cached copy. Installs the pinned wheel with pip, in the build for
- * the driver and the GPU. Plain JavaScript: set-up uses it before TypeScript is compiled.
+ * Finds libtorch: at LIBTORCH, in python3's torch package, or in the cache. Or installs the pinned version with
+ * pip, in the build that matches driver and GPU. Plain JavaScript, because set-up uses it before TypeScript is
+ * compiled.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -9,11 +10,11 @@ import { cacheRoot, canRun, runWithOutput, SetupError, say } from "./programs.mj
 
 export const hasPip = () => canRun("python3", ["-m", "pip", "--version"]);
 
-export const PINNED = "2.13.0";
+export const PINNED_VERSION = "2.13.0";
 const OLDEST_MINOR = 11;
 const NEWEST_MINOR = 14;
 
-/** @returns libtorch that `fits`, or null; with LIBTORCH set, only that one is considered */
+/** @returns the first libtorch that `fits` accepts, or null. If LIBTORCH is set, only that folder is tried. */
 export function findLibtorch(fits = () => true) {
   for (const find of process.env.LIBTORCH ? [fromEnvironment] : [fromPython, fromCache]) {
     const found = find();
@@ -55,7 +56,8 @@ function fromPython() {
 }
 
 /**
- * CUDA builds of the wheel, newest first: oldest supported driver, compute capabilities with kernels
+ * CUDA builds of the torch wheel, newest first. `driver`: oldest driver that runs the build; `capabilities`:
+ * lowest and highest compute capability of its kernels
  * (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://pytorch.org/get-started).
  */
 const CUDA_BUILDS = [
@@ -91,7 +93,7 @@ function choose() {
     Number.parseFloat(driver) >= oldest && Number(capability) >= lowest && Number(capability) <= highest;
   const build = CUDA_BUILDS.find(fits)?.build;
   if (build !== undefined) return { build };
-  const fault = `${name} (compute capability ${capability}) with driver ${driver} cannot run any build of torch ${PINNED}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
+  const fault = `${name} (compute capability ${capability}) with driver ${driver} cannot run any build of torch ${PINNED_VERSION}. Install driver ${CUDA_BUILDS.at(-1).driver} or later, or set LIBTORCH to a build for it`;
   return { build: "cpu", fault };
 }
 
@@ -102,23 +104,23 @@ const cachedDirectory = (version, build) =>
 
 const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
 
-/** The pinned version, else the newest one downloaded by cuda-install.ts. */
+/** The pinned version, or the newest one that cuda-install.ts has downloaded. */
 function fromCache() {
-  const pinned = inspect(join(cachedDirectory(PINNED, wheelBuild()), "torch"));
+  const pinned = inspect(join(cachedDirectory(PINNED_VERSION, wheelBuild()), "torch"));
   if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;
   const downloaded = readdirSync(LIBTORCHES).filter((name) => DOWNLOADED.test(name));
   return downloaded.length === 0 ? null : inspect(join(LIBTORCHES, downloaded.sort().at(-1), "torch"));
 }
 
-/** Directory of a libtorch for CUDA 13 downloaded without pip. */
-export const downloadedDirectory = (version) => join(LIBTORCHES, `torch-${version}-downloaded`);
+/** Directory of a CUDA 13 libtorch that cuda-install.ts downloads without pip. */
+export const downloadedLibtorchDirectory = (version) => join(LIBTORCHES, `torch-${version}-downloaded`);
 
 /** Installs the pinned libtorch into the cache with pip, in the build for this machine. */
 export function installLibtorch() {
   const build = wheelBuild();
-  // The dependencies of the CPU wheel are only needed by Python.
+  // In the CPU build only Python code needs the wheel's dependencies.
   const wheel = build === "cpu" ? ["--no-deps"] : [];
-  return installWheel(PINNED, build, cachedDirectory(PINNED, build), wheel);
+  return installWheel(PINNED_VERSION, build, cachedDirectory(PINNED_VERSION, build), wheel);
 }
 
 /** CPU build of libtorch `version` in the cache, to compile and package with; null if it is not installed. */
@@ -133,7 +135,7 @@ function installWheel(version, build, target, options) {
   say(`installing libtorch ${version}+${build} into ${target} (once per machine)`);
   const wheel = [...options, `torch==${version}+${build}`];
   const attempts = [
-    wheel, // from the index that pip is configured with
+    wheel, // uses the index in pip's configuration
     ["--extra-index-url", `${WHEELS}/${build}`, ...wheel],
     ...(build === "cpu" || build === "cu130" ? [[...options, `torch==${version}`]] : []),
   ];
@@ -145,14 +147,14 @@ function installWheel(version, build, target, options) {
     } catch (error) {
       rmSync(partial, { recursive: true, force: true });
       if (index === attempts.length - 1) throw error;
-      say(`that index has no such wheel; trying pip install ${attempts[index + 1].join(" ")}`);
+      say(`pip install failed; now trying: pip install ${attempts[index + 1].join(" ")}`);
     }
   }
   rmSync(target, { recursive: true, force: true });
   renameSync(partial, target);
   const found = inspect(join(target, "torch"));
   if (!found)
-    throw new SetupError(`pip installed torch into ${target}, but no headers and libraries are there`);
+    throw new SetupError(`pip installed torch into ${target}, but its headers or libraries are missing`);
   return found;
 }
 

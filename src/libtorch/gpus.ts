@@ -17,7 +17,7 @@ const MEGABYTE = 2 ** 20;
 
 /** GPUs visible to CUDA in this process; empty without a driver. */
 export function listGpus(): Gpu[] {
-  // Numbers GPUs as nvidia-smi does, unless the user chose another order.
+  // Makes CUDA number the GPUs as nvidia-smi does, unless the user chose another order.
   process.env.CUDA_DEVICE_ORDER ??= "PCI_BUS_ID";
   if (process.env.CUDA_DEVICE_ORDER !== "PCI_BUS_ID") return [];
   try {
@@ -29,7 +29,7 @@ export function listGpus(): Gpu[] {
       }),
     );
   } catch {
-    return []; // No driver: libtorch reports it if a GPU was requested.
+    return []; // No driver. If a GPU was requested, libtorch reports the error.
   }
 }
 
@@ -61,7 +61,10 @@ function visible(rows: string[][], list: string | undefined): string[][] {
   return shown;
 }
 
-/** Resolves `auto` devices: the GPU with the most free memory first. Without GPUs `auto` is left to libtorch. */
+/**
+ * Replaces each `auto` by a GPU, the one with the most free memory first. Without GPUs `auto` stays, and
+ * libtorch decides.
+ */
 export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): string[] {
   const byFreeMemory = gpus.toSorted((a, b) => b.freeBytes - a.freeBytes);
   let chosen = 0;
@@ -71,7 +74,7 @@ export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): 
   });
 }
 
-/** Smaller GPUs are usually shared with a desktop, so idle models are unloaded. */
+/** GPUs with less memory usually drive a desktop too, so idle models are unloaded from them. */
 const LARGE_GPU_BYTES = 32 * 2 ** 30;
 const SMALL_GPU_IDLE_SECONDS = 600;
 

@@ -50,7 +50,10 @@ export function addonMissingError(fault: string, advice?: string): EngineError {
   return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
 }
 
-/** Null if no package is installed. @throws EngineError if one is damaged, or of another version */
+/**
+ * Chooses the addon and its libtorch; null if no package is installed.
+ * @throws EngineError if a package is damaged or belongs to another version of carillon
+ */
 export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): Prebuilt | null {
   const packages = findPackages();
   if (packages.length === 0) return null;
@@ -79,7 +82,7 @@ function findPackages(): Package[] {
     try {
       path = require.resolve(`${name}/package.json`);
     } catch {
-      return []; // Not installed: callers report it if none is.
+      return []; // This package is not installed. Callers report it if none of them is.
     }
     const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
     if (found.version === own.version) return [found];
@@ -90,7 +93,7 @@ function findPackages(): Package[] {
   });
 }
 
-/** Mapping a truncated library would crash the process. */
+/** Checks file sizes first, because loading a truncated library would crash the process. */
 function checkSizes({ directory, carillon }: Package): void {
   for (const [name, { bytes }] of Object.entries(carillon.files)) {
     const found = statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0;
@@ -122,7 +125,7 @@ export function checkPackages(): void {
   }
 }
 
-/** Library folder: from LIBTORCH, else a CUDA libtorch if there is a GPU, else the package's own. */
+/** Chooses the libtorch: that of LIBTORCH, or a CUDA build if there is a GPU, or the one in the package. */
 function chooseLibtorch(
   packages: readonly Package[],
   log: (message: string) => void,
@@ -141,17 +144,17 @@ function chooseLibtorch(
     log(`using libtorch ${found.version} in ${found.directory}`);
     return { folder: join(found.directory, "lib"), version: found.version };
   }
-  const runWith = `libtorch ${minors.join(", ")}, for which an addon is installed`;
+  const required = `libtorch ${minors.join(" or ")} (the installed addons support no other version)`;
   if (isAsked)
     throw addonMissingError(
-      `LIBTORCH=${process.env.LIBTORCH} is not a ${runWith}: set it to one, or unset it${adviceForMinors(packages)}.`,
+      `LIBTORCH=${process.env.LIBTORCH} is not ${required}: point it at one, or unset it${adviceForMinors(packages)}.`,
     );
   if (own === undefined)
     throw addonMissingError(
-      `There is no ${runWith}: set LIBTORCH to one, run "npx carillon cuda install", or "npm install ${PLATFORM_PACKAGE}".`,
+      `There is no ${required}: point LIBTORCH at one, run "npx carillon cuda install", or "npm install ${PLATFORM_PACKAGE}".`,
     );
   log(
-    `the GPU is not used: neither python3 nor the cache has a CUDA build of ${runWith}. Run "npx carillon cuda install"`,
+    `the GPU is not used: neither python3 nor the cache has a CUDA build of ${required}. Run "npx carillon cuda install"`,
   );
   return own;
 }
@@ -181,13 +184,16 @@ function assertOneLibtorch(directory: string): void {
   );
 }
 
-/** libtorch_cuda must be opened explicitly: nothing links to it, and it registers itself when opened. */
+/** libtorch_cuda is opened explicitly, because nothing links to it. It registers its kernels when opened. */
 function librariesOf(directory: string): string[] {
   const names = ["libc10.so", LIBTORCH_LIBRARY, "libc10_cuda.so", "libtorch_cuda.so"];
   return names.map((name) => join(directory, name)).filter((path) => existsSync(path));
 }
 
-/** Opens shared libraries process-wide. Node rejects them as addons and closes them; RTLD_NODELETE keeps them. */
+/**
+ * Loads shared libraries into the process. Node closes them again, because they are not addons; RTLD_NODELETE
+ * keeps them loaded.
+ */
 export function openLibraries(paths: readonly string[]): void {
   for (const path of paths) {
     try {

@@ -14,7 +14,7 @@ const CREDENTIALS = ["authorization", "x-api-key", "cookie"] as const;
 export function mcpRoute(service: "city" | "music"): RequestHandler {
   return async (request, response) => {
     const services: Services = { [service]: new ServiceClient(ownUrl(request), credentialsOf(request)) };
-    // Loaded on the first request, because most servers get none.
+    // Imported on the first MCP request, because most servers get none.
     const [{ StreamableHTTPServerTransport }, { mcpServer }] = await Promise.all([
       import("@modelcontextprotocol/sdk/server/streamableHttp.js"),
       import("./server.js"),
@@ -40,7 +40,7 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-/** Address at which the request arrived. */
+/** Base URL of this server at the address on which the request arrived. */
 function ownUrl({ socket, baseUrl }: Parameters<RequestHandler>[0]): string {
   const address = (socket.localAddress ?? "127.0.0.1").replace(/^::ffff:/, "");
   return `http://${address.includes(":") ? `[${address}]` : address}:${socket.localPort}${baseUrl}`;

@@ -1,4 +1,4 @@
-/** Downloads one file, resuming partial ones, and verifies its checksum. */
+/** Downloads one file, or resumes its partial download, and verifies the checksum. */
 import { createHash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,7 +10,11 @@ const NO_SPACE = ["ENOSPC", "EDQUOT"];
 /** Source of the file: Hugging Face or another host. */
 export type FileSource = Pick<Hub, "signal" | "read">;
 
-/** @throws PullError CHECKSUM after removing the file; after other errors the partial file stays for resuming */
+/**
+ * Downloads `file` to `path`.
+ * @throws PullError CHECKSUM, after removing the file. After other errors the partial file stays, so that the
+ * download can resume.
+ */
 export async function download(
   file: HubFile,
   path: string,
@@ -55,7 +59,7 @@ async function complete(
     onBytes(chunk.length);
   };
   if ((await handle.stat()).size > file.sizeBytes) await handle.truncate();
-  // Prevents an unhandled error: a stream created with an aborted signal fails before anyone listens.
+  // A stream created with an aborted signal would emit an error before anything listens for it.
   source.signal.throwIfAborted();
   const present = handle.createReadStream({ start: 0, autoClose: false, signal: source.signal });
   for await (const chunk of present) take(chunk as Uint8Array);

@@ -9,9 +9,9 @@ const MAX_REDIRECTS = 8;
 type Fetch = typeof fetch;
 
 /**
- * Follows redirects only to the hub's host, its subdomains, and the public hub's file hosts. Sends the token only
- * to the hub.
- * @throws PullError HUB for another host, and errors of `fetch`
+ * Fetches from the hub. Follows redirects only to the hub's host, its subdomains, and the file hosts of Hugging
+ * Face. Sends the token only to the hub.
+ * @throws PullError HUB for a redirect to another host, and errors of `fetch`
  */
 export async function fetchFromHub(
   address: string,
@@ -42,7 +42,7 @@ function assertHost(url: URL, hub: URL): void {
   );
 }
 
-/** Aborts a response that is larger than announced. */
+/** Returns a `fetch` that aborts a response with more than `maxBytes`. */
 export function limitSize(fetchFrom: Fetch, maxBytes: number): Fetch {
   return async (input, init) => {
     const response = await fetchFrom(input, init);

@@ -72,8 +72,8 @@ export class Hub {
   /** @throws PullError */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
-    // `xet: false` uses plain HTTP, because HF_ENDPOINT does not cover the hosts of the hub's chunk store. `ask` keeps
-    // the error of a failed request, because the library's stream loses it.
+    // `xet: false` uses plain HTTP, because HF_ENDPOINT does not cover the hosts of the hub's chunk store.
+    // `ask` records the error of a failed request, because the library's stream throws another error.
     let refusal: unknown;
     const ask: typeof fetch = (input, init) =>
       this.#access.fetch(input, init).catch((error: unknown) => {
@@ -154,7 +154,9 @@ function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): H
   return { repository, path, sizeBytes: size, checksum };
 }
 
-/** Reason of a failure: `fetch` puts it into the error's cause; the library's streams throw text. */
+/**
+ * Reason of a failed request. `fetch` puts it into the cause of its error; the library's streams throw strings.
+ */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

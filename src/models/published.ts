@@ -21,7 +21,7 @@ const IN_OWN_REPOSITORY = [
 /** Names for `carillon models pull`. */
 export const PUBLISHED_MODELS = [...IN_MAIN_REPOSITORY, ...IN_OWN_REPOSITORY].sort();
 
-/** Model for songs with vocals, and the size of its download with the shared parts. */
+/** Recommended model for songs with vocals, and its download size including the shared parts. */
 export const SINGING_MODEL = { model: "acestep-v15-turbo", bytes: 6_400_000_000 };
 
 /**
@@ -40,7 +40,7 @@ export interface Source {
   folder: string;
 }
 
-/** Parts that every DiT needs and that are in a separate repository. */
+/** VAE and text encoder, which every DiT needs. They are in the main repository. */
 export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
   repository: MAIN_REPOSITORY,
   folder,

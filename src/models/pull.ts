@@ -70,7 +70,8 @@ async function absentParts(source: Source, directory: string, hub: Hub): Promise
   const installed = join(directory, source.folder || (foreign ?? basename(source.repository)));
   let own: Part[] = [];
   let needsShared: boolean;
-  // A folder of another owner may contain several models. It is one model only if it has a model's files itself.
+  // The folder of a foreign repository may contain several models. It counts as installed only if it has a
+  // model's own files.
   const places = foreign === null ? [installed] : MODEL_FILES.map((name) => join(installed, name));
   if (places.some(existsSync)) {
     needsShared = lacksParts(await readdir(installed));
@@ -111,7 +112,7 @@ function partsOf(repository: string, files: HubFile[]): Part[] {
   });
 }
 
-/** Whether the files are a DiT, which has a silence latent, without VAE and text encoder. */
+/** Whether the files are a DiT without VAE and text encoder. A silence latent identifies a DiT. */
 function lacksParts(paths: string[]): boolean {
   return paths.includes("silence_latent.pt") && !paths.some((path) => path.split("/")[0] === "vae");
 }
@@ -143,7 +144,7 @@ async function downloadParts(
   }
 }
 
-/** Removes files of an earlier run that are no longer listed; returns the bytes of the rest. */
+/** Removes files of an earlier run that the hub no longer lists. @returns total bytes of the remaining files */
 async function removeUnlisted(parts: Part[], incomplete: string, listed: Set<string>): Promise<number> {
   let sizeBytes = 0;
   for (const { name } of parts.filter((part) => existsSync(join(incomplete, part.name)))) {

@@ -1,6 +1,6 @@
 /**
- * HTTP errors of the music service. Clients get one line in `detail`, and again in `error`, which some clients read;
- * never a stack trace.
+ * HTTP errors of the music service. Responses have one line in `detail`, and the same line in `error`, because
+ * some clients read only that. They never contain a stack trace.
  */
 import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -114,11 +114,14 @@ export function errorHandler(
   };
 }
 
-/** End of a path: `/tmp` matches before a slash, a colon or a full stop, but not in `/tmp2`, `/tmp-x` or `/tmp.x`. */
+/**
+ * Lookahead for the end of a path: `/tmp` matches before a slash, a colon or a full stop, but not in `/tmp2`,
+ * `/tmp-x` or `/tmp.x`.
+ */
 const NAME_ENDS = String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}_])`;
 
 /** Returns a filter for messages to clients. If an API key is set, it replaces server paths by names of settings. */
-export function detailFor(config: Config): (detail: string) => string {
+export function detailFilter(config: Config): (detail: string) => string {
   if (config.apiKey === "") return (detail) => detail;
   const { slot1Model, slot2Model, slot3Model, languageModel } = config;
   const models = [slot1Model, slot2Model, slot3Model, languageModel].flatMap((path) => path ?? []);

@@ -1,4 +1,4 @@
-/** HTTP servers: the music service, and health and metrics of a fleet worker. */
+/** HTTP servers: one for the music service, and one for the health and metrics of a fleet worker. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -12,7 +12,7 @@ import { DOCS, type Page, pageRoutes } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
 import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
-import { detailFor, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
+import { detailFilter, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 import { BodyReader } from "./request/body.js";
 import { endpoints } from "./routes/endpoints.js";
@@ -22,7 +22,7 @@ import type { SongRunner } from "./song/song-runner.js";
 import { Telemetry } from "./telemetry.js";
 import { RandomSamples } from "./words/random-samples.js";
 
-/** The waveform library needs inline styles; local recordings are played from blob: URLs. */
+/** The studio page. Its waveform library needs inline styles, and it plays local recordings from blob: URLs. */
 const STUDIO: Page = {
   folder: "studio",
   path: "/studio",
@@ -34,7 +34,7 @@ const STUDIO: Page = {
   },
 };
 
-/** Size limit of an MCP request. Recordings are uploaded to the HTTP endpoints, not through MCP tools. */
+/** Size limit of an MCP request. It needs no room for recordings: clients upload them to the HTTP endpoints. */
 const MAX_MCP_BYTES = 4 * 2 ** 20;
 
 export interface MusicServerOptions {
@@ -50,15 +50,15 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting connections, gives running jobs `graceSeconds` (default: SVC_GRACE_SECONDS) to finish, and requeues
-   * the rest without waiting for native calls. The caller owns the engine and the store and closes them.
+   * Stops accepting connections and gives running jobs `graceSeconds` to finish (default: SVC_GRACE_SECONDS). The
+   * rest are requeued without waiting for native calls. Engine and store stay open; the caller closes them.
    */
   close(graceSeconds?: number): Promise<void>;
 }
 
 /**
- * Listens, opens the stored tasks and loads the models. Resolves when jobs can run; /health responds earlier.
- * Listening comes first, so that a second server started by mistake fails before it touches stored tasks.
+ * Listens, then opens the stored tasks and loads the models. Resolves when jobs can run; /health responds earlier.
+ * Because listening comes first, a second server that is started by mistake fails before it touches stored tasks.
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, queue, runner, log } = options;
@@ -98,14 +98,14 @@ export async function startMusicServer(options: MusicServerOptions): Promise<Mus
   };
 }
 
-/** The service as a request handler of another HTTP server, which may mount it under a path. */
+/** The music service as a request handler. Another HTTP server can mount it under a path. */
 export interface MusicApplication extends Pick<MusicServer, "service" | "close"> {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Resolves when the models are loaded and jobs run. Requests are accepted earlier. */
   started: Promise<void>;
 }
 
-/** Like startMusicServer, without listening. The host server owns connections and their limits. */
+/** Like startMusicServer, but does not listen. The host server manages connections and their limits. */
 export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
   const { config, engine, queue, runner, log } = options;
   requireKeyIfReachable(config);
@@ -170,13 +170,13 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.all("/mcp", methodNotAllowed("POST"));
   app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
   app.use(notFound);
-  app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
+  app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
   return app;
 }
 
 /**
- * Normalises an absolute request target (RFC 9112); its host replaces the Host header.
- * @returns false for an invalid target, for which express would answer in HTML or throw an uncaught error
+ * Converts an absolute request target (RFC 9112) to a path; its host replaces the Host header.
+ * @returns false for an invalid target, which express would answer in HTML or with an uncaught error
  */
 function readTarget(request: IncomingMessage): boolean {
   const { url = "" } = request;
@@ -201,7 +201,7 @@ const mergeSlashes: RequestHandler = (request, _response, next) => {
   next();
 };
 
-/** Refuses requests with several Host headers, because proxies disagree on which of them counts. */
+/** Refuses requests with several Host headers, because proxies disagree on which one is valid. */
 const requireOneHost: RequestHandler = (request, _response, next) => {
   if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
@@ -225,7 +225,10 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
   throw new ConfigError("SVC_API_HOST", `SVC_API_HOST, SVC_API_PORT: ${message}`);
 }
 
-/** Starts a fleet worker: listens for /health and /metrics, loads the models, then takes tasks. */
+/**
+ * Starts a fleet worker: it listens for /health and /metrics, loads the models, and then takes tasks from the
+ * queue.
+ */
 export async function startWorkerServer(
   options: MusicServerOptions,
 ): Promise<Pick<MusicServer, "url" | "close">> {
@@ -243,7 +246,7 @@ export async function startWorkerServer(
   app.get("/health", health(context));
   app.get("/metrics", metrics(context));
   app.use(notFound);
-  app.use(errorHandler((message, err) => log.error({ err }, message), detailFor(config)));
+  app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
 
   const listener = await listenAt(config, log);
   listener.server.on("request", app);

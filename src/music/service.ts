@@ -10,7 +10,7 @@ import { Callbacks } from "./callbacks/callbacks.js";
 import { DataSetEditor } from "./dataset/editor.js";
 import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
-import { detailFor, HttpError } from "./errors.js";
+import { detailFilter, HttpError } from "./errors.js";
 import { Adapters } from "./models/adapters.js";
 import { ModelPulls } from "./models/model-pulls.js";
 import { isCallbackPending } from "./queue/callback-schedule.js";
@@ -34,7 +34,7 @@ export class MusicService {
   readonly uploadsDirectory: string;
   readonly adapters: Adapters;
   readonly modelPulls: ModelPulls;
-  /** Root for paths of training requests. */
+  /** Directory that must contain all paths of training requests. */
   readonly trainingRoot: PermittedRoot;
   readonly training: AdapterTrainer;
   readonly dataSet: DataSetEditor;
@@ -46,12 +46,12 @@ export class MusicService {
   readonly submissions: Submissions;
   readonly tasks: Tasks;
   readonly #callbacks: Callbacks;
-  /** Aborts work for requests that have no task yet. */
+  /** Aborts requests in progress when the service stops. Jobs are stopped by the queue instead. */
   readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
 
-  /** @param engine for model lists, training and text; songs are made by `runner` */
+  /** @param engine lists models, trains and writes text; `runner` makes the songs */
   constructor(
     readonly config: Config,
     readonly engine: MusicEngine,
@@ -77,7 +77,7 @@ export class MusicService {
     const removeUploads = (names: readonly string[]) => runner.inputs.removeUploads(names);
     this.retention = new Retention(this.queue, this.audioFiles, removeUploads, limits, log);
     const { signal } = this.#stopping;
-    this.tasks = new Tasks(queue, runner, this.retention, detailFor(config), signal);
+    this.tasks = new Tasks(queue, runner, this.retention, detailFilter(config), signal);
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
     this.submissions = new Submissions(queue, engine, runner, this.#callbacks, signal);
     queue.events.on("ended", (task) => {
@@ -96,9 +96,15 @@ export class MusicService {
     );
   }
 
-  /** Opens stored tasks and deletes expired ones. Requests are accepted afterwards; jobs wait for `start`. */
+  /**
+   * Opens the stored tasks and deletes expired ones. Then requests are accepted, but jobs do not run before
+   * `start`.
+   */
   async open(): Promise<void> {
-    /** Audio files to keep, by task. An unfinished task has none, because it makes its songs again. */
+    /**
+     * Names of the audio files to keep, by task id. An unfinished task keeps none, because it makes its songs
+     * again.
+     */
     const audio = new Map<string, readonly string[] | "all">();
     const uploads = new Set<string>();
     await this.queue.open((stored) => {
@@ -134,7 +140,7 @@ export class MusicService {
 
   /**
    * Starts no more jobs, gives running ones `graceSeconds` to finish, and requeues the rest. Training stops at once
-   * with a checkpoint; data set preparation stops after the current sample.
+   * and saves a checkpoint. Data set preparation stops after the current sample.
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
@@ -150,7 +156,7 @@ export class MusicService {
     await this.#sweeping;
   }
 
-  /** Deletes expired tasks; one sweep at a time. */
+  /** Deletes expired tasks. Sweeps never overlap. */
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
       .then(() => this.queue.runCleanUp((nowMs) => this.retention.sweep(nowMs)))

@@ -18,17 +18,17 @@ import {
 import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
 
-/** Time limit of `close` before it skips the last backup of the tasks. */
+/** Time after the start of `close` at which the last backup of the tasks is given up. */
 const CLOSING_MS = 5_500;
 
-/** Maximum downtime that counts towards the age of songs. Longer downtime may be a change of the system clock. */
+/** Maximum downtime that adds to the age of songs. A longer downtime may come from a change of the system clock. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {
   config: Config;
   /** The engine; a fleet gateway needs none. */
   engine?: MusicEngine;
-  /** Default: LMDB beside the generated audio, with backups; closed by `close`. */
+  /** Task store; default: LMDB beside the generated audio, with backups. The default store is closed by `close`. */
   store?: TaskStore;
   /** Logger; default: warnings and errors on stderr. */
   log?: Logger;
@@ -38,7 +38,10 @@ export const startService = (parts: MusicServerParts) => startOnStore(parts, sta
 export const startWorker = (parts: MusicServerParts) => startOnStore(parts, startWorkerServer);
 export const startApplication = (parts: MusicServerParts) => startOnStore(parts, startMusicApplication);
 
-/** Locks SVC_TMPDIR, opens the queue and starts a server. `close` also closes the store, or leaves the fleet. */
+/**
+ * Locks SVC_TMPDIR, opens the queue and starts a server. `close` of the result also closes the store, or leaves the
+ * fleet.
+ */
 async function startOnStore<T extends Pick<MusicServer, "close">>(
   parts: MusicServerParts,
   start: (options: MusicServerOptions) => Promise<T>,
@@ -100,7 +103,7 @@ async function openObjectStore(location: string): Promise<ObjectStore> {
 }
 
 function embeddedOptions(config: Config, log: Logger): QueueOptions {
-  // Limit counted downtime to half the maximum age, or a restart could expire all songs.
+  // Count at most half the maximum age as downtime, or a restart could expire all songs.
   const maxGapSeconds = Math.min(MAX_CLOCK_GAP_SECONDS, config.audioMaxAgeSeconds / 2);
   return {
     capacity: config.queueMaxSize,

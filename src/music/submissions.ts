@@ -1,4 +1,4 @@
-/** Accepts tasks: checks texts and recordings, and queues each task once. */
+/** Accepts tasks: checks their texts and recordings, and queues each task only once. */
 import type { z } from "zod";
 import type { MusicEngine } from "../engine/types.js";
 import { describe } from "../parameters.js";
@@ -6,7 +6,7 @@ import type { Caller } from "./access/concurrency-limit.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
 import { HttpError, RequestError } from "./errors.js";
 import type { acceptedTask } from "./openapi/answers.js";
-import { SubmissionTakenError, type TaskOrigin, type TaskQueue } from "./queue/task-queue.js";
+import { DuplicateSubmissionError, type TaskOrigin, type TaskQueue } from "./queue/task-queue.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
@@ -16,7 +16,7 @@ import { mapPromptTooLong } from "./words/text-writer.js";
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
 export class Submissions {
-  /** Running submissions by Idempotency-Key. */
+  /** Submissions in progress, by Idempotency-Key. */
   readonly #running = new Map<string, Promise<AcceptedTask>>();
 
   /** @param stopping aborts checks when the service stops */
@@ -29,12 +29,12 @@ export class Submissions {
   ) {}
 
   /**
-   * Checks the recordings of the task and queues it. An accepted task owns its uploads: they are kept as long as its
-   * songs, and deleted if it fails.
-   * @param caller a disconnect cancels the check, but not an accepted task
-   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500 if
-   * the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of the
-   * caller's signal. After an error nothing of the task is stored.
+   * Checks the recordings of a task and queues it. An accepted task owns its uploads: they are kept as long as its
+   * songs, or deleted if the task fails.
+   * @param caller a disconnect of this client stops the check, but does not cancel an accepted task
+   * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500
+   * if the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of
+   * the caller's signal. After an error, no part of the task stays stored.
    */
   async submit(
     request: GenerationRequest,
@@ -44,7 +44,7 @@ export class Submissions {
     await this.queue.assertRoom();
     await checkTextLength(this.engine, request).catch((error: unknown) => {
       const refusal = mapPromptTooLong(error);
-      // Only a text that is too long is refused here. Other errors are reported when the task runs.
+      // Refuse only a text that is too long. Other errors will be reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
     await this.callbacks.admit(request.callbackUrl ?? null);
@@ -67,8 +67,8 @@ export class Submissions {
   }
 
   /**
-   * Submits once per Idempotency-Key. Concurrent submissions wait for the first; later ones get its response. The key
-   * lasts as long as the task.
+   * Submits a task only once per Idempotency-Key. Concurrent submissions with the same key wait for the first.
+   * Later ones get the response of the first. The key is valid as long as the task exists.
    * @throws HttpError 422 if the key was used for a different body
    */
   async submitOnce(key: SubmissionKey, submit: () => Promise<AcceptedTask>): Promise<AcceptedTask> {
@@ -84,7 +84,7 @@ export class Submissions {
       try {
         return await pending;
       } catch (error) {
-        if (!(error instanceof SubmissionTakenError)) throw error;
+        if (!(error instanceof DuplicateSubmissionError)) throw error;
       } finally {
         this.#running.delete(key.key);
       }

@@ -1,4 +1,4 @@
-/** Reads, follows, changes and removes tasks for clients. */
+/** Operations on tasks for clients: read, follow events, change, remove. */
 import { EventEmitter, once } from "node:events";
 import { describe, type Fields } from "../parameters.js";
 import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
@@ -8,9 +8,9 @@ import { HttpError } from "./errors.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
 import type { Retention } from "./queue/retention.js";
 import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js";
-import { TaskEvents, type TaskLog } from "./queue/task-events.js";
+import { type TaskEventLog, TaskEvents } from "./queue/task-events.js";
 import type { LiveState, TaskQueue } from "./queue/task-queue.js";
-import { type TaskRow, taskRow, wholeTaskRow } from "./queue/task-row.js";
+import { type TaskRow, taskRow, taskRowWithCodes } from "./queue/task-row.js";
 import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
 import { lostUploadFields, parametersOf } from "./request/replay.js";
 import type { Preview } from "./song/preview.js";
@@ -30,7 +30,10 @@ export class Tasks {
   /** Emits the id of every ended task. */
   readonly #endings = new EventEmitter();
 
-  /** `detail` filters error messages for clients; `stopping` ends waiting when the service stops. */
+  /**
+   * @param detail removes server paths from error messages for clients, see `detailFilter`
+   * @param stopping fires when the service stops; ends `whenEnded`
+   */
   constructor(
     private readonly queue: TaskQueue,
     private readonly runner: SongRunner,
@@ -50,7 +53,7 @@ export class Tasks {
     return this.#events.size;
   }
 
-  /** Status item of a task. An unknown id has status 0, as the API has no other status for it, and stage `unknown`. */
+  /** Status item of a task. The API has no status for an unknown id: it gets status 0 and the stage `unknown`. */
   async status(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
@@ -62,7 +65,7 @@ export class Tasks {
     }
   }
 
-  /** Status of an ended task, for its callback. */
+  /** Status item of an ended task, for its callback. */
   statusOf(task: Task): TaskStatusItem {
     return taskStatus(this.#shown(task), ENDED, this.#audioFiles);
   }
@@ -79,7 +82,10 @@ export class Tasks {
     return taskRow(this.#shown(task), live, this.#audioFiles);
   }
 
-  /** Page of tasks in the order of the filter; it is shorter if rows are large. */
+  /**
+   * Returns a page of tasks in the order of the filter. The page has fewer tasks than requested if their rows are
+   * large.
+   */
   async list(filter: CatalogFilter) {
     const { total, ids } = await this.queue.page(filter);
     const tasks: TaskRow[] = [];
@@ -106,7 +112,7 @@ export class Tasks {
   async get(id: string): Promise<TaskRow> {
     const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
-    return wholeTaskRow(this.#shown(task), await this.#live(task), this.#audioFiles);
+    return taskRowWithCodes(this.#shown(task), await this.#live(task), this.#audioFiles);
   }
 
   /** Reads a task; undefined if it is unknown or its record is damaged. */
@@ -117,7 +123,7 @@ export class Tasks {
     });
   }
 
-  /** Title, version letter and tags of the song in a file; null for a file without a task. */
+  /** Returns title, version letter and tags of the song at a path; null if no task has this file. */
   async songIn(path: string): Promise<{ title: string; version: string | null; tags: SongTags } | null> {
     const found = songOf(path);
     const task = found === null ? undefined : await this.#read(found.taskId);
@@ -135,14 +141,14 @@ export class Tasks {
     };
   }
 
-  /** A kept upload as a readable file; null if `path` refers to none. @throws StoreError */
+  /** Finds an upload that is still stored; null if `path` does not refer to one. @throws StoreError */
   async keptUpload(path: string): Promise<FoundAudio | null> {
     const found = await this.runner.inputs.keptUpload(path);
     return found === null ? null : { path: found, stored: null };
   }
 
-  /** Event log of a task, and the number of the event with id `lastEventId`. @throws HttpError 404 */
-  async follow(id: string, lastEventId: string): Promise<{ log: TaskLog; number: number }> {
+  /** Returns the event log of a task, and the number of the event with the id `lastEventId`. @throws HttpError 404 */
+  async follow(id: string, lastEventId: string): Promise<{ log: TaskEventLog; number: number }> {
     const log = await this.#events.follow(id);
     const task = await this.#read(id);
     if (task !== undefined && task.finishedAtMs === null)
@@ -153,10 +159,13 @@ export class Tasks {
     return { log, number: 0 };
   }
 
-  /** Preview of a task, kept in memory until the signal fires; null if the task has ended. @throws HttpError 404 */
+  /**
+   * Returns the preview of a task; null if the task has ended. The preview stays in memory until the signal fires.
+   * @throws HttpError 404
+   */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
     const { previews } = this.runner;
-    // Register the listener before the read: if the task ends during the read, the preview still ends.
+    // Register the listener before reading the task: if the task ends meanwhile, the preview is still ended.
     const preview = previews.of(id);
     preview.addListener(signal);
     const task = await this.#read(id);
@@ -167,8 +176,8 @@ export class Tasks {
   }
 
   /**
-   * Body of a retake (without seeds), and the first task of the retake group.
-   * @throws HttpError 404; 409 if an upload of the task was deleted and not `sent` again
+   * Returns the request body for a retake (without seeds), and the id of the first task in the group of retakes.
+   * @throws HttpError 404; 409 if an upload of the task was deleted, and `sent` does not contain it again
    */
   async retakeOf(id: string, sent: Uploads): Promise<{ first: string; parameters: Fields }> {
     const task = await this.#read(id);
@@ -184,7 +193,7 @@ export class Tasks {
     return { first: task.retakeOf ?? id, parameters };
   }
 
-  /** Sets title or favourite; undefined leaves a value unchanged. @throws HttpError 404 */
+  /** Sets title or favourite mark; undefined leaves a value unchanged. @throws HttpError 404 */
   async mark(
     id: string,
     { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
@@ -199,8 +208,9 @@ export class Tasks {
   }
 
   /**
-   * Cancels a waiting or running task, or deletes an ended one with its songs, if its state is in `states`.
-   * @throws HttpError 404, or 409 in another state; StoreError if this cannot be recorded
+   * Removes a task whose state is in `states`: cancels a waiting or running task, deletes an ended one with its
+   * songs.
+   * @throws HttpError 404, or 409 in another state; StoreError if the removal cannot be recorded
    */
   async remove(id: string, states: readonly TaskState[]): Promise<"cancelled" | "deleted"> {
     const task = await this.queue.get(id);
@@ -218,10 +228,10 @@ export class Tasks {
     );
   }
 
-  /** @throws the signal's reason, or HttpError 500 if the service stops first */
+  /** Waits until the task has ended. @throws the reason of the signal, or HttpError 500 if the service stops first */
   async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
     const waiting = AbortSignal.any([signal, this.stopping]);
-    // Rejects if the signal fires; checked below.
+    // `once` rejects if the signal fires; `throwIfAborted` below handles that.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
     const current = await this.queue.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;

@@ -13,7 +13,7 @@ export interface MetricSources {
   engine: MusicEngine;
 }
 
-/** Task id and request id (`X-Request-Id`), in every log line about a task. */
+/** Task id and request id (`X-Request-Id`). Every log line about a task contains both. */
 interface TaskNames {
   task: string;
   request: string | undefined;

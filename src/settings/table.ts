@@ -27,7 +27,7 @@ import {
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   name: string;
-  /** Default for a variable that is unset or blank, as text. */
+  /** Text that replaces a variable that is unset or blank. */
   fallback: string;
   schema: S;
   meaning: string;
@@ -47,7 +47,7 @@ function setting<S extends z.ZodType>(
 
 const CACHE = ".cache/carillon";
 
-/** The keys are the properties of `Config`. */
+/** All settings, by the name of their property in `Config`. */
 export const SETTINGS = {
   apiHost: setting(
     "SVC_API_HOST=127.0.0.1",

@@ -19,18 +19,18 @@ export const flag = z
   .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false")
   .transform(isTrueWord);
 export const directory = z.string().transform((path) => resolve(path));
-/** A directory; null means the default folder in SVC_HOME. */
+/** A directory. null, the default, means a folder in SVC_HOME. */
 export const directoryAtHome = directory.nullable().default(null);
 export const oneOf = <const T extends string>(values: readonly [T, ...T[]]) =>
   z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`));
 export const list = (separator: string) =>
   text.transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
 export const names = list(",").transform((items) => items.filter((item) => item !== "none"));
-/** Host names and addresses as in `Host` headers, without ports. */
+/** Host names and addresses without ports, written as in a `Host` header. */
 export const hosts = names.pipe(z.array(z.string().transform(hostOf)));
 export const originRule = z.string().transform(originOf);
 
-/** Decimal only: Number() would also accept forms such as 0x50. */
+/** A decimal number. Number() alone would also accept other forms, such as 0x50. */
 const numberText = z
   .string()
   .regex(/^[+-]?(\d+\.?\d*|\.\d+)$/, "must be a number")
@@ -49,7 +49,7 @@ export const autoOnOrOff = z
     if (word === "auto") return "auto";
     return isTrueWord(word) ? "on" : "off";
   });
-/** Minutes, converted to seconds; null for auto. */
+/** A number of minutes, converted to seconds; null for auto. */
 export const minutesOrAuto = z
   .preprocess(
     lowerCase,
@@ -63,7 +63,7 @@ export const device = z.preprocess(
   lowerCase,
   z.string().regex(/^(auto|cpu|cuda(:\d+)?)$/, "must be auto, cpu, cuda or cuda:N"),
 );
-/** Devices, one per slot; the last applies to the remaining slots. */
+/** Devices, one per slot. The last one also applies to the remaining slots. */
 export const devices = z.preprocess(
   (value) => (typeof value === "string" ? value.split(",").map((name) => name.trim()) : value),
   z.tuple([device], device),

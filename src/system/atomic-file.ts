@@ -2,14 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { open as openFile, rename, rm } from "node:fs/promises";
 
-/** Suffix of an incomplete file. */
+/** Suffix of a file that is still being written. */
 export const PARTIAL_SUFFIX = ".part";
 
 /**
- * Writes a file atomically: temporary file, fsync, rename. A failed write leaves no temporary file.
- * @param write called with the temporary path
- * @param options.partial temporary path, if others must know it; default: unique
- * @throws the error of `write` or the disk
+ * Writes a file atomically: temporary file, fsync, rename. If that fails, the temporary file is deleted.
+ * @param write writes the content to the temporary path
+ * @param options.partial temporary path, if other code must know it; default: a unique path
+ * @throws the error of `write` or of the disk
  */
 export async function writeAtomically(
   path: string,
@@ -18,7 +18,7 @@ export async function writeAtomically(
 ): Promise<void> {
   try {
     await write(partial);
-    // Opens for reading: that suffices for fsync, and a copy of a read-only file cannot be opened for writing.
+    // Open for reading, which is enough for fsync: a copy of a read-only file cannot be opened for writing.
     const file = await open(partial, "r");
     await file.sync().finally(() => file.close());
     await rename(partial, path);

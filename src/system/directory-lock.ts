@@ -1,11 +1,11 @@
-/** Locks a directory for one process. The system releases the lock when the process ends for any reason. */
+/** Locks a directory for one process. The operating system releases the lock when the process ends for any reason. */
 import { mkdir, open, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryLock } from "fs-native-extensions";
 import { ConfigError } from "../config.js";
 
-/** Name of the lock file. The empty file stays behind; only the lock on it matters. */
+/** Name of the lock file. The empty file is never deleted; only the lock on it counts. */
 const LOCK_FILE = "lock";
 const RETRY_INTERVAL_MS = 100;
 
@@ -28,10 +28,10 @@ export class DirectoryInUseError extends Error {
 }
 
 /**
- * Creates the directory if missing, and locks it.
+ * Creates the directory if it is missing, and locks it.
  * @param variable setting that names the directory
- * @param waitMs time to wait for the current holder to exit
- * @throws DirectoryInUseError, or ConfigError if it cannot be created
+ * @param waitMs how long to wait for another holder to release the lock
+ * @throws DirectoryInUseError, or ConfigError if the directory cannot be created
  */
 export async function lockDirectory(directory: string, variable: string, waitMs = 0): Promise<DirectoryLock> {
   await makeDirectory(directory, variable);
@@ -50,7 +50,7 @@ export async function lockDirectory(directory: string, variable: string, waitMs 
 }
 
 /**
- * Creates a directory with its parents if missing.
+ * Creates a directory and its parents if they are missing.
  * @param variable setting that names the directory
  * @throws ConfigError
  */
@@ -60,7 +60,10 @@ export async function makeDirectory(directory: string, variable: string): Promis
   });
 }
 
-/** Node's `recursive` hangs where nothing can be created, such as in /proc. */
+/**
+ * Creates parents one by one: `recursive` of Node hangs in file systems such as /proc, where no directory can be
+ * created.
+ */
 async function makeWithParents(directory: string): Promise<void> {
   if (await isDirectory(directory)) return;
   if (!(await isDirectory(dirname(directory)))) await makeWithParents(dirname(directory));

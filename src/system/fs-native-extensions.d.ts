@@ -1,4 +1,6 @@
 declare module "fs-native-extensions" {
-  /** Locks the whole file for this open file; false if another open file holds the lock. */
+  /**
+   * Locks the file behind the descriptor `fd`. Returns false if the file was opened elsewhere and is locked there.
+   */
   export function tryLock(fd: number): boolean;
 }

@@ -7,18 +7,21 @@ import { type Logger, pino } from "pino";
 export type { Logger };
 
 const STDERR = 2;
-/** Maximum backlog for a slow reader of stderr; the pipe holds about as much again. */
+/** Maximum number of bytes that wait in memory if stderr is read slowly. The pipe holds about as much again. */
 const MAX_WAITING_BYTES = 2 ** 20;
 
-/** Never blocks: if the disk is full or the pipe is not read, lines are dropped and counted. */
+/**
+ * Writes lines to stderr without ever blocking. If the disk is full or the pipe is not read, lines are dropped and
+ * counted.
+ */
 class StderrLines {
   #dropped = 0;
   #isLineOpen = false;
-  /** Null if stderr is a file or device, which is written synchronously. */
+  /** Stream of stderr; null if stderr is a file or a device, which is written synchronously. */
   readonly #pipe = isPipe(STDERR) ? process.stderr : null;
 
   constructor() {
-    // Errors are ignored here, because `write` counts each lost line.
+    // Ignore errors here: `write` counts each lost line.
     this.#pipe?.on("error", () => {});
   }
 
@@ -44,7 +47,7 @@ class StderrLines {
       this.#isLineOpen = false;
     } catch {
       this.#dropped++;
-      // If the disk became full, only part of the line may have been written.
+      // If the disk is full, part of the line may have been written.
       if (written > 0) this.#isLineOpen = true;
     }
   }
@@ -66,14 +69,17 @@ function toStderr(): StderrLines {
   return stderrLines;
 }
 
-/** Logs JSON lines to stderr; stdout is for the output of commands. Never pass secrets. */
+/** Creates a logger that writes JSON lines to stderr. stdout is for the output of commands. Never log secrets. */
 export function createLogger(level: string): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, toStderr());
 }
 
-/** Forwards another process's stderr through a pipe. Inheriting ours would make writes to it blocking again. */
+/**
+ * Forwards the stderr of a child process. If the child inherited our stderr, it would make our writes to it
+ * blocking again.
+ */
 export function forwardStderr({ stderr }: ChildProcess): void {
-  // Undefined if the process could not start, for example for lack of file descriptors.
+  // stderr is undefined if the child could not start, for example for lack of file descriptors.
   if (!stderr) return;
   (stderr as Socket).unref();
   createInterface({ input: stderr }).on("line", (line) => toStderr().write(`${line}\n`));

@@ -1,6 +1,7 @@
 /**
- * Opens files at untrusted paths. Accepts only regular files of limited size. Opening never blocks, as it would on
- * a pipe without a writer, and checks apply to the opened file, so it cannot be swapped in between.
+ * Opens files at untrusted paths. Accepts only regular files of limited size. Opening never blocks, not even on a
+ * pipe without a writer. The opened file is checked, not the path, so no other file can take its place after the
+ * check.
  */
 import {
   closeSync,
@@ -24,8 +25,8 @@ export const MAX_ADAPTER_BYTES = 16 * 2 ** 30;
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
 /**
- * Kernel file systems such as `/proc` and `/sys`, which generate files on reading, some of them endless. Detected by
- * their Linux magic number: they can be mounted anywhere, and `/dev/shm` has ordinary files.
+ * Magic numbers of Linux kernel file systems such as `/proc` and `/sys`. They generate files while they are read,
+ * some without an end. Paths do not identify them: they can be mounted anywhere, and `/dev/shm` has ordinary files.
  */
 const KERNEL_FILE_SYSTEMS = new Set([
   0x9fa0, // proc
@@ -42,7 +43,10 @@ const KERNEL_FILE_SYSTEMS = new Set([
   0x19800202, // mqueue
 ]);
 
-/** System errors caused by the path; others, such as too many open files, are server faults. */
+/**
+ * Error codes of the system that mean that the path is unusable. Others, such as too many open files, are server
+ * errors.
+ */
 const FAULTS: Readonly<Record<string, [UnusableFileError["reason"], string]>> = {
   ENOENT: ["absent", "does not exist"],
   ENOTDIR: ["absent", "does not exist"],
@@ -62,7 +66,7 @@ export class UnusableFileError extends Error {
   constructor(
     path: string,
     readonly reason: "absent" | "irregular" | "too large" | "unreadable",
-    /** Completes a message that begins with the file's name. */
+    /** What is wrong with the file. It follows the name of the file in messages, such as "is a directory". */
     readonly fault: string,
     options?: ErrorOptions,
   ) {
@@ -75,7 +79,7 @@ export class UnusableFileError extends Error {
 export async function openRegular(path: string, maxBytes: number): Promise<FileHandle> {
   let file: FileHandle | undefined;
   try {
-    // Check the file type before opening too, since opening a device can have effects.
+    // Check the file type before opening as well: opening a device can have side effects.
     assertRegular(path, await stat(path));
     file = await open(path, OPEN_FLAGS);
     assertRegular(path, await file.stat(), maxBytes);
@@ -141,7 +145,7 @@ function assertOnDisk(path: string, { type }: { type: number }): void {
 const DESCRIPTORS = "/proc/self/fd";
 const hasDescriptors = existsSync(DESCRIPTORS);
 
-/** Link to the open file, even if its path was replaced. */
+/** Path that leads to the open file, even if the file at `path` was replaced. */
 function linkOf(descriptor: number, path: string): string {
   return hasDescriptors ? `${DESCRIPTORS}/${descriptor}` : path;
 }

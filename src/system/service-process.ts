@@ -1,27 +1,27 @@
-/** Runs a process that serves until stopped; handles signals and uncaught errors. */
+/** Runs a process with services until it is stopped. Handles signals and uncaught errors. */
 import { Worker } from "node:worker_threads";
 import type { Logger } from "./log.js";
 
-/** Time to close after the grace period; then the process exits anyway. */
+/** Time for closing services after the grace period. Then the process exits in any case. */
 const CLOSING_SECONDS = 2.5;
-/** Time to close after a failure, without waiting for running jobs. */
+/** Time for closing services after an uncaught error. Running jobs get no grace period. */
 const FAILURE_SECONDS = 4;
-/** Time for a normal exit before the process is killed. */
+/** Time that `process.exit` may take before the process is killed. */
 const EXIT_SECONDS = 0.8;
 
 export interface Service {
-  /** `graceSeconds`: time for work in progress; absent: the service's default. */
+  /** @param graceSeconds time in which running work may finish; default: chosen by the service */
   close(graceSeconds?: number): Promise<void>;
 }
 
 /**
- * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `stopRequest`, then closes them in parallel and exits
- * with 0. An uncaught error is logged once; services are closed immediately and the process exits with 1; unfinished
- * tasks return to the queue. A second signal exits immediately.
- * @param start starts the services; its `fail` argument exits as on an uncaught error
- * @param stopRequest resolves with a reason to stop other than a signal
- * @param workSeconds time for work in progress before closing
- * @throws the error of `start`, after closing the services that it added
+ * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `stopRequest`. Then it closes all services at
+ * the same time and exits with 0. After an uncaught error it logs the error, closes the services without a grace
+ * period, and exits with 1; unfinished tasks return to the queue. A second signal ends the process immediately.
+ * @param start starts the services; its argument `fail` has the effect of an uncaught error
+ * @param stopRequest resolves with the reason if the process should stop without a signal
+ * @param workSeconds grace period in which running work may finish
+ * @throws the error of `start`, after closing the services that were added
  */
 export async function serveUntilStopped(
   log: Logger,
@@ -49,9 +49,9 @@ export async function serveUntilStopped(
     log.fatal({ err }, what);
     void end(1, FAILURE_SECONDS, 0);
   };
-  // Services keep running when stdout is a full disk or a closed pipe.
+  // A full disk or a closed pipe behind stdout must not stop the services.
   process.stdout.on("error", (err) => log.warn({ err }, "could not write a line to stdout"));
-  // Node reports unhandled rejections as uncaught exceptions too.
+  // Node also reports unhandled rejections as uncaught exceptions.
   process.on("uncaughtException", (err) => fail(err, "uncaught error: the server stops"));
   const stop = (reason: string) => {
     process.off("SIGTERM", stop).off("SIGINT", stop).off("SIGHUP", stop);
@@ -73,7 +73,7 @@ export async function serveUntilStopped(
   }
 }
 
-/** Kills the process after the time limit, from another thread in case this one is blocked. */
+/** Ends the process after a time limit. A second thread kills it if this thread is blocked. */
 function endAfter(seconds: number, code: number, log: Logger): void {
   setTimeout(() => {
     log.warn("some services did not close in time");
@@ -82,6 +82,8 @@ function endAfter(seconds: number, code: number, log: Logger): void {
   const limitMs = (seconds + EXIT_SECONDS) * 1000;
   const program = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${limitMs})`;
   const watchdog = new Worker(program, { eval: true, execArgv: [] });
-  watchdog.on("error", (err) => log.warn({ err }, "no watchdog: a blocked process will not be killed"));
+  watchdog.on("error", (err) =>
+    log.warn({ err }, "could not start the watchdog: a blocked process will not be killed"),
+  );
   watchdog.unref();
 }

@@ -1,4 +1,7 @@
-/** Reads from the bridge and their types, and the city data that the map draws. */
+/**
+ * Requests that the map page sends to the bridge, the types of their responses, and the city data that the map
+ * draws.
+ */
 
 export interface Place {
   readonly x: number;
@@ -7,7 +10,7 @@ export interface Place {
 
 export interface Health {
   readonly levelLoaded: boolean;
-  /** `embedded` for the city in Carillon's own process. */
+  /** `embedded` if the city runs in the process of Carillon. */
   readonly mode?: string;
 }
 
@@ -33,7 +36,7 @@ export interface BuildingRow {
   readonly id: number;
   readonly service: string;
   readonly subService: string;
-  /** `Level1` to `Level5`, `None` for a service building. */
+  /** `Level1` to `Level5`; `None` for a service building. */
   readonly level: string;
   readonly active: boolean;
   readonly abandoned?: boolean;
@@ -55,11 +58,11 @@ export interface ZoneBlockRow {
   readonly position: Place;
   readonly angleRadians: number;
   readonly rows: number;
-  /** One digit per cell: the zone value of cell (column, row) at `row * 4 + column`. */
+  /** Zone values, one digit per cell. The cell (column, row) is at the index `row * 4 + column`. */
   readonly cells: string;
 }
 
-/** Samples from the south-west corner, row by row to the north. */
+/** Terrain samples. They start in the south-west corner and run row by row to the north. */
 export interface TerrainGrid {
   readonly halfSizeMeters: number;
   readonly spacingMeters: number;
@@ -68,7 +71,7 @@ export interface TerrainGrid {
   readonly waterDepths: readonly number[];
 }
 
-/** Error response of the bridge, with the bridge's message. */
+/** Error response of the bridge. Its message is the message of the bridge. */
 class BridgeError extends Error {
   constructor(
     readonly status: number,
@@ -78,13 +81,16 @@ class BridgeError extends Error {
   }
 }
 
-/** Reads with `quiet`, so that the page adds no overlay lines. */
+/** Sends a GET request with `quiet`, so that the overlay of the bridge does not show it. */
 export async function read<T>(path: string): Promise<T> {
   const separator = path.includes("?") ? "&" : "?";
   return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
 }
 
-/** Like `read`; null if the bridge has no such endpoint, for example that of a running game. */
+/**
+ * Like `read`, but returns null if the bridge has no such endpoint: a running game offers fewer than the embedded
+ * city.
+ */
 export async function readIfOffered<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
@@ -114,7 +120,7 @@ async function answerOf<T>(response: Response): Promise<T> {
   return answer as T;
 }
 
-/** The city as last read from the bridge. */
+/** City data as last read from the bridge. */
 export interface CityData {
   readonly terrain: TerrainGrid | null;
   /** Zone blocks with their cells; null if the bridge does not list zone cells. */
@@ -128,7 +134,7 @@ export interface CityData {
   readonly traffic: readonly TrafficRow[];
 }
 
-/** Traffic of a road, both directions together. */
+/** Traffic of a road, both directions added together. */
 export interface TrafficRow {
   readonly segmentId: number;
   readonly volumePerHour: number;
@@ -146,7 +152,10 @@ export const EMPTY_CITY_DATA: CityData = {
   traffic: [],
 };
 
-/** A data layer: a value from 0 to 100 for each square of ground. `x` and `z` are the centre of a square. */
+/**
+ * A data layer of the map: a value from 0 to 100 for each square of ground. `x` and `z` are the centre of the
+ * square.
+ */
 export interface LayerData {
   readonly layer: string;
   readonly layers: readonly string[];
@@ -155,14 +164,14 @@ export interface LayerData {
   readonly cells: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
-/** Reads the terrain, which is constant while a city is loaded. */
+/** Reads the terrain, which does not change while a city is loaded. */
 export async function readTerrain() {
   return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
 }
 
 const PAGE_ROWS = 5000;
 
-/** Reads all segments, page by page. A bridge without paging repeats its first page, which ends the loop. */
+/** Reads all segments, page by page. A bridge without paging sends the same page again; then the loop ends. */
 export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
   const all = new Map<number, SegmentRow>();
   for (let offset = 0; ; offset += PAGE_ROWS) {
@@ -181,7 +190,7 @@ export async function readZones() {
 
 const MAX_TRAFFIC_ROADS = 2000;
 
-/** Reads the busiest roads. Empty if the city's server has no traffic counts. */
+/** Reads the roads with the most traffic. The list is empty if the bridge has no traffic counts. */
 export async function readTraffic() {
   const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MAX_TRAFFIC_ROADS}`);
   return { traffic: answer?.segments ?? [] };
@@ -214,7 +223,7 @@ interface TilesAnswer {
   }[];
 }
 
-/** All buildings. Updates read only the map tiles that changed. */
+/** Keeps all buildings by map tile. An update reads only the tiles that changed. */
 export class BuildingTiles {
   #key = "";
   #revision = 0;
@@ -222,7 +231,7 @@ export class BuildingTiles {
   networkRevision = -1;
   zoneRevision = -1;
 
-  /** Reads changed tiles. Returns whether anything changed; null if the bridge has no tiles. */
+  /** Reads the tiles that changed. Returns whether there were any; null if the bridge has no tiles. */
   async update(): Promise<boolean | null> {
     let isChanged = false;
     for (let isComplete = false; !isComplete; ) {
@@ -287,7 +296,7 @@ export async function readNetworkProblems(): Promise<ProblemRow[]> {
 /** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/** Reads the buildings of a bridge without tiles, up to the limit of its lists. */
+/** Reads the buildings from a bridge without tiles, at most as many as its lists return. */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,
@@ -302,7 +311,7 @@ export async function readBuildings() {
   return { buildings, buildingTotal: total + facilities.length, problems };
 }
 
-/** Text that says how many buildings the map shows if it cannot show all, otherwise "". */
+/** Says how many of the buildings the map shows; "" if it shows all. */
 export function omissionNotice({ buildings, buildingTotal }: CityData): string {
   if (buildings.length >= buildingTotal) return "";
   return `The map shows ${buildings.length} of ${buildingTotal} buildings.`;

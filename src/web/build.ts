@@ -1,6 +1,7 @@
 /**
- * Builds roads, zones and services. The user clicks places on the map; a dry run shows cost and warnings; the plan is
- * built after confirmation. Roads and buildings can be undone; other zones can be painted over a zone.
+ * Tools that build roads, zones and services. The user clicks places on the map. A dry run then shows cost and
+ * warnings, and the plan is built after confirmation. Roads and buildings can be undone; a zone can be replaced by
+ * painting another one over it.
  */
 import { command, type Place, type Reply, read } from "./api.js";
 import { formatFigure } from "./charts.js";
@@ -10,7 +11,7 @@ import { button, byId, element } from "./panel.js";
 
 type ToolName = "road" | "zone" | "service";
 
-/** A command that is built after confirmation. */
+/** Command that will be sent after confirmation, and the points that outline it on the map. */
 interface Plan {
   readonly name: string;
   readonly body: object;
@@ -26,7 +27,7 @@ const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: st
     hint: "Click near a road. The building takes the nearest free place.",
   },
 };
-/** Zones as the bridge names them, in the order of the displayed names ZONE_NAMES. */
+/** Names of the zones in the bridge. ZONE_NAMES has the displayed names in the same order. */
 const ZONES = [
   "ResidentialLow",
   "ResidentialHigh",
@@ -36,7 +37,7 @@ const ZONES = [
   "Office",
 ];
 const SNAP_METERS = 16;
-/** Suggested places farther from the click than this are ignored. */
+/** Maximum distance of a suggested place from the click; places farther away are ignored. */
 const NEAR_METERS = 80;
 const SKETCH_COLOR = "#c2185b";
 const SKETCH_FILL = "#c2185b30";
@@ -57,13 +58,13 @@ export class BuildTools {
   readonly #onChange: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
   readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
-  /** Whether the bridge serves the embedded city, not a running game, which has fewer commands. */
+  /** Whether the bridge serves the embedded city. A running game has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
   #corners: Place[] = [];
   #hovered: Place | null = null;
 
-  /** @param onChange called when the drawing over the map changes */
+  /** @param onChange called when the sketch drawn over the map changes */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
     const each = <T>(make: (tool: ToolName) => T) =>
@@ -84,7 +85,7 @@ export class BuildTools {
     });
   }
 
-  /** Fills the lists with what the bridge can build. */
+  /** Fills the selection lists with the roads, zones and services that the bridge can build. */
   async offer(isEmbedded: boolean): Promise<void> {
     this.#isEmbedded = isEmbedded;
     const { networks } = await read<{ networks: Prefab[] }>("/prefabs/networks");
@@ -101,7 +102,7 @@ export class BuildTools {
     road.value = "Basic Road";
   }
 
-  /** Handles a click on the map. Returns false while no tool is chosen. */
+  /** Handles a click on the map. Returns false if no tool is chosen. */
   place(place: Place): boolean {
     if (!this.#tool) return false;
     if (this.#corners.length >= TOOLS[this.#tool].clicks) this.#corners = [];
@@ -153,7 +154,7 @@ export class BuildTools {
     this.#onChange();
   }
 
-  /** Runs the command as a dry run and asks for confirmation. */
+  /** Sends the command as a dry run, shows its cost and warnings, and asks for confirmation. */
   async #try(): Promise<void> {
     const plan = await this.#plan();
     this.#corners = [...plan.corners];
@@ -216,7 +217,7 @@ export class BuildTools {
     this.#showMessage([(await command("bulldoze", body)).message]);
   }
 
-  /** Runs the work and shows its error. */
+  /** Calls `work`, and shows its error if it fails. */
   async #attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();

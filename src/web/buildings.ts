@@ -1,11 +1,14 @@
-/** Buildings on the map: footprints when zoomed out; roofs, heights and trees when zoomed in. The context is in metres, y to the north. */
+/**
+ * Draws buildings on the map: as footprints when zoomed out; with roofs, heights and trees when zoomed in. Units of
+ * the canvas are metres, and y points to the north.
+ */
 import type { BuildingRow, Place } from "./api.js";
 import { type Colors, serviceLook } from "./colors.js";
 
 const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
-/** Metres that a roof is shifted to the north, per metre of building height. */
+/** Shift of a roof to the north in metres, per metre of building height. */
 const LEAN = 0.35;
 const SHADOW_LEAN = 0.5;
 const RIDGE_SHADE = "#00000030";
@@ -35,7 +38,10 @@ export function drawFootprints(
   }
 }
 
-/** Draws buildings with roofs, heights and trees. @param darkness 0 at noon, 1 at midnight; lights windows above 0.5 */
+/**
+ * Draws buildings with roofs, heights and trees.
+ * @param darkness 0 by day, 1 at midnight; above 0.5 windows are lit
+ */
 export function drawDetailedBuildings(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
@@ -43,7 +49,7 @@ export function drawDetailedBuildings(
   palette: Colors,
   darkness: number,
 ): void {
-  // Buildings further north are painted first, because they are behind.
+  // Paint northern buildings first, because southern ones stand in front of them.
   for (const building of buildings.toSorted((a, b) => b.position.z - a.position.z)) {
     const height = heightOf(building);
     const { width, length } = sizeOf(building);
@@ -85,7 +91,10 @@ export function drawDetailedBuildings(
   }
 }
 
-/** Draws the letter or symbol of each service building. The context is in pixels, so that letters are upright. */
+/**
+ * Draws the letter or symbol of each service building. Units of the canvas are pixels here, so that letters are
+ * upright.
+ */
 export function drawSymbols(
   context: CanvasRenderingContext2D,
   services: readonly BuildingRow[],
@@ -164,7 +173,7 @@ function drawTrees(context: CanvasRenderingContext2D, building: BuildingRow): vo
   });
 }
 
-/** Draws with the origin at the middle of a building, in its orientation. */
+/** Calls `draw` with the origin at the middle of a building and the axes along its sides. */
 function onGround(
   context: CanvasRenderingContext2D,
   { position, angleDegrees, active }: BuildingRow,
@@ -183,7 +192,7 @@ function sizeOf({ width, length }: BuildingRow): { width: number; length: number
   return { width: width * CELL_METERS - SHRINK_METERS, length: length * CELL_METERS - SHRINK_METERS };
 }
 
-/** Height in metres by density and level, because the bridge does not report heights. */
+/** Height in metres, estimated from density and level: the bridge does not report heights. */
 function heightOf({ id, service, subService, level }: BuildingRow): number {
   const grade = Number(level.replace(/\D/g, "")) || 1;
   if (service === "Beautification") return 0;

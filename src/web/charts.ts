@@ -1,4 +1,4 @@
-/** Small line charts over the latest weeks, with the last values as text. */
+/** Small line charts of the latest weeks. The last value of each line is shown as text. */
 import type { StatisticsRow } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
 import { element, legendEntry } from "./panel.js";
@@ -11,8 +11,8 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** Whether outliers are clipped, so that the costly founding weeks do not flatten all later ones. */
-  readonly hasPeaks?: boolean;
+  /** Whether outliers are cut off. Otherwise the costly weeks after the founding would flatten all later ones. */
+  readonly clipsOutliers?: boolean;
   readonly lines: readonly Line[];
 }
 
@@ -23,7 +23,7 @@ const CHARTS: readonly Chart[] = [
   },
   {
     title: "Money",
-    hasPeaks: true,
+    clipsOutliers: true,
     lines: [
       { label: "Income", color: "#2e8b57", value: (week) => week.income },
       { label: "Expenses", color: "#c0392b", value: (week) => week.expenses },
@@ -46,7 +46,10 @@ const SVG = "http://www.w3.org/2000/svg";
 
 const SHARE_BELOW_PEAKS = 0.95;
 
-/** Range that includes 0. @param shownShare share of the values inside it; others are clipped */
+/**
+ * Range of the values, extended to include 0.
+ * @param shownShare share of the values that the range must contain; larger ones are cut off
+ */
 function rangeOf(values: readonly number[], shownShare: number): { low: number; high: number } {
   const sorted = [...values].sort((a, b) => a - b);
   const most = sorted[Math.floor(shownShare * (sorted.length - 1))] ?? 0;
@@ -58,9 +61,9 @@ export function showCharts(place: HTMLElement, weeks: readonly StatisticsRow[]):
   place.replaceChildren(...CHARTS.map((chart) => figureOf(chart, weeks)));
 }
 
-function figureOf({ title, lines, hasPeaks }: Chart, weeks: readonly StatisticsRow[]): HTMLElement {
+function figureOf({ title, lines, clipsOutliers }: Chart, weeks: readonly StatisticsRow[]): HTMLElement {
   const values = weeks.flatMap((week) => lines.map(({ value }) => value(week)));
-  const { low, high } = rangeOf(values, hasPeaks ? SHARE_BELOW_PEAKS : 1);
+  const { low, high } = rangeOf(values, clipsOutliers ? SHARE_BELOW_PEAKS : 1);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   svg.setAttribute("role", "img");

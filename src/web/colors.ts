@@ -1,9 +1,9 @@
-/** Colours of the map for the light and the dark scheme. */
+/** Colours of the map, in a light and a dark scheme. */
 
-/** Pairs of colours: for the light scheme, for the dark scheme. */
+/** Colours by name: the first of each pair is for the light scheme, the second for the dark scheme. */
 const PALETTE = {
   ground: ["#eef0e9", "#1b211d"],
-  /** The highest hills and the deepest water. */
+  /** Colours of the highest hills and of the deepest water, as red, green and blue. */
   hill: [
     [176, 160, 128],
     [104, 96, 78],
@@ -25,11 +25,11 @@ const PALETTE = {
   shadow: ["#00000038", "#00000070"],
   outline: ["#ffffff", "#101412"],
   symbol: ["#ffffff", "#ffffff"],
-  /** Outline of the selection. */
+  /** Outline of the selected entity. */
   mark: ["#c2185b", "#ff80ab"],
 } as const;
 
-/** Colours by name, as CSS or as red, green and blue. */
+/** Colours of one scheme by name, as CSS text or as red, green and blue. */
 export type Colors = { readonly [Name in keyof typeof PALETTE]: (typeof PALETTE)[Name][number] };
 
 const DARK_SCHEME = matchMedia("(prefers-color-scheme: dark)");
@@ -43,10 +43,10 @@ export function onColorsChanged(listener: () => void): void {
   DARK_SCHEME.addEventListener("change", listener);
 }
 
-/** Colours by zone value. The first two values are not shown. */
+/** Colours by zone value. The map does not show the first two values. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** The first zone value that is shown, and the names of the zones from that value on. */
+/** The first zone value that the map shows. ZONE_NAMES begins with this value. */
 export const FIRST_ZONE = 2;
 export const ZONE_NAMES = [
   "Homes, low",
@@ -57,7 +57,7 @@ export const ZONE_NAMES = [
   "Offices",
 ] as const;
 
-/** Growable buildings by service: the game's colours, darker than the zones. */
+/** Colours of growable buildings by service. They are the colours of the game, darker than the zones. */
 export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
   Residential: "#2e7d32",
   Commercial: "#1f5fb0",
@@ -69,7 +69,7 @@ export const DEMAND_COLORS = { residential: "#4caf50", commercial: "#3d8fe0", wo
 
 export interface ServiceLook {
   readonly label: string;
-  /** Letter or symbol on the map. */
+  /** Letter or symbol shown on the map. */
   readonly symbol: string;
   /** Colour of the service, dark enough for white letters. */
   readonly color: string;
@@ -96,7 +96,7 @@ export function serviceLook(service: string): ServiceLook {
 
 export const RUIN_COLOR = "#6d4c41";
 
-/** Gradient from bad to good, by hue. */
+/** Colours from bad to good: red, yellow, green. */
 const SCALE = [
   [178, 24, 43],
   [253, 219, 121],
@@ -112,12 +112,12 @@ export function scaleColor(value: number): string {
   return `rgb(${mix(0)} ${mix(1)} ${mix(2)})`;
 }
 
-/** A cycle of day and night lasts 16 weeks, as in the game, where calendar days pass in seconds. */
+/** One cycle of day and night lasts 16 calendar weeks, as in the game: a calendar day takes only seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
-/** A midnight, chosen so that 1 January 2031 begins at eight in the morning. */
+/** A time of midnight, chosen so that 1 January 2031 begins at eight in the morning. */
 const MIDNIGHT_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
 
-/** Darkness: 0 by day, 1 at midnight. */
+/** Darkness of the map: 0 by day, 1 at midnight. */
 export function darknessAt(gameTime: string): number {
   const turns = (Date.parse(`${gameTime}Z`) - MIDNIGHT_MS) / LIGHT_DAY_MS;
   return Math.min(Math.max(1.5 * Math.cos(2 * Math.PI * turns), 0), 1);

@@ -1,4 +1,4 @@
-/** Details of the selected entity, with its commands. Destructive commands ask first. */
+/** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
 import { command, readIfOffered } from "./api.js";
 import { formatFigure } from "./charts.js";
 import { button, byId, element, inPlainWords } from "./panel.js";
@@ -9,7 +9,7 @@ export type Selection =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** Labels by response field, in the order shown. Missing values are left out. */
+/** Labels of the facts by response field, in the order shown. Facts without a value are not shown. */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
   service: "Service",
   levelName: "Level",
@@ -44,7 +44,7 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses segments without a junction",
 };
 
-/** Maps a fact to the fact that must be above zero for it to be shown. */
+/** Shows a fact (key) only if another fact (value) is above zero. */
 const NEEDED: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",
@@ -61,18 +61,20 @@ const NEEDED: Readonly<Record<string, string>> = {
   happiness: "homes",
   health: "homes",
 };
-/** Facts shown only for growable buildings. Service buildings list missing supplies among their problems. */
+/**
+ * Facts that are shown only for growable buildings. For service buildings, missing supplies are among the problems.
+ */
 const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
-/** Panel of the selected entity. */
+/** Panel with the details of the selected entity. */
 export class Details {
   readonly #runCommand: (work: () => Promise<void>) => void;
   readonly #onSelected: (selection: Selection | null) => void;
   #selection: Selection | null = null;
 
   /**
-   * @param runCommand runs a command and shows its error
-   * @param onSelected called with the selected entity, or null
+   * @param runCommand calls `work`, and shows its error if it fails
+   * @param onSelected called with the selected entity; null: nothing is selected
    */
   constructor(
     runCommand: (work: () => Promise<void>) => void,
@@ -135,7 +137,7 @@ export class Details {
     byId("details").hidden = true;
   }
 
-  /** Runs the command after confirmation. */
+  /** Asks the question, and calls `act` if the user confirms. */
   #confirmed(question: string, act: () => Promise<void>): void {
     const dialog = byId<HTMLDialogElement>("confirm");
     byId("confirm-question").textContent = question;
@@ -183,7 +185,7 @@ interface CoverageAnswer {
   }[];
 }
 
-/** Service coverage of a place. */
+/** Shows how well services cover a place on the ground. */
 async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
   const answer = await readIfOffered<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
   const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });

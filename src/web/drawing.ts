@@ -20,8 +20,8 @@ const DEEP_METERS = 15;
 const SHORE_SHARE = 0.15;
 const MAX_OPACITY = 230;
 
-/** Renders hills and water into a small image that is scaled over the map. */
-export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
+/** Renders hills and water into an image with one pixel per sample, which `drawLand` scales to the map. */
+export function renderLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
   const size = grid.samplesPerRow;
   const canvas = document.createElement("canvas");
   canvas.width = size;
@@ -39,7 +39,7 @@ export function paintLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement 
   return canvas;
 }
 
-/** Draws the image of paintLand, whose first row is the southernmost. */
+/** Draws the image of `renderLand`. Its first row is the southernmost row of the map. */
 export function drawLand(
   context: CanvasRenderingContext2D,
   grid: TerrainGrid,
@@ -57,13 +57,13 @@ function lowGround(heights: readonly number[]): number {
 }
 
 const COLUMNS = 4;
-/** Cells between the first cell of a block and the block's stored position, both along the road and away from it. */
+/** Cells from a block's first cell to its stored position, both along the road and away from it. */
 const CELLS_TO_ORIGIN = 4;
 /** Thin gap between cells. */
 const SEAM_METERS = 0.4;
 
 /**
- * Draws zoned cells. Where blocks overlap, the older one owns the ground, so it is drawn last.
+ * Draws zoned cells. If blocks overlap, the older one owns the ground, so it is drawn last.
  * @param blocks oldest first
  */
 export function drawZones(context: CanvasRenderingContext2D, blocks: readonly ZoneBlockRow[]): void {
@@ -103,7 +103,7 @@ const LINE_STYLES = {
 
 type LineClass = keyof typeof LINE_STYLES;
 
-/** Draws one layer of networks (roads, paths and tracks; pipes; or power lines), minor classes first. */
+/** Draws one layer of networks: roads with paths and tracks, or pipes, or power lines. Minor classes come first. */
 export function drawNetworks(
   context: CanvasRenderingContext2D,
   layer: LineLayer,
@@ -137,7 +137,7 @@ function classOf({ service, prefab }: SegmentRow): LineClass {
   return prefab.startsWith("Medium") ? "medium" : "small";
 }
 
-/** Whether a segment is a street, whose name is shown. */
+/** Whether a segment is a street. The map shows only the names of streets. */
 export function isStreet(segment: SegmentRow): boolean {
   return ["small", "medium", "large"].includes(classOf(segment));
 }
@@ -200,7 +200,7 @@ const MARK_PIXELS = 4;
 const MARKED_GROUND_PIXELS = 10;
 
 /** Outlines the selection. */
-export function drawMark(
+export function drawSelection(
   context: CanvasRenderingContext2D,
   selection: Selection,
   { buildings, segments }: Pick<CityData, "buildings" | "segments">,

@@ -22,12 +22,12 @@ import { BuildTools } from "./build.js";
 import { darknessAt } from "./colors.js";
 import { Details } from "./details.js";
 import { CityMap } from "./map.js";
-import { byId, Controls, DataChoice, followMessages, Layers } from "./panel.js";
+import { byId, Controls, DataLayerMenu, followMessages, Layers } from "./panel.js";
 import { listProblems } from "./problems.js";
 import { showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
-/** Slower if the bridge forwards to a running game, because the game logs a line for every request. */
+/** Polling interval in front of a running game, which logs a line for every request. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
 
@@ -40,11 +40,11 @@ const layers = new Layers(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
 const controls = new Controls(runCommand);
 const details = new Details(runCommand, (selection) => map.mark(selection));
-const data = new DataChoice(() => void reportFailure(showLayer));
+const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
 let landIsStale = true;
-/** Whether something was built since the city was read. */
+/** Whether the shown city may be out of date, because something was built. */
 let cityIsStale = true;
 let shownBuildIndex = -1;
 let shownNetwork = "";
@@ -68,7 +68,10 @@ async function showSummary(): Promise<void> {
   shownBuildIndex = summary.buildIndex;
 }
 
-/** Reads networks, zones, buildings and problems: only changes if the bridge supports it, else everything. */
+/**
+ * Shows networks, zones, buildings and problems. With map tiles, it reads only what has changed. Without them, it reads
+ * all buildings every time, and networks and zones after something was built.
+ */
 async function showCity(): Promise<void> {
   cityIsStale = false;
   const isChanged = await tiles.update();
@@ -128,7 +131,7 @@ function show(next: CityData): void {
   map.show(picture);
 }
 
-/** Shows an error over the map until the next success. */
+/** Runs `work`. If it fails, shows the error over the map until the next call succeeds. */
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();

@@ -1,6 +1,6 @@
 /**
- * The map: paints all layers on a canvas that is larger than the view, from which the view is copied. The canvas is
- * repainted when the view leaves it, when zooming ends, or when the city has changed.
+ * The map. Paints all layers on a hidden canvas that is larger than the view, and copies the visible part to the view.
+ * Repaints the hidden canvas when the view leaves it, when zooming ends, or when the city has changed.
  */
 import { type BuildingRow, type CityData, EMPTY_CITY_DATA, type Place, type SegmentRow } from "./api.js";
 import { drawDetailedBuildings, drawFootprints, drawSymbols } from "./buildings.js";
@@ -10,14 +10,14 @@ import {
   drawDensity,
   drawLand,
   drawLayer,
-  drawMark,
   drawNetworks,
+  drawSelection,
   drawZones,
   entityAt,
   isHighway,
   isStreet,
   type LineLayer,
-  paintLand,
+  renderLand,
 } from "./drawing.js";
 import type { Layers } from "./panel.js";
 import { drawProblems } from "./problems.js";
@@ -39,14 +39,14 @@ const PICK_PIXELS = 8;
 const CANVAS_VIEWS = 1.5;
 /** Time without zooming after which the map is repainted at the new zoom. */
 const REST_MS = 150;
-/** Buildings reach this far beyond their middle. */
+/** Maximum distance from the middle of a building to its edge. */
 const REACH_METERS = 80;
 const NIGHT = "#0a1440";
 const NIGHT_OPACITY = 0.5;
 
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Draws over the map, in metres. `pixelsPerMeter` converts widths in pixels. */
+/** Draws something over the map. The context is in metres; `pixelsPerMeter` converts line widths from pixels. */
 export type DrawOverMap = (context: CanvasRenderingContext2D, pixelsPerMeter: number) => void;
 
 export class CityMap {
@@ -174,7 +174,7 @@ export class CityMap {
     if (frame.pixelsPerMeter !== view.pixelsPerMeter) this.#repaintAtRest();
     view.drawInMeters(context);
     if (this.#selection)
-      drawMark(context, this.#selection, this.#picture, colors().mark, view.pixelsPerMeter);
+      drawSelection(context, this.#selection, this.#picture, colors().mark, view.pixelsPerMeter);
     if (this.showsCars) this.#drawCars(nowMs);
     this.sketch(context, view.pixelsPerMeter);
   }
@@ -212,7 +212,7 @@ export class CityMap {
     const [context, view, layers] = [this.#painted, this.view, this.#layers];
     const { pixelsPerMeter } = view;
     const canvas = context.canvas;
-    // Grows by an even number of pixels, so that copies are aligned with the pixels of the view.
+    // The canvas exceeds the view by an even number of pixels, so that copies are aligned with the pixels of the view.
     const grow = (pixels: number) => pixels + 2 * Math.round((pixels * (CANVAS_VIEWS - 1)) / 2);
     if (canvas.width !== grow(width) || canvas.height !== grow(height))
       Object.assign(canvas, { width: grow(width), height: grow(height) });
@@ -230,7 +230,7 @@ export class CityMap {
     };
     const { terrain, zoneBlocks, layer } = this.#picture;
     if (terrain && layers.shows("land")) {
-      this.#land ??= paintLand(terrain, palette);
+      this.#land ??= renderLand(terrain, palette);
       drawLand(context, terrain, this.#land);
     }
     if (zoneBlocks && layers.shows("zones"))

@@ -191,7 +191,7 @@ export class Layers {
     return this.#boxes.get(name)?.checked === true;
   }
 
-  /** Lists a layer, or hides one for which the bridge has no data. */
+  /** Shows the layer's checkbox, or hides it if the bridge has no data for the layer. */
   offer(name: LayerName, isOffered: boolean): void {
     const item = this.#boxes.get(name)?.closest("li");
     if (item) item.hidden = !isOffered;
@@ -209,8 +209,8 @@ export function legendEntry(color: string, label: string, symbol = ""): HTMLElem
   return element("span", { className: "key" }, swatch(color, symbol), label);
 }
 
-/** Choice of the data layer, with its legend. */
-export class DataChoice {
+/** Menu that selects the data layer, with the legend of that layer. */
+export class DataLayerMenu {
   readonly #select = byId<HTMLSelectElement>("data");
 
   /** @param onChange called when another layer is chosen */
@@ -226,7 +226,7 @@ export class DataChoice {
     return this.#select.value;
   }
 
-  /** Lists the data layers. @param layers null if the bridge has none */
+  /** Fills the menu with the data layers, or hides it. @param layers null if the bridge has none */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
@@ -256,7 +256,7 @@ interface LogLine {
 export interface LogListener {
   /** A command succeeded. */
   readonly onCommand: () => void;
-  /** The bridge responds again after an interruption; it may have another city. */
+  /** The bridge responds again after an interruption, and may have loaded another city meanwhile. */
   readonly onReturn: () => void;
   /** A line was clicked. */
   readonly onVisit: (place: Place) => void;
@@ -281,7 +281,7 @@ export function followMessages(list: HTMLElement, { onCommand, onReturn, onVisit
     });
     source.addEventListener("error", () => {
       wasBroken = true;
-      // Browsers do not reconnect in all cases.
+      // After some errors, browsers close the source for good instead of reconnecting.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY_INTERVAL_MS);
     });
   };

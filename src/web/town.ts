@@ -11,7 +11,7 @@ let newestChirp = Number.NaN;
 /** Finds the place that a text names. */
 export type PlaceOf = (text: string) => Place | undefined;
 
-/** Reads and shows messages, budget and statistics. Hides the last two if the bridge has no budget. */
+/** Reads and shows messages, budget and statistics. Hides budget and statistics if the bridge has none. */
 export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void): Promise<void> {
   const { chirps } = await read<{ chirps: Chirp[] }>(`/state/chirps?limit=${SHOWN_CHIRPS}`);
   const newest = chirps[0]?.index ?? -1;
@@ -51,7 +51,7 @@ function chirpItem(
   );
 }
 
-/** Table of the sums of the last complete week, without zero lines. */
+/** Table of last week's amounts and their sum. Leaves out lines with amount zero. */
 function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
   const rows = lines
     .filter(({ lastWeek }) => lastWeek !== 0)

@@ -65,7 +65,7 @@ export class View {
     Enter: () => this.onPick(this.#center),
   };
 
-  /** Moves to a place, and near enough to see single buildings. */
+  /** Moves to a place, and zooms in until single buildings are visible. */
   goTo(place: Place): void {
     this.#center = place;
     this.pixelsPerMeter = Math.max(this.pixelsPerMeter, VISIT_PIXELS_PER_METER);
@@ -218,7 +218,7 @@ function clampScale(pixelsPerMeter: number): number {
   return Math.min(Math.max(pixelsPerMeter, MIN_PIXELS_PER_METER), MAX_PIXELS_PER_METER);
 }
 
-/** Minimum of a long list. The arguments of Math.min are limited. */
+/** Minimum of a list that may have more values than Math.min takes as arguments. */
 function least(values: readonly number[]): number {
   return values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
 }

@@ -59,7 +59,7 @@ describe("advance", () => {
     expect(buildings.abandoned.count + buildings.removed).to.be.greaterThan(0);
   });
 
-  it("stops when citizens or balance cross a limit or a problem begins", async () => {
+  it("stops when citizens or balance reach a limit, or when a problem begins", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const grown = await client.run("advance", { until: { citizens: 30 } });
@@ -104,7 +104,7 @@ describe("advance", () => {
     expect(fingerprint(other)).to.equal(advanced);
   });
 
-  it("rejects a second advance while one runs, and stops when the city is unloaded", async () => {
+  it("rejects a second advance while one runs; unloading the city stops the running one", async () => {
     const { client, game } = bridge;
     const first = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
     const repeat = client.run("advance", { weeks: 500, maxSeconds: 600, opId: "long" });
@@ -145,7 +145,7 @@ describe("advance", () => {
 describe("an opId", () => {
   const bridge = bridgeForEach();
 
-  it("executes any repeated command only once", async () => {
+  it("lets a repeated command run only once", async () => {
     const { client, city } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const first = await client.run("build-road", road);
@@ -166,7 +166,7 @@ describe("an opId", () => {
     expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
   });
 
-  it("can be used again after a dry run or a rejected command, and must be text", async () => {
+  it("must be text, and can be used again after a dry run or a rejected command", async () => {
     const { client, city } = bridge;
     const commands = [{ type: "build-road", end: { x: 80, z: 0 } }];
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);

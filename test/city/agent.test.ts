@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** The building that fixes each problem or missing service, with a place on the eastern or southern street. */
+/** For each problem or message about a missing service, the building that solves it, beside an outer street. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
@@ -40,7 +40,7 @@ describe("an agent that uses only the HTTP interface", () => {
     await client.save("Agent Town");
   });
 
-  /** A grid of streets, and two links to the carriageways of the highway. */
+  /** Builds a grid of streets, and links it to both carriageways of the highway. */
   async function layStreets(): Promise<void> {
     const at = (column: number, row: number) => ({
       x: WEST + column * BLOCK_METERS,
@@ -66,7 +66,7 @@ describe("an agent that uses only the HTTP interface", () => {
     await client.run("build-network", road);
   }
 
-  /** Lays pipes along the streets and places plants at their western end; power spreads between neighbouring buildings. */
+  /** Lays pipes along the streets, and builds plants at the western end. Power spreads between buildings. */
   async function supply(): Promise<void> {
     for (const z of [-120, 0, 120]) await street({ x: 120, z }, { x: 480, z }, "Water Pipe");
     await street({ x: 120, z: -120 }, { x: 120, z: 0 }, "Water Pipe");
@@ -87,7 +87,7 @@ describe("an agent that uses only the HTTP interface", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   }
 
-  /** Acts once a week: builds the remedy for a problem, or else zones a block for the highest demand. */
+  /** Each week, builds the remedy for one problem. Without a problem, zones a block for the highest demand. */
   async function grow(): Promise<void> {
     const blocks = blockCenters();
     const remedies = new Map(Object.entries(REMEDIES));
@@ -122,7 +122,7 @@ describe("an agent that uses only the HTTP interface", () => {
     for (const problem of ["Electricity", "Water", "Sewage", "RoadNotConnected"]) {
       expect(countsByProblem).to.not.have.property(problem);
     }
-    // A business that finds no educated workers may close.
+    // Up to two businesses may close because they find no educated workers.
     expect(countsByProblem.Abandoned ?? 0).to.be.at.most(2);
   }
 });

@@ -8,10 +8,10 @@ import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js"
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
-/** Types of the anomalies, in order. */
+/** Types of the anomalies in a response, in their order. */
 const kinds = ({ anomalies }: Answer) => anomalies.map(({ type }: { type: string }) => type);
 
-describe("road anomalies", () => {
+describe("GET /state/road-anomalies", () => {
   const bridge = bridgeForEach();
   const inspect = (query = "") => bridge.client.state(`/state/road-anomalies${query}`);
 
@@ -225,7 +225,7 @@ describe("road anomalies", () => {
   });
 });
 
-describe("building anomalies", () => {
+describe("GET /state/building-anomalies", () => {
   const bridge = bridgeForEach();
   const place = (buildingPrefab: string, x: number, z: number, angleDegrees = 0) =>
     bridge.client.run("place-building", { buildingPrefab, position: { x, z }, angleDegrees });
@@ -260,7 +260,7 @@ describe("building anomalies", () => {
   });
 });
 
-describe("zone anomalies", () => {
+describe("GET /state/zone-anomalies", () => {
   const bridge = bridgeForEach();
   const inspect = (query = "") => bridge.client.state(`/state/zone-anomalies${query}`);
 

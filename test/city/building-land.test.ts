@@ -144,7 +144,7 @@ describe("suggested sites", () => {
     expect(samples[0].shoreDistance).to.be.lessThan(60);
   });
 
-  it("are an empty list if no road is near, and an error for an unknown prefab", async () => {
+  it("are an empty list if no road is near; an unknown prefab is an error", async () => {
     const { client } = bridge;
     const far = { position: { x: -4000, z: 4000 }, suggest: true };
     expect(

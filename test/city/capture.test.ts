@@ -84,7 +84,7 @@ describe("GET /capture", () => {
     expect((await bridge.client.state("/overlay")).messages[0]).to.equal("API OK: Capture map");
   });
 
-  it("draws areas beyond the map, but rejects images without any map", async () => {
+  it("draws areas that extend beyond the map, and rejects blank areas and unknown modes", async () => {
     const edge = await picture("x=8640&z=0&size=1000&pixels=100");
     expect(edge.colorAt(90, 10)).to.equal(OFF_MAP);
     expect(edge.colorAt(10, 10)).to.not.equal(OFF_MAP);

@@ -106,7 +106,7 @@ describe("new-city", () => {
     expect((await client.state("/state/summary")).simulation.paused).to.equal(false);
   });
 
-  it("rejects invalid seeds and maps and keeps the city", async () => {
+  it("rejects an invalid seed or map, and keeps the city", async () => {
     const { client, city, game } = bridge;
     for (const [body, words] of [
       [{ seed: -1 }, "seed"],
@@ -134,7 +134,7 @@ describe("load-city", () => {
     expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
   });
 
-  it("rejects unknown names and damaged saves and keeps the city", async () => {
+  it("rejects an unknown name or a damaged save, and keeps the city", async () => {
     const { client, city, game, savesDirectory } = bridge;
     await client.run("save", { name: "Whole" });
     await game.savesSettled();

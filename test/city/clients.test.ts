@@ -7,7 +7,7 @@ import { type Answer, bridgeForEach } from "./bridge.js";
 const LATTICE_X = [160, 240, 320, 400, 480];
 const LATTICE_Z = [-160, -80, 0, 80, 160];
 
-/** The forty streets of the starter script, rows first. */
+/** The forty streets of the starter script: first those from west to east, then those from south to north. */
 function latticeRoads() {
   const rows = LATTICE_Z.flatMap((z) =>
     LATTICE_X.slice(1).map((x) => ({

@@ -70,7 +70,7 @@ describe("carillon city", () => {
   async function everything(client: BridgeClient): Promise<Answer> {
     const states: Answer = {};
     for (const { path } of READ_ROUTES) states[path] = await client.state(path);
-    // The key of map tiles identifies the server process, so it differs after a restart.
+    // Each server process has its own key of map tiles.
     delete states["/state/map-tiles"].key;
     return states;
   }
@@ -85,7 +85,7 @@ describe("carillon city", () => {
     expect(await end(again.child, "SIGINT")).to.equal(0);
   });
 
-  it("rejects unaffordable commands with cost and balance unless money is unlimited @slow", async () => {
+  it("rejects an unaffordable command, naming cost and balance; unlimited money allows it @slow", async () => {
     const plant = { buildingPrefab: "Fusion Power Plant", position: { x: 0, z: 0 } };
     const { client } = await served();
     expect(await client.refusal("place-building", plant)).to.match(
@@ -163,7 +163,7 @@ describe("carillon city", () => {
     expect(await segmentNames(fourth.client)).to.include("Agent First");
   });
 
-  it("reports a damaged newest save, keeps it and resumes the one before @slow", async () => {
+  it("reports a damaged newest save, keeps the damaged file, and resumes the save before it @slow", async () => {
     const { child, client } = await served();
     await client.run("set-simulation-speed", { paused: true });
     await client.road(0, 0, 80, 0, { name: "Agent Kept" });
@@ -211,7 +211,7 @@ describe("carillon city", () => {
     }
   });
 
-  it("survives stalled readers and names of 4 MB with a small heap @slow", async () => {
+  it("survives stalled event readers and prefab names of 4 MB with a small heap @slow", async () => {
     settings = { NODE_OPTIONS: "--max-old-space-size=192" };
     const { client } = await served();
     const { hostname, port } = new URL(client.url);

@@ -24,7 +24,7 @@ describe("unknown fields of a command", () => {
     expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
   });
 
-  it("are listed for a field that takes an object, text or null", async () => {
+  it("are listed inside a field that takes an object, text or null", async () => {
     const { client } = bridge;
     await client.road(-160, -40, -160, 40);
     const body = { cols: 1, rows: 1, zoneMix: { Office: 1 }, dryRun: true };
@@ -199,7 +199,7 @@ describe("commands over HTTP", () => {
     expect((await client.state("/state/zones")).zones).to.have.length(1);
   });
 
-  it("places, moves, switches and removes a building", async () => {
+  it("places, moves and bulldozes a building", async () => {
     const { client } = bridge;
     const dry = await client.run("place-building", { ...tower, dryRun: true });
     expect(dry)

@@ -11,7 +11,7 @@ function shopBlocks({ blocks }: { blocks: { zone: string; index: number }[] }): 
 describe("snapDistance", () => {
   const bridge = bridgeForEach();
 
-  it("makes a road start at the nearest node in range; by default at the lowest node id within 2 m", async () => {
+  it("starts a road at the nearest node in range; by default, at the node with the lowest id within 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);

@@ -439,7 +439,7 @@ describe("access control of the bridge", () => {
     }
   });
 
-  it("names the setting if its port is taken", async () => {
+  it("says which setting to change if the bridge's port is taken", async () => {
     const port = Number(new URL(bridge.client.url).port);
     const game = new EmbeddedGame({ savesDirectory: bridge.savesDirectory, onSaveFailed: () => {} });
     const failure = await startGameBridge(game, { port, allowedOrigins: [], log: SILENT }).catch(

@@ -8,7 +8,7 @@ import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
 describe("the overlay", () => {
-  it("shows the last five lines for six seconds, and 120 in the console", () => {
+  it("shows the last five lines for six seconds, and keeps the last 120 lines in the console", () => {
     let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
     const overlay = new Overlay(() => nowMs);
     for (let i = 1; i <= 130; i++) overlay.notify(`line ${i}`);
@@ -59,7 +59,7 @@ describe("the overlay of the bridge", () => {
     ]);
   });
 
-  it("names each request", async () => {
+  it("describes each kind of request in words", async () => {
     const { client } = bridge;
     for (const [path, label] of [
       ["/state/summary", "Read city summary"],
@@ -107,7 +107,7 @@ describe("the overlay of the bridge", () => {
     }
   });
 
-  it("drops lines after some seconds but keeps the console @slow", async () => {
+  it("drops lines after some seconds, but keeps them in the console @slow", async () => {
     for (let i = 0; i < 7; i++) await bridge.client.state("/state/demand");
     expect(await shown()).to.have.length(5);
     await eventually(shown, (lines) => lines.length === 0);
@@ -187,7 +187,7 @@ describe("readers of the overlay", () => {
     expect(await text(idle).catch(() => "reset")).to.not.include("round 199 ends");
   });
 
-  it("are limited in number; a place is free again when a reader leaves", async () => {
+  it("are limited in number; when one leaves, another can connect", async () => {
     const streams = await Promise.all(Array.from({ length: MAX_READERS }, follow));
     expect(new Set(streams.map(({ status }) => status))).to.deep.equal(new Set([200]));
     const refused = await follow();

@@ -28,7 +28,7 @@ describe("the city page", function () {
   let page: Page;
   let complaints: string[];
 
-  // Registered before the bridge's hooks, so that the page closes first: without its bridge it would log errors.
+  // Runs before the hook that stops the bridge, because a page without its bridge would log errors.
   afterEach(async () => {
     await page.close();
     expect(complaints).to.deep.equal([]);
@@ -105,7 +105,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows commands and roads of other clients, and read requests on demand, in lists reachable by keyboard", async () => {
+  it("shows roads, commands and (on request) reads of other clients; the keyboard reaches its lists", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -269,7 +269,7 @@ describe("the city page", function () {
     complaints = complaints.filter((text) => !text.includes("500"));
   });
 
-  it("moves to clicked problems and commands", async () => {
+  it("moves the map to a clicked problem or command", async () => {
     const turbine = facility("Wind Turbine");
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
     await page.getByRole("button", { name: "Turned off: 1" }).click();
@@ -328,7 +328,7 @@ describe("the city page", function () {
     }
   });
 
-  it("works in front of a running game, without data of the embedded city", async () => {
+  it("works in front of a running game, and hides layers that only the embedded city has", async () => {
     const game = await startPlainGame(bridge.client.url);
     const front = await startCity(loadConfig({ CITY_BRIDGE_PORT: "0", CITY_GAME_URL: game.url }), SILENT);
     await page.goto(front.url);
@@ -337,7 +337,7 @@ describe("the city page", function () {
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
     await page.getByText("A running game shows its messages itself.").waitFor();
-    // Leave the page, which would go on sending requests and logging errors.
+    // Leave the page, because it would keep sending requests and logging errors.
     await page.goto("about:blank");
     expect(complaints.every((text) => text.includes("404"))).to.equal(true);
     complaints = [];

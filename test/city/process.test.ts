@@ -63,7 +63,7 @@ describe("the city in its own process", function () {
     return found;
   }
 
-  it("restarts at its address from the last save after every crash @slow", async () => {
+  it("restarts after every crash, at the same address and from the last save @slow", async () => {
     const client = await start({ CITY_NEW: "true" });
     await client.run("set-simulation-speed", { paused: true });
     for (const life of [1, 2]) {

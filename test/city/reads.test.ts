@@ -375,7 +375,7 @@ describe("reading a town", () => {
     }
   });
 
-  it("counts zones by cell", async () => {
+  it("counts the cells of each zone", async () => {
     const zones = await bridge.client.state("/state/zones");
     const counts = zones.zones.map(({ cells }: { cells: number }) => cells);
     expect(counts.reduce((a: number, b: number) => a + b)).to.equal(zones.totalCells);
@@ -390,7 +390,7 @@ describe("reading a town", () => {
     for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
       await bridge.client.run("bulldoze", { entityType: "building", id });
     }
-    // Patience differs by building; by now the first ones are abandoned.
+    // By now, the least patient owners have abandoned their buildings.
     advance(bridge.city, 24_000);
     const text = await (await fetch(`${bridge.client.url}/state/problems?limit=1000`)).text();
     const { total, counts, countsByProblem, problems } = JSON.parse(text);

@@ -61,7 +61,7 @@ describe("the client", () => {
     expect(await failureOf(wrongKey.list())).to.include({ status: 401, message: "Invalid API key" });
   });
 
-  it("sends recordings as files, together with lists", async () => {
+  it("sends a recording as a file in a request that also has list parameters", async () => {
     const parameters = { ...shortSong, task_type: "complete" as const, track_classes: ["drums", "bass"] };
     const error = await failureOf(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
     expect(error.message).to.match(/^src_audio/);

@@ -77,7 +77,7 @@ describe("recordings that take long to check", () => {
 
   const uploads = (name: string): string[] => readdirSync(join(directory, name, "uploads"));
 
-  it("stop decoding when the client disconnects, and leave neither task nor file", async () => {
+  it("stop being decoded when the client disconnects, and leave neither task nor file", async () => {
     const client = new AbortController();
     const sent = send(server.url, client.signal);
     await decodersAre(1);
@@ -129,7 +129,7 @@ describe("recordings that take long to check", () => {
     return response.statusCode;
   }
 
-  it("stop decoding when the server is killed @slow", async function () {
+  it("stop being decoded when the server is killed @slow", async function () {
     if (!(await findFfmpeg()).confinement.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
     truncateSync(silent, 3e10);

@@ -48,7 +48,7 @@ describe("recordings sent with a task", () => {
 
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
-  it("are kept until their task ends, then with its songs; those of a failed task are deleted", async () => {
+  it("are deleted with their task, or when their task fails", async () => {
     const damaged = writeRecording(join(directory, "damaged.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.untilStarted(running);

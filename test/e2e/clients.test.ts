@@ -26,7 +26,7 @@ async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[
     headers: { ...headers, ...type },
     body,
   });
-  // biome-ignore lint/suspicious/noExplicitAny: read as the clients do
+  // biome-ignore lint/suspicious/noExplicitAny: the clients read the response without types
   const answer = (await submitted.json()) as any;
   expect(answer, JSON.stringify(answer)).to.include({ code: 200, error: null });
   const id: string = answer.data.task_id;

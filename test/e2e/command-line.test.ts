@@ -188,7 +188,7 @@ describe("the command line", () => {
     expect(lines[0]).to.match(/^city on http:/);
   });
 
-  it("prepares a folder of music for training, and resumes", async () => {
+  it("prepares a folder of music for training; --skip-existing keeps finished samples", async () => {
     const music = temporaryDirectory();
     const out = join(directory, "tensors");
     writeRecording(join(music, "one.mp3"), { seconds: 1 });

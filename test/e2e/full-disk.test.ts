@@ -53,7 +53,7 @@ describe("a server with a small disk", () => {
     const small = { ...shortRun, lora_rank: 1 };
     await trainer.complete({ ...small, output_dir: "disk/before" });
     await trainer.start({ ...shortRun, lora_rank: 64, output_dir: "disk/large" });
-    const ended = await trainer.ended();
+    const ended = await trainer.untilEnded();
     expect(ended.state).to.equal("failed");
     expect(ended.error).to.match(/ cannot be written: No space left on device$/);
     expect(onDisk("large")).to.not.include("final");

@@ -27,7 +27,7 @@ export interface PublicClient {
  * Submits a task with the client's defaults or limits. It must be accepted with a warning for each adjusted value. The
  * task is cancelled, since the song would take long.
  */
-async function isAdjusted(
+async function expectAdjusted(
   client: Client,
   { body, isForm = false }: { body: Record<string, string | number | boolean>; isForm?: boolean },
   headers: Record<string, string>,
@@ -216,7 +216,7 @@ const daw: PublicClient = {
     expect(sheet.body.data.caption).to.not.equal("");
     // The client's values for a new project with a short, slow clip.
     const fresh = { task_type: "text2music", prompt: "drums", thinking: "true", shift: "3", batch_size: "1" };
-    await isAdjusted(
+    await expectAdjusted(
       client,
       {
         body: { ...fresh, inference_steps: "50", audio_duration: "6", bpm: "20", negative_prompt: "noise" },
@@ -341,7 +341,7 @@ const stepUi: PublicClient = {
   sendOtherRequests: async (client, headers) => {
     expect((await client.get("/health")).body.data.status).to.equal("ok");
     // The limits of the client's sliders.
-    await isAdjusted(
+    await expectAdjusted(
       client,
       { body: { prompt: "city pop", batch_size: 16, inference_steps: 60, audio_duration: 5 } },
       headers,
@@ -428,9 +428,9 @@ const hotStep: PublicClient = {
 };
 
 /**
- * An MCP server. Like several other clients, it sends the whole `file` of a result as `path` to download it. A waiting
- * task has one record without a file. Another MCP server reports such a task as failed, but clients that show waiting
- * tasks need the record.
+ * An MCP server. Like several other clients, it sends the whole `file` of a result as `path` to download it. While a
+ * task waits, its response has one record without a file. Another MCP server takes this for a failure, but clients that
+ * show waiting tasks need the record.
  */
 const mcpServer: PublicClient = {
   name: "an MCP server",

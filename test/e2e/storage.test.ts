@@ -95,7 +95,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, signed, worker].map((served) => served.end("SIGTERM")));
   });
 
-  /** File name of a song, which is the same on all servers. */
+  /** Download path of a song on any server, by its file name. */
   function pathOf(file: string): string {
     const name = decodeURIComponent(file).split("/").at(-1);
     return `/v1/audio?path=${name}`;

@@ -12,13 +12,13 @@ const SOURCE_SECONDS = 4;
 /** Maximum length of a fade beyond a repaint window. */
 const FADE_SECONDS = 0.05;
 
-/** Receptive field of a VAE decoder: convolutions of width 7 in residual units with dilations 1, 3 and 9. */
+/** Half the receptive field of a VAE decoder, whose convolutions have width 7 and dilations 1, 3 and 9. */
 function decoderReachSeconds(vaeDirectory: string): number {
   const { downsampling_ratios } = JSON.parse(readFileSync(join(vaeDirectory, "config.json"), "utf8"));
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);
   let reach = 3 / rate;
   for (const ratio of downsampling_ratios.toReversed()) {
-    reach += 1 / rate; // of the transposed convolution
+    reach += 1 / rate; // Reach of the transposed convolution.
     rate *= ratio;
     reach += (3 * (1 + 3 + 9)) / rate;
   }
@@ -176,7 +176,7 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /** Largest sample difference between a part of the source and the same part of the song, `later` seconds later. */
+    /** Largest sample difference between a part of `another` and the part of `song` that is `later` seconds later. */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],
@@ -206,7 +206,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("aggressive: re-encodes the source outside its window, with the same result whatever it makes inside", async () => {
+    it("aggressive: re-encodes the source outside its window, independent of what it makes inside", async () => {
       const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];

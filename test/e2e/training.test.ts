@@ -65,7 +65,7 @@ describe("a server that trains", () => {
       const resume_from = `out/checkpoints/${name}`;
       expect((await next.start({ ...longRun, output_dir: "next", resume_from })).status, name).to.equal(200);
       await next.stop();
-      await next.ended();
+      await next.untilEnded();
     }
     expect(await second.end("SIGTERM")).to.equal(0);
   });
@@ -77,7 +77,7 @@ describe("a server that trains", () => {
     const small = { ...shortRun, output_dir: "out", lora_rank: 1 };
     await trainer.complete(small);
     expect((await trainer.start(large)).status).to.equal(200);
-    const ended = await trainer.ended();
+    const ended = await trainer.untilEnded();
     expect(ended.state).to.equal("failed");
     expect(ended.error).to.match(/cannot be written|File too large/i);
     expect(ended.status).to.equal(`❌ Training failed: ${ended.error}`);

@@ -100,7 +100,7 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("add a colon to the instruction, and extract the caption from a complete prompt", async () => {
+  it("add a missing colon to the instruction, and take only the caption of a complete prompt", async () => {
     const whole = "# Instruction\nDo:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 1\n";
     expect(await spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
       /^# Instruction\nDo it:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 128\n/,

@@ -172,7 +172,7 @@ describe("engine on the built-in model", () => {
       expect((await rendered(engine, songs)).batches).to.deep.equal([1, 1, 1, 1, 1, 1]);
   });
 
-  it("uses the model's duration for the number of codes if the client set none", async () => {
+  it("writes codes for the duration that the model chose if the client set none", async () => {
     const plan = await engine.plan({ ...plainPlan, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
@@ -265,7 +265,7 @@ describe("engine on the built-in model", () => {
     expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
   });
 
-  it("renders every task to the length of its source, and a repaint to the length of its window", async () => {
+  it("renders tasks to the length of the source; a repaint window beyond the source lengthens the song", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
       const result = await engine.render({ ...plainSongOf(9), task, source }, {});
@@ -283,7 +283,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("makes the same plan and a song of the same length with offloaded models, and reloads them", async () => {
+  it("with offloading, loads models on demand, and makes the same plan and a song of the same length", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { detectLanguage, parseQueryHints } from "../../src/engine/language.js";
 
 describe("language detection", () => {
-  it("finds the language of each text in concurrent calls, and null for too short a text", async () => {
+  it("detects languages in concurrent calls, and returns null for a text that is too short", async () => {
     const detected = await Promise.all(
       [
         "[verse] I walk along the river tonight and think of you",
@@ -16,8 +16,8 @@ describe("language detection", () => {
   });
 });
 
-describe("query hints", () => {
-  it("find the requested language", () => {
+describe("parseQueryHints", () => {
+  it("finds the requested language", () => {
     const wishes: [string, string | null][] = [
       ["a sad Italian ballad", "it"],
       ["upbeat pop. English vocals.", "en"],
@@ -38,7 +38,7 @@ describe("query hints", () => {
     for (const [wish, language] of wishes) expect(parseQueryHints(wish).language, wish).to.equal(language);
   });
 
-  it("find that the song is instrumental", () => {
+  it("finds whether the song is to be instrumental", () => {
     for (const wish of ["an Instrumental march", "pure music for study", "piano solo", "Solo"]) {
       expect(parseQueryHints(wish).instrumental, wish).to.equal(true);
     }

@@ -31,7 +31,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
   });
 
-  it("accepts both spellings of the four time signatures", () => {
+  it("accepts four time signatures as a fraction or its numerator, and no others", () => {
     const forms: [string, string | undefined][] = [
       ["4/4", "4"],
       ["3", "3"],
@@ -44,7 +44,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalTimeSignature(text), text).to.equal(canonical);
   });
 
-  it("clamps, normalises or drops client values that the think block's grammar does not allow", () => {
+  it("clamps, normalises or drops client values outside the think block's grammar", () => {
     const client = { bpm: 400.5, keyScale: "H minor", timeSignature: "4/4", durationSeconds: 5.5 };
     expect(toThinkFields(client, "EN")).to.deep.equal({
       bpm: 300,

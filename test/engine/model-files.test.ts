@@ -120,7 +120,7 @@ describe("ComfyUI files", () => {
   }
 
   describe("without metadata", () => {
-    it("have sizes inferred from shapes: 2B and XL families", () => {
+    it("of the 2B and XL families have their model sizes inferred from tensor shapes", () => {
       const shared = {
         model_type: "acestep",
         num_key_value_heads: 8,
@@ -163,7 +163,7 @@ describe("ComfyUI files", () => {
       });
     });
 
-    it("have parts detected by tensor names, each with its sizes", () => {
+    it("have their parts detected from tensor names, and the sizes of each part from shapes", () => {
       const models = readModelFile(
         writeShapes(path("ace_step_1.5_turbo_aio.safetensors"), {
           ...prefixed("model.diffusion_model.", ditShapes(SMALL)),
@@ -205,7 +205,7 @@ describe("ComfyUI files", () => {
     });
   });
 
-  describe("that are not usable", () => {
+  describe("that cannot be used", () => {
     const said = (file: string) => {
       const error = refusal(() => readModelFile(file));
       expect(error.code).to.equal("UNSUPPORTED_MODEL");
@@ -223,21 +223,21 @@ describe("ComfyUI files", () => {
       ["a language model of another make", prefixed("model.", qwen3Shapes(151_936, 1024, 16, 2))],
       ["no known model (its first tensor is 'weight')", { weight: [4] }],
     ] as const) {
-      it(`are rejected with an error that names the content: ${what}`, () => {
+      it(`are rejected with an error that says what they contain: ${what}`, () => {
         expect(said(writeShapes(path(), shapes as unknown as Record<string, number[]>))).to.contain(
           `contains ${what}`,
         );
       });
     }
 
-    it("name the unsupported weight type", () => {
+    it("are rejected with an error that names the unsupported weight type", () => {
       const scaled = { ...ditShapes(SMALL), "decoder.layers.0.mlp.gate_proj.weight_scale": [] };
       expect(said(writeShapes(path(), scaled, "F8_E4M3"))).to.contain("has scaled fp8 weights (F8_E4M3)");
       const comfy = { ...ditShapes(SMALL), "decoder.layers.0.mlp.gate_proj.comfy_quant": [] };
       expect(said(writeShapes(path(), comfy, "I8"))).to.contain("has quantized weights of ComfyUI");
     });
 
-    it("name the content of a GGUF file", () => {
+    it("are rejected with an error that says what a GGUF file contains", () => {
       const gguf = (architecture: string) => {
         const text = (value: string) => {
           const length = Buffer.alloc(8);
@@ -259,7 +259,7 @@ describe("ComfyUI files", () => {
       );
     });
 
-    it("say where they are damaged", () => {
+    it("are rejected with an error that describes the damage", () => {
       const damaged = (name: string, change: (file: string) => void) => {
         const file = writeAllInOne(path(name), ["vae"]);
         change(file);
@@ -284,12 +284,12 @@ describe("ComfyUI files", () => {
     });
   });
 
-  it("fail only with typed errors on random damage", () => {
+  it("load or throw an EngineError after random damage", () => {
     const file = writeShapes(path("fuzzed.safetensors"), vaeShapes());
     const whole = readFileSync(file);
     for (let round = 0; round < 300; round++) {
       const bytes = Buffer.from(whole);
-      // Each round changes different bytes; every run of the test changes the same ones.
+      // The changes differ between rounds, but not between runs of the test.
       for (let change = 0; change <= round % 4; change++) {
         bytes[(round * 7919 + change * 104_729) % bytes.length] = (round * 31 + change * 17) % 256;
       }
@@ -302,7 +302,7 @@ describe("ComfyUI files", () => {
     }
   });
 
-  it("of one part, such as a VAE, are rejected in place of another part", () => {
+  it("that contain only a VAE are rejected as a rendering model", () => {
     const { vae } = writeSplit(join(folder, "parts"));
     const error = refusal(() => new Checkpoints(join(folder, "absent")).renderer(vae));
     expect(error.message).to.contain(
@@ -310,7 +310,7 @@ describe("ComfyUI files", () => {
     );
   });
 
-  it("without a tokenizer say where to get one", () => {
+  it("without a tokenizer are rejected with an error that says where to put one", () => {
     const root = join(folder, "without-tokenizer");
     writeAllInOne(join(root, "nano_aio.safetensors"));
     const error = refusal(() => new Checkpoints(root).renderer("nano_aio"));
@@ -356,7 +356,7 @@ describe("ComfyUI files", () => {
       for (const place of ["checkpoints", "diffusion_models"]) writeSilence(join(root, place));
     });
 
-    it("as one file, listed and loaded by name", async () => {
+    it("if one file has all parts, and is listed and loaded by name", async () => {
       const { bytes, models, languageModels } = await song("nano_turbo_aio", root);
       expect(bytes.equals(expected)).to.equal(true);
       expect(models.map(({ name }) => name)).to.deep.equal(["nano_turbo_aio", "nano_turbo", "carillon-nano"]);
@@ -370,13 +370,13 @@ describe("ComfyUI files", () => {
       ]);
     });
 
-    it("as one file by path", async () => {
+    it("if one file has all parts, and is loaded by path", async () => {
       const { bytes, models } = await song(join(root, "checkpoints", "nano_turbo_aio.safetensors"), "absent");
       expect(bytes.equals(expected)).to.equal(true);
       expect(models[0]).to.include({ name: "nano_turbo_aio", isLoaded: true });
     });
 
-    it("as split files, by name and by path", async () => {
+    it("if each part has its own file, loaded by name or path", async () => {
       for (const [name, directory] of [
         ["nano_turbo", root],
         ["nano_turbo.safetensors", root],
@@ -389,7 +389,7 @@ describe("ComfyUI files", () => {
       }
     });
 
-    it("with a DiT prefix in a separate file", async () => {
+    it("if the tensor names of the separate DiT file have a prefix", async () => {
       const other = join(folder, "prefixed");
       writeSplit(other, "model.diffusion_model.");
       writeTokenizer(join(other, "text_encoders", "nano_text"), "text_encoder");
@@ -397,7 +397,7 @@ describe("ComfyUI files", () => {
       expect((await song("nano_turbo", other)).bytes.equals(expected)).to.equal(true);
     });
 
-    it("and the same plan, from a separate language model file or from the file with all parts", async () => {
+    it("and the same plan, if the language model has its own file or is in the file with all parts", async () => {
       const engine = new Engine({ ...engineOptions, checkpointsDirectory: root }, () => {});
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
@@ -409,7 +409,7 @@ describe("ComfyUI files", () => {
       expect(plans[2]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);
     });
 
-    it("with another silence if the silence table is missing, because the VAE then computes it", async () => {
+    it("or another song of the same length if the silence table is missing", async () => {
       const other = join(folder, "without-silence");
       writeAllInOne(join(other, "nano.safetensors"));
       mkdirSync(join(other, "nano"), { recursive: true });

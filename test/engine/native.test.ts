@@ -17,7 +17,7 @@ describe("native addon", () => {
     return error.message;
   }
 
-  it("says what to run if it is not built or cannot be loaded", () => {
+  it("names the set-up command in the error if the addon is missing or cannot be loaded", () => {
     const directory = temporaryDirectory();
     const damaged = join(directory, "carillon.node");
     writeFileSync(damaged, "not a library");

@@ -1,7 +1,7 @@
 import type { RenderJob } from "../../src/engine/addon.js";
 import type { PlanRequest, RenderRequest, SamplingOptions } from "../../src/engine/types.js";
 
-/** A second of text2music with default parameters. */
+/** Request for a one-second text2music song with few steps. */
 export const plainSong: RenderRequest = {
   slot: 1,
   task: "text2music",
@@ -34,14 +34,14 @@ export const plainSong: RenderRequest = {
 
 const { denoise, guidance, edit } = plainSong;
 
-/** `plainSong` as an addon job. */
+/** Job of the native addon for a song like `plainSong`. */
 export const plainJob: RenderJob = {
   ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
   ...{ audioCodes: null, source: null, referenceAudio: null },
   prompts: [{ text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null }],
 };
 
-/** `plainSong` with another duration. */
+/** Returns `plainSong` with the given duration. */
 export function plainSongOf(durationSeconds: number): RenderRequest {
   return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
 }
@@ -55,7 +55,7 @@ export const plainSampling: SamplingOptions = {
   constrained: true,
 };
 
-/** Plans of two seconds for two songs. */
+/** Request for the plans of two songs of two seconds each. */
 export const plainPlan: PlanRequest = {
   caption: "calm piano",
   lyrics: "[Instrumental]",

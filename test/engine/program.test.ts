@@ -22,7 +22,7 @@ describe("sampling program of a think block", () => {
     segments = await thinkProgram(tokenizer, everything);
   });
 
-  /** Shows a program as text: forced text unchanged, other segments as `{kind}`. */
+  /** Converts a program to text: decodes forced tokens, and writes any other segment as `{kind}`. */
   async function outline(program: ThinkProgram): Promise<string> {
     return (await thinkProgram(tokenizer, program))
       .map((segment) => (segment.kind === "tokens" ? tokenizer.decode(segment.ids) : `{${segment.kind}}`))
@@ -38,7 +38,7 @@ describe("sampling program of a think block", () => {
     return pattern;
   }
 
-  /** The patterns use only syntax that the native engine and JavaScript share. */
+  /** Whether a field's pattern matches. Patterns use only syntax that the native engine and JavaScript share. */
   function accepts(field: string, text: string): boolean {
     return new RegExp(`^(?:${patternOf(field).pattern})$`, "u").test(text);
   }

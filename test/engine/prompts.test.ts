@@ -33,12 +33,12 @@ describe("language model prompts", () => {
 
   it("ask for metadata", () => expectIds(metadataPrompt("calm piano", "[Instrumental]"), "generate"));
 
-  it("ask for codes after known metadata", async () => {
+  it("ask for audio codes, given known metadata", async () => {
     const yaml = serializeThinkFields({ bpm: 90, duration: 30, keyscale: "F# minor", timesignature: "4" });
     await expectIds(codesPrompt("calm piano", "[Instrumental]", yaml), "generate", "knownMetas");
   });
 
-  it("ask for codes after a caption that the model wrote, folded as in training", async () => {
+  it("ask for audio codes, given a caption that the model wrote; its lines are folded as in training", async () => {
     const yaml = serializeThinkFields({
       bpm: 90,
       caption:

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { TokenScores } from "../../src/engine/addon.js";
 import type { LanguageModel } from "../../src/engine/language-model.js";
-import { NOTHING_KNOWN } from "../../src/engine/metadata.js";
+import { UNKNOWN_METADATA } from "../../src/engine/metadata.js";
 import { scoreSong } from "../../src/engine/song-score.js";
 import type { PromptPart } from "../../src/engine/tokenizer.js";
 
@@ -10,24 +10,28 @@ const song = {
   caption: "jazz",
   lyrics: "la la",
   language: "en",
-  metadata: { ...NOTHING_KNOWN, bpm: 120, keyScale: "C major" },
+  metadata: { ...UNKNOWN_METADATA, bpm: 120, keyScale: "C major" },
 };
 
-/** A song of which only the caption can be scored. */
-const bare = { ...song, lyrics: "[Instrumental]", metadata: NOTHING_KNOWN, language: "klingon" };
+const captionOnlySong = {
+  ...song,
+  lyrics: "[Instrumental]",
+  metadata: UNKNOWN_METADATA,
+  language: "klingon",
+};
 
 const textOf = (parts: PromptPart[]) => parts.map((part) => ("text" in part ? part.text : "")).join("");
 
 /** Fake model: texts have the log probability `likelihood`, and metadata tokens have the rank `rank`. */
-function modelOf(likelihood: (text: string, isHeard: boolean) => number, rank = 1, writesText = true) {
+function fakeModel(likelihood: (text: string, hasAudio: boolean) => number, rank = 1, writesText = true) {
   const asked: string[] = [];
   const score = async (prompt: PromptPart[], texts: PromptPart[][]): Promise<TokenScores[]> => {
-    const isHeard = prompt.some((part) => "audioCode" in part);
+    const hasAudio = prompt.some((part) => "audioCode" in part);
     return texts.map((parts) => {
       const text = textOf(parts);
       asked.push(text);
       return {
-        logProbabilities: Float32Array.of(likelihood(text, isHeard), likelihood(text, isHeard)),
+        logProbabilities: Float32Array.of(likelihood(text, hasAudio), likelihood(text, hasAudio)),
         ranks: Int32Array.of(rank, 1),
       };
     });
@@ -37,7 +41,7 @@ function modelOf(likelihood: (text: string, isHeard: boolean) => number, rank = 
 
 describe("song scores", () => {
   it("are 0.5 if the audio does not make the words more likely", async () => {
-    const { lm, asked } = modelOf(() => -3);
+    const { lm, asked } = fakeModel(() => -3);
     expect(await scoreSong(lm, song, {})).to.deep.equal({
       total: 0.5 * 0.5 + 0.3 * 0.5 + 0.2,
       caption: 0.5,
@@ -56,19 +60,19 @@ describe("song scores", () => {
   });
 
   it("rate the caption above 0.5 if the audio makes its words more likely", async () => {
-    const { lm } = modelOf((text, isHeard) => (isHeard && text.includes("jazz") ? -1 : -1.1));
+    const { lm } = fakeModel((text, hasAudio) => (hasAudio && text.includes("jazz") ? -1 : -1.1));
     const scores = await scoreSong(lm, song, {});
     expect(scores?.caption).to.be.closeTo(1 / (1 + Math.exp(-1)), 1e-6);
     expect(scores?.lyrics).to.equal(0.5);
   });
 
-  it("rate metadata lower if the model ranks other tokens above it", async () => {
-    expect((await scoreSong(modelOf(() => 0, 6).lm, song, {}))?.metadata).to.equal((0.5 + 1) / 2);
-    expect((await scoreSong(modelOf(() => 0, 11).lm, song, {}))?.metadata).to.equal(0.5);
+  it("rate metadata lower if the model ranks other tokens higher", async () => {
+    expect((await scoreSong(fakeModel(() => 0, 6).lm, song, {}))?.metadata).to.equal((0.5 + 1) / 2);
+    expect((await scoreSong(fakeModel(() => 0, 11).lm, song, {}))?.metadata).to.equal(0.5);
   });
 
   it("are null for parts that the song lacks", async () => {
-    expect(await scoreSong(modelOf(() => -1).lm, bare, {})).to.deep.equal({
+    expect(await scoreSong(fakeModel(() => -1).lm, captionOnlySong, {})).to.deep.equal({
       total: 0.5,
       caption: 0.5,
       lyrics: null,
@@ -77,13 +81,13 @@ describe("song scores", () => {
   });
 
   it("rate only metadata if the model writes no text", async () => {
-    const mute = modelOf(() => -1, 1, false);
+    const mute = fakeModel(() => -1, 1, false);
     expect(await scoreSong(mute.lm, song, {})).to.deep.equal({
       total: 1,
       caption: null,
       lyrics: null,
       metadata: 1,
     });
-    expect(await scoreSong(mute.lm, bare, {})).to.equal(null);
+    expect(await scoreSong(mute.lm, captionOnlySong, {})).to.equal(null);
   });
 });

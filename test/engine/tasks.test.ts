@@ -9,7 +9,7 @@ import { plainSongOf } from "./plain-song.js";
 const sampleRate = 48_000;
 const samplesPerFrame = 1920;
 
-/** Two beating tones, different in each channel. */
+/** Amplitude-modulated tones: 220 Hz in the left channel, 330 Hz in the right. */
 function recording(seconds: number): PlanarAudio {
   const samples = seconds * sampleRate;
   return Float32Array.from({ length: 2 * samples }, (_, index) => {
@@ -19,7 +19,7 @@ function recording(seconds: number): PlanarAudio {
   });
 }
 
-/** Part of a recording from `start` to `end` in seconds, both channels. */
+/** Both channels of a recording from second `start` to second `end`. */
 function part(audio: PlanarAudio, start: number, end: number): PlanarAudio {
   const channels = [audio.subarray(0, audio.length / 2), audio.subarray(audio.length / 2)];
   const [from, to] = [Math.round(start * sampleRate), Math.round(end * sampleRate)];
@@ -62,7 +62,7 @@ describe("tasks on the built-in model", () => {
   }
 
   for (const task of ["cover", "repaint", "lego", "extract", "complete"] satisfies TaskType[]) {
-    it(`renders ${task} to the length of its source, the same for the same seed`, async () => {
+    it(`renders ${task} at the length of its source, with equal audio for equal seeds`, async () => {
       const first = await song({ task });
       expect(first).to.have.length(source.length);
       expect(same(await song({ task }), first)).to.equal(true);
@@ -104,7 +104,7 @@ describe("tasks on the built-in model", () => {
     ).to.equal(false);
   });
 
-  it("uses the source as it was at the call, even if it changes later", async () => {
+  it("copies the source at the call, so that later changes have no effect", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
     const { audio } = await engine.render(

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { LANGUAGES } from "../../src/engine/metadata.js";
 import { parseOutput, parseThinkFields, serializeThinkFields } from "../../src/engine/think-block.js";
 
-/** Captions, and what PyYAML writes for them in the reference implementation. */
+/** Captions, each with the YAML that PyYAML writes in the reference implementation. */
 const captions: [input: string, output: string][] = [
   ["plain words", "plain words"],
   [`${"x".repeat(71)} yy zz`, `${"x".repeat(71)} yy\n  zz`],
@@ -113,13 +113,13 @@ describe("think block YAML", () => {
   });
 });
 
-/** Collapses whitespace, as parsing a caption does. */
+/** Collapses whitespace and control characters, like the caption parser. */
 function singleSpaced(text: string): string {
   return text.replace(/[\s\p{C}]+/gu, " ").trim();
 }
 
-/** Parsed fields, without the absent ones. */
-function fieldsOf(text: string): object {
+/** Parses the fields of a text, and removes undefined values. */
+function definedFields(text: string): object {
   return JSON.parse(JSON.stringify(parseOutput(text).fields));
 }
 
@@ -141,40 +141,47 @@ describe("language model output", () => {
   });
 
   it("parses an unclosed block", () => {
-    expect(fieldsOf("<think>\nbpm: 90\ntimesignature: 3\n")).to.deep.equal({ bpm: 90, timesignature: "3" });
-    expect(fieldsOf("bpm: 90\n<|im_end|>")).to.deep.equal({ bpm: 90 });
+    expect(definedFields("<think>\nbpm: 90\ntimesignature: 3\n")).to.deep.equal({
+      bpm: 90,
+      timesignature: "3",
+    });
+    expect(definedFields("bpm: 90\n<|im_end|>")).to.deep.equal({ bpm: 90 });
     expect(parseOutput("bpm: 90\n").lyrics).to.equal(null);
     expect(parseOutput("bpm: 90\n</think>\nbpm: 91")).to.deep.include({ lyrics: "bpm: 91" });
-    expect(fieldsOf("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
+    expect(definedFields("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
   });
 
-  it("parses fields without a tag up to the first audio code, and fields in another tag", () => {
-    expect(fieldsOf("bpm: 77\n<|audio_code_3|>bpm: 99")).to.deep.equal({ bpm: 77 });
-    expect(fieldsOf("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
+  it("parses fields before the first audio code if there is no tag, and fields in a tag other than <think>", () => {
+    expect(definedFields("bpm: 77\n<|audio_code_3|>bpm: 99")).to.deep.equal({ bpm: 77 });
+    expect(definedFields("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
   });
 
-  it("tolerates other spellings, unknown and repeated fields", () => {
-    expect(fieldsOf("BPM : 90\r\nKeyScale: A minor\r\nmood: sad\r\nnonsense\r\nbpm: 91\r\n")).to.deep.equal({
+  it("tolerates other letter case and spacing, skips unknown fields, and takes the last of repeated fields", () => {
+    expect(
+      definedFields("BPM : 90\r\nKeyScale: A minor\r\nmood: sad\r\nnonsense\r\nbpm: 91\r\n"),
+    ).to.deep.equal({
       bpm: 91,
       keyscale: "A minor",
     });
-    expect(fieldsOf("caption: duet: two voices\ntimesignature: 6/8")).to.deep.equal({
+    expect(definedFields("caption: duet: two voices\ntimesignature: 6/8")).to.deep.equal({
       caption: "duet: two voices",
       timesignature: "6",
     });
   });
 
   it("removes quoting", () => {
-    expect(fieldsOf("caption: 'it''s: x\n\n  y'")).to.deep.equal({ caption: "it's: x y" });
-    expect(fieldsOf('caption: "tab\\there \\"now\\" \\xe9"')).to.deep.equal({ caption: 'tab here "now" é' });
-    expect(fieldsOf("language: 'no'")).to.deep.equal({ language: "no" });
+    expect(definedFields("caption: 'it''s: x\n\n  y'")).to.deep.equal({ caption: "it's: x y" });
+    expect(definedFields('caption: "tab\\there \\"now\\" \\xe9"')).to.deep.equal({
+      caption: 'tab here "now" é',
+    });
+    expect(definedFields("language: 'no'")).to.deep.equal({ language: "no" });
   });
 
   it("drops values out of range", () => {
     expect(
-      fieldsOf("bpm: 1200\nduration: 5\ntimesignature: 7\nlanguage: xx\nkeyscale: N/A\ncaption:\n"),
+      definedFields("bpm: 1200\nduration: 5\ntimesignature: 7\nlanguage: xx\nkeyscale: N/A\ncaption:\n"),
     ).to.deep.equal({});
-    expect(fieldsOf("bpm: ninety\nduration: 30.5")).to.deep.equal({});
+    expect(definedFields("bpm: ninety\nduration: 30.5")).to.deep.equal({});
   });
 
   it("finds the lyrics under any heading", () => {

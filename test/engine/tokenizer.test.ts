@@ -111,7 +111,7 @@ describe("tokenizer", () => {
     expect(order).to.deep.equal(["another event", "8192 ids"]);
   });
 
-  it("rejects encoding once closed", async () => {
+  it("rejects running and new encodings when it is closed", async () => {
     const tokenizer = await Tokenizer.load(nanoDirectory);
     const underWay = tokenizer.encodeText("\n".repeat(32_768));
     const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map(failureOf);
@@ -120,13 +120,13 @@ describe("tokenizer", () => {
     }
   });
 
-  it("merges tokens across the border of adjacent texts", async () => {
+  it("merges tokens across the boundary between two texts", async () => {
     expect(await qwen3.encode([{ text: "conditions:" }, { text: "\n\n" }])).to.deep.equal(
       await qwen3.encodeText("conditions:\n\n"),
     );
   });
 
-  it("gives constrained decoding the bytes of ordinary tokens, and none for control tokens and audio codes", async () => {
+  it("gives constrained decoding the bytes of ordinary tokens; control tokens and audio codes have none", async () => {
     const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = nano.vocabulary(6150, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");

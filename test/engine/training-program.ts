@@ -1,6 +1,6 @@
 /**
- * Program that ends during an endless training run: `training-program.ts SAMPLE OUTPUT WAY`. At the first step it calls
- * process.exit if WAY is `exit`, and closes the engine if WAY is `return`.
+ * Starts an endless training run and ends it at the first step: `training-program.ts SAMPLE OUTPUT WAY`. WAY `exit`
+ * calls process.exit; WAY `return` closes the engine.
  */
 import { Engine } from "../../src/engine/engine.js";
 import { engineOptions, trainingRequest } from "./embedded.js";

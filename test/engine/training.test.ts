@@ -51,7 +51,7 @@ describe("training on the engine", () => {
     expect(existsSync(result.path)).to.equal(true);
   });
 
-  it("rejects with an error code", async () => {
+  it("rejects an unusable request with an error code", async () => {
     const absent = trainingRequest([path("absent.pt")], path("refused"));
     const call = { signal: new AbortController().signal, onEvent: () => {} };
     const cases: [request: TrainingRequest, code: string][] = [
@@ -69,7 +69,7 @@ describe("training on the engine", () => {
     ["exit", ""],
     ["return", "stopped\n"],
   ] as const) {
-    it(`lets a process end by ${way} during training`, async () => {
+    it(`lets its process end by ${way === "exit" ? "process.exit" : "closing the engine"}`, async () => {
       const args = ["--import", "tsx", program, sample, path(`process-${way}`), way];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       const [printed, [code, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);

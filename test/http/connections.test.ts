@@ -10,7 +10,7 @@ describe("connections", () => {
   let server: Server;
   const sockets: Socket[] = [];
 
-  /** Starts the server. It holds requests for /slow; each adds a function that answers it to the returned list. */
+  /** Starts the server. Each request for /slow waits, and adds a function that answers it to the returned list. */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];
     server = createServer((request, response) => {
@@ -23,7 +23,7 @@ describe("connections", () => {
     return waiting;
   }
 
-  /** Opens a connection. `reply` resolves with the server's output when the server closes it. */
+  /** Opens a connection. When the server closes it, `reply` resolves with all that the server sent. */
   function open(text = "", localAddress = "127.0.0.1"): { socket: Socket; reply: Promise<string> } {
     const { port } = server.address() as AddressInfo;
     const socket = connect({ port, host: "127.0.0.1", localAddress });
@@ -50,7 +50,7 @@ describe("connections", () => {
     server.close();
   });
 
-  it("are closed if idle and a new client would exceed the limit", async () => {
+  it("that are idle are closed when a new client would exceed the limit", async () => {
     await start({ total: 8, perAddress: 4 });
     const idle = Array.from({ length: 40 }, () => open("GET /hea"));
     await Promise.all(idle.slice(0, 36).map(({ reply }) => reply));
@@ -69,7 +69,7 @@ describe("connections", () => {
     expect(await friend.reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("are not closed while busy; a connection over the limit is rejected with an error", async () => {
+  it("that are busy stay open; a connection over the limit is rejected with an error", async () => {
     const waiting = await start({ total: 8, perAddress: 4 });
     const busy = Array.from({ length: 4 }, () => open(request("/slow")));
     while (waiting.length < 4) await once(server, "request");

@@ -89,7 +89,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(readFileSync(join(target, "torch/lib/libtorch_cpu.so"), "utf8")).to.equal("a library");
   });
 
-  it("resumes a broken download, and creates the target folder only when complete", async () => {
+  it("resumes a broken download, and creates the target folder only after the download is complete", async () => {
     const target = join(directory, "truncated");
     damage = (content) => content.subarray(0, content.length - 100);
     const said = await refusal(install(target), "CONNECTION_LOST");
@@ -104,7 +104,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(existsSync(join(target, "nvidia/cu13/lib/libcublas.so.13"))).to.equal(true);
   });
 
-  it("rejects a wheel with a wrong checksum, and keeps the valid ones", async () => {
+  it("rejects a wheel with a wrong checksum, and downloads it again on the next attempt", async () => {
     const target = join(directory, "tampered");
     damage = (content) => (content.length > 1000 ? Buffer.from(content).fill(1, 500, 600) : content);
     expect(await refusal(install(target), "CHECKSUM")).to.match(/sha256 is \w{64}, not \w{64}/);
@@ -114,7 +114,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(existsSync(join(target, "torch/lib/libtorch_cpu.so"))).to.equal(true);
   });
 
-  it("reports an unreachable server with a hint, and a server without the wheel", async () => {
+  it("reports an unreachable server with a hint about mirrors, and a missing wheel with the HTTP status", async () => {
     const target = join(directory, "offline");
     const offline = await refusal(install(target, { host: "http://127.0.0.1:1" }), "UNREACHABLE");
     expect(offline).to.match(/cannot be reached .*CARILLON_WHEELS sets a mirror/);
@@ -129,7 +129,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it("lists a path that contains a hash, the size and the checksum of every wheel", () => {
+  it("lists three facts for every wheel: a path that contains a hash, the size, and the checksum", () => {
     for (const { path, bytes, sha256, unpackedBytes } of CUDA_WHEELS.wheels) {
       expect(path).to.match(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{60}\/\w[\w.-]*\.whl$/);
       expect(sha256).to.match(/^[0-9a-f]{64}$/);

@@ -9,8 +9,8 @@ const MEBIBYTE = 2 ** 20;
 describe("GPUs", () => {
   const { PATH, CUDA_VISIBLE_DEVICES } = process.env;
 
-  /** Simulates nvidia-smi with these rows. */
-  function pretend(rows: readonly string[], visible?: string): void {
+  /** Puts an nvidia-smi on the PATH that prints `rows`. */
+  function simulateNvidiaSmi(rows: readonly string[], visible?: string): void {
     const directory = temporaryDirectory();
     const tool = join(directory, "nvidia-smi");
     writeFileSync(tool, `#!/bin/sh\nprintf '${rows.join("\\n")}\\n'\n`);
@@ -27,7 +27,10 @@ describe("GPUs", () => {
   });
 
   it("are numbered as in CUDA, with their current free memory", async () => {
-    pretend(["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU, large"], "GPU-b,0");
+    simulateNvidiaSmi(
+      ["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU, large"],
+      "GPU-b,0",
+    );
     const [first, second] = listGpus();
     expect(first).to.deep.equal({
       device: "cuda:0",
@@ -36,13 +39,13 @@ describe("GPUs", () => {
       totalBytes: 24576 * MEBIBYTE,
     });
     expect(second).to.include({ device: "cuda:1", freeBytes: 900 * MEBIBYTE });
-    pretend(["0, GPU-aaaa, 400, 24576, Test GPU"]);
+    simulateNvidiaSmi(["0, GPU-aaaa, 400, 24576, Test GPU"]);
     expect(await readGpus()).to.deep.equal([
       { device: "cuda:0", name: "Test GPU", freeBytes: 400 * MEBIBYTE, totalBytes: 24576 * MEBIBYTE },
     ]);
   });
 
-  it("keep idle models loaded if they have much memory, and unload them after 600 seconds otherwise", () => {
+  it("with little memory unload idle models after 600 seconds by default; others keep them loaded", () => {
     const card = (gib: number) => ({
       ...{ device: "cuda:0", name: "card", freeBytes: 0 },
       totalBytes: gib * 1024 * MEBIBYTE,

@@ -25,8 +25,8 @@ async function agentOn(url: string, headers: Record<string, string> = {}): Promi
   return client;
 }
 
-/** An agent that runs the MCP server as a child process. */
-async function agentBeside(url: string): Promise<Client> {
+/** Client of an in-process MCP server that may save files, for the music service at `url`. */
+async function agentOfLocalServer(url: string): Promise<Client> {
   const music = new ServiceClient(url, { Authorization: "Bearer secret" });
   const client = new Client({ name: "test", version: "1" });
   const [own, other] = InMemoryTransport.createLinkedPair();
@@ -112,7 +112,7 @@ describe("an agent on the city's port", () => {
     expect(await errorOf(agent, "city_advance", { days: 1 })).to.include("No city is loaded");
   });
 
-  it("is rejected with the origin or host of another site", async () => {
+  it("gets 403 with the Origin header of another site, 400 for broken JSON, and 404 for GET", async () => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
     const ask = (more: object) =>
@@ -151,7 +151,7 @@ describe("an agent on the music port", () => {
     expect(await errorOf(agent, "make_song", { audio_duration: {} })).to.include("detail");
     await agent.close();
 
-    const local = await agentBeside(server.client.url);
+    const local = await agentOfLocalServer(server.client.url);
     const path = join(temporaryDirectory(), "song.mp3");
     const fetched = { task_id: data.task_id, path };
     expect((await call(local, "fetch_song", fetched)).content[0].text).to.include(path);
@@ -163,7 +163,7 @@ describe("an agent on the music port", () => {
     await local.close();
   });
 
-  it("needs the key", async () => {
+  it("needs the API key", async () => {
     expect((await failureOf(agentOn(server.client.url))).message).to.match(/401|Unauthorized|ai_token/);
     const response = await fetch(`${server.client.url}/mcp`);
     expect([response.status, response.headers.get("allow")]).to.deep.equal([405, "POST"]);
@@ -188,7 +188,7 @@ describe("carillon mcp", () => {
   });
   afterEach(() => agent.close());
 
-  it("offers the tools of running services, and reports which service is missing", async () => {
+  it("offers the tools of running services, and names a service that is not running", async () => {
     const names = (await agent.listTools()).tools.map(({ name }) => name);
     expect(names).to.include("city_advance").and.not.include("make_song");
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true });

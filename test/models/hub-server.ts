@@ -12,7 +12,7 @@ export type Repository = Record<string, Buffer>;
 
 export interface DownloadRequest {
   path: string;
-  /** Start of the Range header; null without one. */
+  /** First byte of the requested range; null without a Range header. */
   fromByte: number | null;
 }
 
@@ -26,18 +26,18 @@ export class FakeHub {
   /** File downloads, without the one-byte requests for the size. */
   readonly downloads: DownloadRequest[] = [];
   readonly repositories: Record<string, Repository> = {};
-  /** Repositories that require this token. */
+  /** Names of the repositories that require `token`. */
   readonly private = new Set<string>();
   readonly token = "hf_reader";
-  /** Files whose download is cut off after `afterBytes`, or with `hangs` pauses there until `resume`. */
+  /** Files whose download stops after `afterBytes`: it is cut off, or with `hangs` waits for `resume`. */
   readonly cuts: Record<string, { afterBytes: number; hangs?: boolean }> = {};
   /** Files sent with a wrong byte. */
   readonly corrupted = new Set<string>();
-  /** Number of extra bytes sent after a file. The response then has no Content-Length. */
+  /** Number of extra bytes after a file's content. Such a response has no Content-Length. */
   readonly surplus: Record<string, number> = {};
-  /** Replaces the storage host in redirects. */
+  /** URL that redirects use in place of the storage host; null: no replacement. */
   storageHost: string | null = null;
-  /** Replaces the link to the next page of a list. */
+  /** URL that lists use in place of the link to their next page; null: no replacement. */
   nextPage: string | null = null;
   /** Status of every response, to simulate a broken hub; null: normal responses. */
   brokenStatus: number | null = null;
@@ -158,7 +158,7 @@ export class FakeHub {
       .end();
   }
 
-  /** Answers as the storage host, which must not receive the token. */
+  /** Answers as the storage host. Rejects requests with a token, because clients must not send it there. */
   private answerStored(request: IncomingMessage, response: ServerResponse): void {
     const [, name = "", path = ""] = /^\/([^/]+\/[^/]+)\/(.+)$/.exec(request.url ?? "") ?? [];
     const content = this.repositories[name]?.[path];

@@ -82,7 +82,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("downloads parts that a model's own repository lacks from the main one, once for all models", async () => {
+  it("downloads parts that a model's repository lacks from the main repository, once for all models", async () => {
     server.repositories[MAIN] = mainRepository();
     for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
       server.repositories[`ACE-Step/${name}`] = {
@@ -105,7 +105,7 @@ describe("pulling a model", () => {
     expect(await pull("someone/mirror")).to.deep.equal([]);
   });
 
-  it("does not use a third-party repository for the name of a published model", async () => {
+  it("never finds a third-party model under the name of a published one", async () => {
     server.repositories["someone/acestep-v15-turbo"] = {
       "config.json": Buffer.from("{}"),
       [WEIGHTS]: Buffer.from("w"),
@@ -277,7 +277,7 @@ describe("pulling a model", () => {
     expect(refused).to.throw(PullError, "those begin with hf_").and.not.include({ message: "secret" });
   });
 
-  it("reports an HF_ENDPOINT that is unreachable, out of order, or no model hub", async () => {
+  it("reports an HF_ENDPOINT that is unreachable, answers 503, or is no model hub", async () => {
     const url = await unusedUrl();
     const unreachable = await refusal(pull(MAIN, { url }), "UNREACHABLE");
     expect(unreachable).to.include(url).and.include("ECONNREFUSED").and.include("HF_ENDPOINT");
@@ -296,7 +296,7 @@ describe("pulling a model", () => {
     expect(existsSync(join(directory, "escaped"))).to.equal(false);
   });
 
-  it("locks its directory", async () => {
+  it("locks the checkpoints directory against a second download", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const interrupted = new AbortController();
@@ -310,7 +310,7 @@ describe("pulling a model", () => {
     expect(await second).to.have.property("name", "DirectoryInUseError");
   });
 
-  it("downloads a partial file again if it is longer than listed", async () => {
+  it("downloads a file again from the start if its partial file is longer than the listed size", async () => {
     const weights = serveModel();
     mkdirSync(join(directory, ".incomplete", "someone--small"), { recursive: true });
     writeFileSync(incomplete(WEIGHTS), randomBytes(weights.length + 1));

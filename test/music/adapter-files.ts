@@ -29,8 +29,8 @@ export function attentionProjections(): Projection[] {
   });
 }
 
-/** Pseudo-random values around 0, determined by `seed`. */
-export function someValues(shape: readonly number[], seed: number, size = 0.3): Tensor {
+/** Values around 0 that depend only on `seed`. */
+export function pseudoRandomTensor(shape: readonly number[], seed: number, size = 0.3): Tensor {
   const count = shape.reduce((product, extent) => product * extent, 1);
   return {
     shape,
@@ -62,14 +62,14 @@ export function writeSafetensors(
 }
 
 /**
- * Writes a PEFT folder of rank 4. `inputs`: input width, by default the model's; another width gives an adapter that does
- * not fit the model. `dora`: sets the norm of every row of a changed weight to 1.
+ * Writes a PEFT folder with a LoRA of rank 4. `inputs`: input width; 0 takes the model's, another value makes an
+ * adapter that does not fit the model. `dora`: adds DoRA magnitudes of 1.
  */
 export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
   mkdirSync(folder, { recursive: true });
   const tensors = attentionProjections().flatMap(({ name, out, in: own }) => [
-    [`base_model.model.${name}.lora_A.weight`, someValues([4, inputs || own], seed)],
-    [`base_model.model.${name}.lora_B.weight`, someValues([out, 4], seed + 1)],
+    [`base_model.model.${name}.lora_A.weight`, pseudoRandomTensor([4, inputs || own], seed)],
+    [`base_model.model.${name}.lora_B.weight`, pseudoRandomTensor([out, 4], seed + 1)],
     ...(dora ? [[`base_model.model.${name}.lora_magnitude_vector`, ones([out])]] : []),
   ]);
   writeSafetensors(join(folder, "adapter_model.safetensors"), Object.fromEntries(tensors));
@@ -78,14 +78,14 @@ export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false }
   return folder;
 }
 
-/** Writes a LyCORIS file with undecomposed factors. `dora`: sets the norm of every row of a changed weight to 1. */
+/** Writes a LyCORIS LoKr file with undecomposed factors. `dora`: adds DoRA magnitudes of 1. */
 export function writeLokr(path: string, { seed = 1, dora = false } = {}): string {
   const tensors = attentionProjections().flatMap(({ name, out, in: inputs }) => {
     const prefix = `lycoris_${name.replaceAll(".", "_")}`;
     return [
       [`${prefix}.alpha`, { shape: [], values: new Float32Array([64]) }],
-      [`${prefix}.lokr_w1`, someValues([2, 2], seed)],
-      [`${prefix}.lokr_w2`, someValues([out / 2, inputs / 2], seed + 1)],
+      [`${prefix}.lokr_w1`, pseudoRandomTensor([2, 2], seed)],
+      [`${prefix}.lokr_w2`, pseudoRandomTensor([out / 2, inputs / 2], seed + 1)],
       ...(dora ? [[`${prefix}.dora_scale`, ones([out, 1])]] : []),
     ];
   });

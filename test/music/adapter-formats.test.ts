@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { writeAllInOne } from "../engine/comfy-files.js";
 import {
   attentionProjections,
-  someValues,
+  pseudoRandomTensor,
   type Tensor,
   writeLora,
   writeSafetensors,
@@ -23,7 +23,7 @@ describe("common formats of adapters and models", () => {
   let styled: Buffer;
 
   before(async () => {
-    styled = await songUnder(writeLora(join(folder, "peft")), "lora");
+    styled = await songWithAdapter(writeLora(join(folder, "peft")), "lora");
     base = await song();
     expect(styled.equals(base)).to.equal(false);
   });
@@ -32,8 +32,8 @@ describe("common formats of adapters and models", () => {
     return client.download(await client.makeOne(seededSong));
   }
 
-  /** Bytes of the song with only the adapter at `path`. */
-  async function songUnder(path: string, kind: string): Promise<Buffer> {
+  /** Bytes of the song with only the adapter at `path` loaded. */
+  async function songWithAdapter(path: string, kind: string): Promise<Buffer> {
     const answer = await client.post("/v1/lora/load", { lora_path: path });
     expect(answer.status, answer.body.detail).to.equal(200);
     expect((await client.get("/v1/lora/status")).body.data.adapter_type).to.equal(kind);
@@ -42,13 +42,13 @@ describe("common formats of adapters and models", () => {
     return bytes;
   }
 
-  /** The tensors of `writeLora` under other names, with an alpha per module. */
+  /** The tensors that `writeLora` writes, under other names and with an alpha per module. */
   function loraTensors(
     keyOf: (module: string, part: "A" | "B" | "alpha") => string | null,
   ): Record<string, Tensor> {
     const parts = attentionProjections().flatMap(({ name, out, in: inputs }) => [
-      [keyOf(name, "A"), someValues([4, inputs], 1)],
-      [keyOf(name, "B"), someValues([out, 4], 2)],
+      [keyOf(name, "A"), pseudoRandomTensor([4, inputs], 1)],
+      [keyOf(name, "B"), pseudoRandomTensor([out, 4], 2)],
       [keyOf(name, "alpha"), { shape: [], values: new Float32Array([8]) }],
     ]);
     return Object.fromEntries(parts.filter(([key]) => key !== null));
@@ -70,11 +70,11 @@ describe("common formats of adapters and models", () => {
     for (const [name, keyOf] of spellings) {
       const path = join(folder, `${name}.safetensors`);
       writeSafetensors(path, loraTensors(keyOf));
-      expect((await songUnder(path, "lora")).equals(styled), name).to.equal(true);
+      expect((await songWithAdapter(path, "lora")).equals(styled), name).to.equal(true);
     }
   });
 
-  it("makes the same song from a PEFT folder with a .bin file, loaded or named in the request", async () => {
+  it("makes the same song from a PEFT folder with a .bin file, both loaded and named in a request", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     writeFileSync(
@@ -85,7 +85,7 @@ describe("common formats of adapters and models", () => {
       part === "alpha" ? null : `base_model.model.${module}.lora_${part}.weight`,
     );
     writeSample(join(path, "adapter_model.bin"), tensors as unknown as SampleTensors);
-    expect((await songUnder(path, "lora")).equals(styled)).to.equal(true);
+    expect((await songWithAdapter(path, "lora")).equals(styled)).to.equal(true);
     for (const named of [path, join(path, "adapter_model.bin")]) {
       const song = await client.makeOne({ ...seededSong, loras: [{ path: named }] });
       expect((await client.download(song)).equals(styled), named).to.equal(true);
@@ -98,25 +98,25 @@ describe("common formats of adapters and models", () => {
       key: `lycoris_${name.replaceAll(".", "_")}`,
     }));
     const loha = modules.flatMap(({ key, out, in: inputs }) => [
-      [`${key}.hada_w1_a`, someValues([out, 2], 1)],
-      [`${key}.hada_w1_b`, someValues([2, inputs], 2)],
-      [`${key}.hada_w2_a`, someValues([out, 2], 3)],
-      [`${key}.hada_w2_b`, someValues([2, inputs], 4)],
+      [`${key}.hada_w1_a`, pseudoRandomTensor([out, 2], 1)],
+      [`${key}.hada_w1_b`, pseudoRandomTensor([2, inputs], 2)],
+      [`${key}.hada_w2_a`, pseudoRandomTensor([out, 2], 3)],
+      [`${key}.hada_w2_b`, pseudoRandomTensor([2, inputs], 4)],
     ]);
     const ia3 = modules.flatMap(({ key, out }) => [
-      [`${key}.weight`, someValues([1, out], 1)],
+      [`${key}.weight`, pseudoRandomTensor([1, out], 1)],
       [`${key}.on_input`, { shape: [], values: new Float32Array([0]) }],
     ]);
     for (const [kind, tensors] of Object.entries({ loha, ia3 })) {
       const path = join(folder, `${kind}.safetensors`);
       writeSafetensors(path, Object.fromEntries(tensors));
-      expect((await songUnder(path, kind)).equals(base), kind).to.equal(false);
+      expect((await songWithAdapter(path, kind)).equals(base), kind).to.equal(false);
     }
   });
 
   it("rejects an adapter of another model, and names that model if it is known", async () => {
     const path = join(folder, "foreign.safetensors");
-    const part = someValues([4, 4], 1);
+    const part = pseudoRandomTensor([4, 4], 1);
     const files: [module: string, what: string][] = [
       ["lora_unet_input_blocks_4_1_transformer_blocks_9_attn1_to_k", "an adapter of Stable Diffusion XL"],
       ["lora_unet_double_blocks_0_img_attn_qkv", "an adapter of FLUX"],
@@ -149,7 +149,7 @@ describe("common formats of adapters and models", () => {
       return body.detail as string;
     };
     const flux = join(folder, "flux.safetensors");
-    writeSafetensors(flux, { "double_blocks.0.img_attn.qkv.weight": someValues([4, 4], 1) });
+    writeSafetensors(flux, { "double_blocks.0.img_attn.qkv.weight": pseudoRandomTensor([4, 4], 1) });
     expect(await init(flux))
       .to.contain(`${flux} contains FLUX`)
       .and.to.contain("Supported: an ACE-Step 1.5 model");

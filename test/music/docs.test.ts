@@ -15,7 +15,7 @@ describe("the API documentation", function () {
     await page.goto(`${studio.server.url}/docs`);
     await page.locator(".opblock").first().waitFor();
     // Ignores the errors of the studio, which has no key in this test.
-    studio.complaints.splice(0);
+    studio.browserErrors.splice(0);
     return page;
   }
 

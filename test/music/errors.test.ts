@@ -2,13 +2,13 @@ import { createServer } from "node:http";
 import { expect } from "chai";
 import express from "express";
 import { loadConfig } from "../../src/index.js";
-import { detailFor, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
+import { detailFilter, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
 import { listenLocally } from "../local-server.js";
 
 describe("messages to clients of a server with a key", () => {
-  const shown = detailFor(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
+  const shown = detailFilter(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
 
-  it("replace the server's directories by the names of their settings, but not other paths that begin with the same letters", () => {
+  it("show setting names in place of directories, except in paths that only begin with the same letters", () => {
     const names: [message: string, shown: string][] = [
       ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
       ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],
@@ -21,7 +21,7 @@ describe("messages to clients of a server with a key", () => {
 });
 
 describe("errors in the format of OpenAI", () => {
-  it("have the type of their status", async () => {
+  it("have the error type that belongs to their status", async () => {
     const app = express();
     app.get("/:status", ({ params: { status } }, response) => {
       useOpenAiErrors(response);

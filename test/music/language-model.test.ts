@@ -193,7 +193,7 @@ describe("songs with the language model", () => {
     expect(await client.makeOne(seeded)).to.include({ vocal_language: "en" });
   });
 
-  it("are planned without constraints if constrained_decoding is off, and fail if the model writes no metadata", async () => {
+  it("are planned without constraints if constrained_decoding is off, and fail without metadata", async () => {
     const wild = { ...seeded, thinking: true, lm_temperature: 2, lm_top_p: 1 };
     const held = await client.makeOne(wild);
     expect(held.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
@@ -295,7 +295,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("does not let a song wait for all queued requests, and answers 429 if too many requests wait", async () => {
+  it("lets a song use the model before all queued requests, and answers 429 if too many requests wait", async () => {
     const client = new AbortController();
     let answered = 0;
     const ask = async (): Promise<number | null> => {
@@ -319,7 +319,7 @@ describe("POST /format_input", () => {
     await server.client.finished(song, ({ event, data }) => {
       if (event === "stage" && /music|inputs|Decoding/.test(data.stage)) answeredBefore.push(answered);
     });
-    // The song used the language model before all texts that were queued earlier were answered.
+    // The song used the language model while requests that were queued earlier still waited.
     expect(answeredBefore[0]).to.be.lessThan(64);
     client.abort();
     const refused = (await Promise.all(asked)).filter((status) => status === 429);

@@ -56,7 +56,7 @@ describe("latents of songs", function () {
     expect((await wav({ ...cover, src_audio_path: song.file })) === bytes).to.equal(false);
   });
 
-  it("of a repaint equal those of its source outside the window", async () => {
+  it("of a repaint equal the source's latents outside the window", async () => {
     const repaint = {
       task_type: "repaint",
       repainting_start: 4,
@@ -91,7 +91,7 @@ describe("latents of songs", function () {
     expect(referred === (await wav({ ...plain, ref_latents_path: song.latents }))).to.equal(true);
   });
 
-  it("replace audio that is sent with them", async () => {
+  it("take precedence over audio in the same request", async () => {
     const both = { ...edit, task_type: "cover", src_latents_path: song.latents, src_audio_path: song.file };
     expect((await server.client.makeOne(both)).warnings).to.deep.equal([
       "src_audio was ignored: replaced by src_latents",

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "./tasks.js";
 
 const POLL_INTERVAL_MS = 20;
 
-/** The fastest song to make: encoding to MP3 takes longer than the model. */
+/** The fastest song to make. Its format is WAV, because encoding to MP3 takes longer than rendering. */
 export const shortSong = {
   prompt: "a short song",
   audio_duration: 10,
@@ -19,7 +19,7 @@ export const shortSong = {
   batch_size: 1,
   audio_format: "wav" as const,
 };
-/** A song that tests can cancel while it renders. Its steps are short, so that it stops soon. */
+/** A song that renders long enough for a test to cancel it. Its steps are short, so that it stops soon. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {
@@ -89,7 +89,7 @@ export class Client {
     );
   }
 
-  /** Sends a multipart form; a list repeats its field. */
+  /** Sends a multipart form. Each element of a list becomes a field of the list's name. */
   async postForm(path: string, fields: FormFields, headers: Record<string, string> = {}): Promise<Answer> {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) {
@@ -118,7 +118,7 @@ export class Client {
     return { item, records };
   }
 
-  /** Follows a task to its end: polling it would take more processor time than a short song. */
+  /** Waits for a task's end through its event stream. Polling would take more processor time than a short song. */
   async finished(id: string, onEvent: (event: TaskEvent) => void = () => {}): Promise<FinishedTask> {
     for await (const event of this.events(id)) onEvent(event);
     return this.query(id);
@@ -129,7 +129,7 @@ export class Client {
     while ((await this.query(id)).records[0]?.stage === "queued") await sleep(POLL_INTERVAL_MS);
   }
 
-  /** Returns the songs of a task that must succeed. */
+  /** Submits a task and returns the records of its songs. @throws Error if the task fails */
   async make(parameters: object): Promise<SongRecord[]> {
     const { item, records } = await this.finished(await this.submit(parameters));
     if (item.status !== 1) throw new Error(`the task failed: ${item.error}`);
@@ -150,7 +150,7 @@ export class Client {
   }
 }
 
-/** Checks every JSON response against the OpenAPI document. */
+/** Reads a response. Checks JSON against the OpenAPI document. */
 async function readAnswer(method: string, response: Response): Promise<Answer> {
   const { status, headers, url } = response;
   const text = await response.text();
@@ -165,8 +165,8 @@ export interface LiveServer extends MusicServer {
 }
 
 /**
- * Starts a server before the tests of the enclosing suite, and closes it afterwards. The returned object gets its other
- * properties when the server starts; `client` exists at once, so that suites can store it in a variable.
+ * Starts a server before the tests of the enclosing suite, and closes it afterwards. The returned object has only
+ * `client` at first; its other properties are set when the server starts.
  */
 export function serverForAll(settings: Record<string, string> = {}, directory?: string): LiveServer {
   const client = new Client("");
@@ -180,8 +180,8 @@ export function serverForAll(settings: Record<string, string> = {}, directory?: 
 }
 
 /**
- * Starts a server with its files in `directory`. Settings are environment variables; `log` receives messages of the
- * engine.
+ * Starts a server with its files in `directory`. `settings` are environment variables; `log` receives the engine's
+ * messages.
  */
 export async function startLiveServer(
   directory: string,

@@ -17,7 +17,7 @@ const templates = Object.keys(document.paths).map((template) => ({
   pattern: new RegExp(`^${template.replace(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** Model list in OpenRouter format, which is not part of the document. */
+/** Path of the model list in OpenRouter format, which the document does not describe. */
 const OPENROUTER_MODELS = "/openrouter/v1/models";
 
 /** @throws Error if the document lacks the endpoint or status, or the body does not match its schema */
@@ -28,7 +28,7 @@ export function checkAnswer(method: string, url: string, status: number, body: u
   const matching = templates.filter(({ pattern }) => pattern.test(path)).map(({ template }) => template);
   const template = matching.find((name) => name === path) ?? matching[0];
   const responses = document.paths[template ?? ""]?.[method.toLowerCase()]?.responses;
-  // Undocumented paths must be errors with the common error schema.
+  // An undocumented path must answer with the common error schema.
   if (responses === undefined) {
     checkComponent("Error", body);
     return;

@@ -163,7 +163,7 @@ describe("exact values in requests", () => {
 
   it("samples only the most likely tokens with min_p 1", async () => {
     const plan = { thinking: true, bpm: 90, key_scale: "C major", time_signature: "4" };
-    // The first codes only: two tokens can be equally likely later, and a draw then picks one of them.
+    // Compares only the first codes: later, two tokens can be equally likely, and sampling picks one of them.
     const codesOf = async (parameters: object) =>
       String((await make({ ...plan, ...parameters })).audio_codes)
         .split(">")

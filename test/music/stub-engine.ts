@@ -5,8 +5,7 @@ import type { MusicEngine } from "../../src/engine/types.js";
 const SAMPLE_RATE = 48_000;
 
 /**
- * Supports only text2music without a language model. `renderMs`: duration of rendering a song. `model`: name of the
- * model.
+ * Supports only text2music without a language model. `renderMs` returns how long a song takes to render.
  */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
   const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };
@@ -21,9 +20,9 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     loadedLanguageModel: () => null,
     adapters: async () => ({ adapters: [] }),
     loadSlot: async () => SLOT,
-    async *renderSongs(requests, callOf) {
+    async *renderSongs(requests, callForBatch) {
       for (const [index, { metadata, seeds }] of requests.entries()) {
-        const { signal } = callOf(index, 1);
+        const { signal } = callForBatch(index, 1);
         await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
         const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
         yield {

@@ -15,7 +15,7 @@ describe("the studio", function () {
   let browser: Browser;
   let server: LiveServer;
   let page: Page;
-  let complaints: string[];
+  let browserErrors: string[];
 
   before(async () => {
     browser = await launchBrowser();
@@ -27,19 +27,19 @@ describe("the studio", function () {
   });
 
   beforeEach(async () => {
-    complaints = [];
+    browserErrors = [];
     page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text());
+      if (message.type() === "error") browserErrors.push(message.text());
     });
-    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("pageerror", (error) => browserErrors.push(error.message));
     await page.goto(server.url);
     await page.getByText("Online").waitFor();
   });
   afterEach(async () => {
     await page.close();
-    expect(complaints).to.deep.equal([]);
+    expect(browserErrors).to.deep.equal([]);
   });
 
   const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
@@ -49,17 +49,16 @@ describe("the studio", function () {
       .filter({ has: button(/^Favourite/) })
       .getByRole("listitem");
 
-  /** Submits a song of 10 s and one step; resolves when it is queued. */
+  /** Submits a fast song; resolves when the server has accepted it. */
   async function make(sound: string): Promise<void> {
     await page.getByLabel("Sound").fill(sound);
-    await settle();
+    await chooseFastSettings();
     const answered = page.waitForResponse((response) => response.url().endsWith("/release_task"));
     await button(/^(Make|Add to queue)$/).click();
     expect((await answered).status()).to.equal(200);
   }
 
-  /** Chooses the fastest settings. */
-  async function settle(): Promise<void> {
+  async function chooseFastSettings(): Promise<void> {
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("2");
     await page.getByText("All settings").click();
@@ -203,7 +202,7 @@ describe("the studio", function () {
     server = await startLiveServer(directory, { ...settings, SVC_API_PORT: port });
     await page.getByText("Online", { exact: true }).waitFor();
     await page.getByRole("heading", { name: `Songs ${known}` }).waitFor();
-    complaints.length = 0;
+    browserErrors.length = 0;
   });
 
   it("trains an adapter for three steps and uses it", async () => {
@@ -265,6 +264,6 @@ describe("the studio", function () {
     await page.getByText("This server asks for a key").waitFor();
     expect(await page.getByRole("main").getByRole("button").allTextContents()).to.deep.equal(["Unlock"]);
     expect(await page.getByText("heavy metal").count()).to.equal(0);
-    complaints.length = 0;
+    browserErrors.length = 0;
   });
 });

@@ -21,7 +21,7 @@ const BASE_MODEL = "nano-base";
 const SECONDS = 1;
 const LATENT_CHANNELS = 100;
 
-/** Parameter values that change a song of one second and four diffusion steps. */
+/** Parameter values with an effect on a song of one second and four diffusion steps. */
 const VALUES: Fields = {
   audio_format: "flac",
   audio_duration: 11,
@@ -55,7 +55,7 @@ const SHOWN_NAMES: Readonly<Record<string, string>> = {
   ref_latents_path: "ref_latents",
 };
 
-/** For each kind of song: the fields that all its requests have, and the parameters to test, by default all. */
+/** Kinds of songs. `common`: fields of all requests. `about`: matches the parameters to test; all if undefined. */
 const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
   "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {
@@ -134,8 +134,8 @@ describe("every parameter of POST /release_task has an effect or is named in war
 
   after(() => engine.close());
 
-  /** Result and warnings of a song. */
-  async function make(fields: Fields): Promise<{ print: string; warnings: readonly string[] }> {
+  /** Makes a song. Returns a hash of its files and descriptions, and its warnings. */
+  async function make(fields: Fields): Promise<{ digest: string; warnings: readonly string[] }> {
     const request = parseGenerationRequest(
       { audio_format: "wav", inference_steps: 4, batch_size: 1, ...fields },
       {
@@ -159,7 +159,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
       );
     }
     hash.update(JSON.stringify(result.analysis));
-    return { print: hash.digest("hex"), warnings: result.warnings };
+    return { digest: hash.digest("hex"), warnings: result.warnings };
   }
 
   const parameters = Object.values(generationSchema.shape).map((type) => namesOf(type)[0]);
@@ -169,16 +169,16 @@ describe("every parameter of POST /release_task has an effect or is named in war
 
     it(`${kind}: ${names.length} parameters @slow`, async () => {
       const base = { ...("task_type" in common && { src_audio_path: source }), ...common };
-      const { print: plain } = await make(base);
+      const { digest: plain } = await make(base);
       const wrong: string[] = [];
       for (const name of names) {
         const value =
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
-        const { print, warnings } = await make({ ...base, [name]: value });
-        // A language model step warned that this parameter had no effect.
+        const { digest, warnings } = await make({ ...base, [name]: value });
+        // The warning of a language model step: this parameter had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;
-        const hasEffect = print !== plain;
+        const hasEffect = digest !== plain;
         const lines = warnings.filter((line) => namesIgnored(line).includes(SHOWN_NAMES[name] ?? name));
         if (hasEffect === lines.length > 0 && !(UNSEEN.has(name) && lines.length === 0)) {
           wrong.push(`${name} ${hasEffect ? "acts" : "does nothing"}: ${JSON.stringify(warnings)}`);
@@ -188,7 +188,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
     });
   }
 
-  it("lists parameters with the same reason in one line", async () => {
+  it("lists parameters that are ignored for the same reason in one line", async () => {
     const { warnings } = await make({ use_adg: true, guidance_scale: 9, shift: 2, get_lrc: true });
     expect(warnings).to.deep.equal([
       "get_lrc was ignored: the song has no lyrics",
@@ -213,7 +213,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
   });
 });
 
-/** Ignored parameter names of a warning. */
+/** Names of the parameters that a warning lists as ignored. */
 function namesIgnored(line: string): string[] {
   const [, names = ""] = /^(.*?) (?:was|were) ignored: /.exec(line) ?? [];
   return names.split(", ");

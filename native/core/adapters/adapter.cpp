@@ -12,7 +12,7 @@
 namespace carillon {
 
 std::vector<AdapterTarget> adapter_targets(const Dit& dit) {
-  Dit copy = dit;  // shares the weights
+  Dit copy = dit;  // a copy shares the weights; projections() is not const
   std::vector<AdapterTarget> targets;
   for (const auto& projection : copy.projections()) {
     targets.push_back({projection.name, projection.rows, projection.linear->inputs()});
@@ -70,13 +70,13 @@ at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const
 
 namespace {
 
-/// Change of a projection by one adapter.
+/// One adapter's change of a projection.
 struct Change {
   const AdapterModule& module;
   double strength;
 };
 
-/// Changes of each projection, by its name, in the order of the adapters.
+/// Maps the name of a projection to its changes, in the order of the adapters.
 std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& active) {
   std::map<std::string, std::vector<Change>> changes;
   for (const auto& [adapter, strength] : active) {
@@ -86,7 +86,8 @@ std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAd
   return changes;
 }
 
-/// `base` plus the changes that each adapter alone makes to it, rounded once to the type of `base`.
+/// Adds all changes to `base`. Each change is computed from `base` alone, and only the sum is rounded to the type of
+/// `base`.
 at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   const at::Tensor wide = base.to(at::kFloat);
   at::Tensor sum = changes[0].module.adapt(wide, changes[0].strength);
@@ -107,8 +108,8 @@ std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   return groups;
 }
 
-/// Merges `changes` into the weight of the Linear that contains `projections`. Without changes the weight is as loaded,
-/// in its storage type.
+/// Merges `changes` into the weight of the Linear that contains `projections`. Without changes, restores the loaded
+/// weight in its storage type.
 void merge(const std::vector<Projection>& projections, const Weights& decoder,
            const std::map<std::string, std::vector<Change>>& changes) {
   nn::Linear& linear = *projections[0].linear;
@@ -124,7 +125,7 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
     if (found == changes.end()) continue;
     const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
     const at::Tensor weight = changed(base, found->second);
-    // LoKr files also contain untrained modules, which change nothing.
+    // Some modules of LoKr files are untrained and change nothing.
     if (!weight.equal(base)) merged.back() = weight;
   }
   const nn::Linear base{nn::Linear::read_parts(decoder, names, depth, rows), {}};

@@ -26,7 +26,8 @@ struct AdapterTarget {
 
 std::vector<AdapterTarget> adapter_targets(const Dit& dit);
 
-/// A matrix of an adapter, stored whole or as a product of two. On the CPU, in the dtype of its file.
+/// A matrix of an adapter, stored whole or as a product of two matrices. Its tensors are on the CPU, in the dtype of
+/// the file.
 struct AdapterMatrix {
   at::Tensor left;   // [m, n], or [m, r] of a product
   at::Tensor right;  // [r, n] of a product, else undefined
@@ -35,7 +36,7 @@ struct AdapterMatrix {
   int64_t columns() const { return (right.defined() ? right : left).size(1); }
   std::optional<int64_t> rank() const;
   bool is_zero() const;
-  /// [m, n] float32 on `device`.
+  /// The whole matrix [m, n], as float32 on `device`.
   at::Tensor value(at::Device device) const;
 };
 
@@ -47,20 +48,20 @@ const char* name_of(AdapterKind kind);
 /// Change of one weight W [out, in] by an adapter.
 struct AdapterModule {
   std::string projection;                // as Projection::name
-  std::optional<AdapterMatrix> w1 = {};  // LoKr: delta = scale * kron(w1, w2); LoHa: the elementwise product
-  AdapterMatrix w2;                      // LoRA: delta = scale * w2, that is B A
+  std::optional<AdapterMatrix> w1 = {};  // LoKr: delta = scale * kron(w1, w2); LoHa: scale * w1 * w2 (elementwise)
+  AdapterMatrix w2;                      // LoRA: delta = scale * w2, where w2 = B A
   double scale = 1;
   at::Tensor magnitude = {};  // DoRA: norms of the rows [out, 1] or columns [1, in]; else undefined
   double norm_epsilon = 0;    // argument of dora_weight
   bool is_hadamard = false;   // true for LoHa
-  at::Tensor gains = {};      // IA3, in place of w1 and w2: delta = W * gains, [out, 1] or [1, in]
+  at::Tensor gains = {};      // IA3 (without w1 and w2): delta = W * gains, [out, 1] or [1, in]
 
   AdapterKind kind() const;
-  /// Change of `weight` [out, in] float32, before DoRA.
+  /// The change to add to `weight` [out, in] float32, before DoRA.
   at::Tensor delta(const at::Tensor& weight) const;
 
   /// Applies the change to `weight` W [out, in]. Strength 0 returns W and 1 the trained weight; other values
-  /// interpolate or extrapolate linearly. float32 on the weight's device.
+  /// interpolate or extrapolate linearly. The result is float32 on the weight's device.
   at::Tensor adapt(const at::Tensor& weight, double strength) const;
 };
 
@@ -68,21 +69,21 @@ struct AdapterModule {
 struct Adapter {
   using Kind = AdapterKind;
 
-  Kind kind = Kind::kLora;                     // of its first module, because trainers may mix kinds
+  Kind kind = Kind::kLora;                     // kind of the first module; an adapter may mix kinds
   std::vector<AdapterModule> modules;          // one per projection that the file names
-  std::vector<std::string> unmatched_tensors;  // names in the file that fit nothing in the DiT
+  std::vector<std::string> unmatched_tensors;  // names of tensors in the file that fit nothing in the DiT
 };
 
-/// Reads an adapter for a DiT with these projections. Formats: LoRA of PEFT, ComfyUI, diffusers and kohya, LoKr of
-/// LyCORIS, both with or without DoRA; LoHa and IA3 of PEFT and LyCORIS. Ranks come from tensor shapes. `dora_epsilon`
-/// is the norm epsilon for DoRA by LyCORIS.
+/// Reads an adapter for a DiT with these projections. Formats: LoRA (PEFT, ComfyUI, diffusers, kohya), LoKr (LyCORIS)
+/// and LoHa (PEFT, LyCORIS), each with or without DoRA; IA3 (PEFT, LyCORIS). Ranks come from tensor shapes.
+/// `dora_epsilon` is the norm epsilon of LyCORIS's DoRA.
 ///
 /// `path` is a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it, or a folder. In a
 /// folder the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
 /// only .safetensors file, the only .safetensors file with lokr_config in its metadata.
 ///
-/// Throws kBadCheckpoint. The message names file and tensor of a damaged adapter, the model or kind of a foreign file,
-/// or the files that were looked for.
+/// Throws kBadCheckpoint. For a damaged adapter the message names file and tensor. For a file of another model or kind
+/// it says what the file contains. For a folder without an adapter it lists the files that were looked for.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 
@@ -94,14 +95,14 @@ struct ActiveAdapter {
   bool operator==(const ActiveAdapter&) const = default;
 };
 
-/// Replaces the adapters merged into `dit` by `active`. Each weight becomes W plus the sum of the changes that each
-/// adapter alone makes to W. The sum is computed in float32, in the order of `active`, and rounded once to the dtype of
-/// W. W comes from `decoder`, the weights that `dit` was loaded from, which never change. Weights without a change keep
-/// the bytes and storage type as loaded. After a failure `dit` is the base model.
+/// Replaces the adapters merged into `dit` by `active`. Each weight becomes W plus the adapters' changes, each computed
+/// from W alone. The sum is computed in float32, in the order of `active`, and rounded once to the dtype of W. W is
+/// read from `decoder`, the unchanged weights that `dit` was loaded from. A weight that no adapter changes keeps its
+/// loaded bytes and storage type. After a failure `dit` is the base model.
 void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active);
 
-// Formulas of training and merging for a weight W [out, in]. They use the dtype of their arguments (callers give
-// float32) and are differentiable; nothing is detached.
+// Formulas that training and merging share, for a weight W [out, in]. They compute in the dtype of their arguments
+// (callers give float32) and are differentiable.
 
 /// scale * kron(w1, w2): w1 [p, q], w2 [s, t] -> [p s, q t]; element (i s + k, j t + l) is w1(i, j) w2(k, l).
 at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale);
@@ -113,7 +114,7 @@ at::Tensor row_norms(const at::Tensor& weight);
 /// [1, in], as in LyCORIS before 3.2, scales the columns instead.
 at::Tensor dora_weight(const at::Tensor& changed, const at::Tensor& magnitude, double norm_epsilon);
 
-/// Factors of a dimension, small <= large.
+/// Two factors of a dimension, with small <= large.
 struct Split {
   int64_t small, large;
   bool operator==(const Split&) const = default;
@@ -131,7 +132,7 @@ struct LokrShape {
 
   static LokrShape of(int64_t out, int64_t in, int64_t rank, int64_t factor, bool decompose_both);
 
-  /// Value of `alpha` to store in a file. It is the rank if `alpha` is 0 or both factors are whole, so that the scale
+  /// Value of `alpha` to store in a file. It is the rank if `alpha` is 0 or both w1 and w2 are whole, so that the scale
   /// is 1.
   double effective_alpha(double alpha, int64_t rank) const;
 };

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of an adapter.
+/// Paths of an adapter's files.
 struct AdapterLocation {
   std::string weights;                // a .safetensors or .bin file
   std::optional<std::string> config;  // PEFT's adapter_config.json
@@ -41,7 +41,8 @@ bool is_pickle(const fs::path& path) {
                      [&](const char* each) { return path.extension() == each; });
 }
 
-/// nullopt if `folder` has neither weights nor config of a PEFT adapter; an error if it has only one of them.
+/// Finds a PEFT adapter in `folder`. Returns nullopt if there are neither weights nor config; throws if there is only
+/// one of the two.
 std::optional<AdapterLocation> find_peft(const fs::path& folder) {
   const auto weights = std::find_if(std::begin(kPeftWeights), std::end(kPeftWeights),
                                     [&](const char* name) { return fs::exists(folder / name); });
@@ -55,7 +56,7 @@ std::optional<AdapterLocation> find_peft(const fs::path& folder) {
   return AdapterLocation{(folder / *weights).string(), (folder / kPeftConfig).string()};
 }
 
-/// Whether the metadata of a file mark it as LoKr.
+/// Whether the file's metadata identifies it as LoKr.
 bool is_lokr(const std::string& path) { return Safetensors::open(path).metadata().count(kLokrConfig) != 0; }
 
 AdapterLocation find_in(const fs::path& folder) {
@@ -103,7 +104,7 @@ AdapterLocation locate_adapter(const std::string& path) {
   return {path, fs::exists(config, error) ? std::optional(config.string()) : std::nullopt};
 }
 
-/// The tensors of a file by module.
+/// The tensors of a file, grouped by module.
 struct AdapterTensors {
   std::map<std::string, ModuleTensors> modules;
   std::vector<std::string> others;  // tensors that are not part of an adapter
@@ -119,7 +120,7 @@ AdapterTensors group_by_module(const TensorFile& file) {
     }
     tensors.modules.try_emplace(parsed->module, file, parsed->module).first->second.add(parsed->part, name);
   }
-  // A module with only an alpha belongs to an unknown kind of adapter.
+  // If no tensor of a module identifies the kind of adapter (it has only an alpha, for example), the kind is unknown.
   std::erase_if(tensors.modules, [&](const auto& named) {
     if (named.second.kind()) return false;
     for (const auto& [part, name] : named.second.names()) tensors.others.push_back(name);
@@ -128,7 +129,7 @@ AdapterTensors group_by_module(const TensorFile& file) {
   return tensors;
 }
 
-/// linear_alpha, which trainers write into the metadata of LoKr files.
+/// Reads linear_alpha, which trainers write into the metadata of LoKr files.
 std::optional<double> lokr_alpha(const TensorFile& file) {
   const auto found = file.metadata().find(kLokrConfig);
   if (found == file.metadata().end()) return std::nullopt;
@@ -141,7 +142,7 @@ std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
   return std::make_unique<Safetensors>(Safetensors::open(path));
 }
 
-/// Advice for a file of the wrong kind.
+/// Ends the message for an adapter of another model.
 constexpr const char* kAdvice = ": choose an adapter that was trained for this model";
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kConvolutionOnly = "is for a convolution, but ";
 
 AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
-  tensors.forbid("lora_mid", kConvolutionOnly + target.name + " is not one");
+  tensors.require_absent("lora_mid", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
   const auto rank = static_cast<double>(*module.w2.rank());
@@ -27,7 +27,7 @@ AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& targe
   return module;
 }
 
-/// alpha / rank. An alpha that is missing or 0 stands for the rank, as in LyCORIS, so the scale is 1.
+/// Returns alpha / rank. If alpha is missing or 0, the scale is 1, as in LyCORIS.
 double lycoris_scale(std::optional<double> alpha, int64_t rank) {
   return !alpha || *alpha == 0 ? 1.0 : *alpha / static_cast<double>(rank);
 }
@@ -40,10 +40,10 @@ void read_lycoris_magnitude(const ModuleTensors& tensors, const AdapterTarget& t
 }
 
 AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
-  tensors.forbid("lokr_t2", kConvolutionOnly + target.name + " is not one");
+  tensors.require_absent("lokr_t2", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
   tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
-  // Two whole factors have no rank: their scale is 1 for any alpha.
+  // If both factors are whole there is no rank, and the scale is 1 for any alpha.
   if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
     const auto stored = tensors.number("alpha");
     module.scale = lycoris_scale(stored ? stored : scales.lokr_alpha, *rank);
@@ -65,7 +65,7 @@ AdapterModule read_loha(const ModuleTensors& tensors, const AdapterTarget& targe
   return module;
 }
 
-/// PEFT stores the factor of a weight, LyCORIS the factor minus 1.
+/// PEFT stores the factors by which weights are multiplied. LyCORIS stores these factors minus 1.
 AdapterModule read_ia3(const ModuleTensors& tensors, const AdapterTarget& target) {
   const bool is_peft = tensors.has("ia3_l");
   AdapterModule module{.projection = target.name, .w2 = {}};

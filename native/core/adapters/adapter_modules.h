@@ -7,7 +7,7 @@
 
 namespace carillon {
 
-/// Scale settings of a file.
+/// Settings of an adapter file that apply to all of its modules.
 struct AdapterScales {
   PeftConfig peft;
   std::optional<double> lokr_alpha;  // for modules without an alpha of their own

@@ -11,7 +11,7 @@
 namespace carillon {
 namespace {
 
-/// Suffixes of tensor names, and our name of each part.
+/// Maps suffixes of tensor names to part names (AdapterTensorName::part).
 constexpr std::pair<std::string_view, std::string_view> kParts[] = {
     {".lora_A", "lora_A"},       {".lora_down", "lora_A"},      {".lora_B", "lora_B"},
     {".lora_up", "lora_B"},      {".lora_mid", "lora_mid"},     {".lora_magnitude_vector", "magnitude"},
@@ -32,15 +32,16 @@ constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", Adapter
                                                                  {"ia3_", AdapterKind::kIa3},
                                                                  {"on_input", AdapterKind::kIa3}};
 
-/// Prefixes that programs add to module names, with underscores for dots.
+/// Prefixes that programs add to module names, written with underscores instead of dots.
 constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
                                           "lycoris_",          "lora_unet_",       "model_"};
 
-/// Endings of projection names in diffusers, and in the original layout.
+/// Maps endings of projection names in diffusers to those in the original layout.
 constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
     {"_to_q", "_q_proj"}, {"_to_k", "_k_proj"}, {"_to_v", "_v_proj"}, {"_to_out_0", "_o_proj"}};
 
-/// LyCORIS replaces dots by underscores, which cannot be undone. All names are compared in this form.
+/// Replaces dots by underscores. LyCORIS does the same in its files, which cannot be undone, so all names are compared
+/// in this form.
 std::string flat(std::string name) {
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
@@ -203,7 +204,7 @@ void ModuleTensors::require_fit(const AdapterTarget& target, int64_t rows, int64
                                       shape_text({target.out, target.in}) + ": the adapter was made for another model");
 }
 
-void ModuleTensors::forbid(const std::string& part, const std::string& why) const {
+void ModuleTensors::require_absent(const std::string& part, const std::string& why) const {
   if (has(part)) refuse(part, why);
 }
 

@@ -14,7 +14,7 @@ namespace carillon {
 /// Parsed name of a tensor of an adapter file.
 struct AdapterTensorName {
   std::string module;  // as the file spells it
-  std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, hada_w1_a, ...; one word per meaning
+  std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, hada_w1_a, ...; same for all formats
 };
 
 /// Parses the name of a tensor of `file`; nullopt if the tensor is not part of an adapter. Suffixes `.weight`, `.NAME`
@@ -27,47 +27,48 @@ class ProjectionIndex {
  public:
   explicit ProjectionIndex(const std::vector<AdapterTarget>& targets);
 
-  /// nullptr if there is none.
+  /// Returns nullptr if no projection matches.
   const AdapterTarget* find(const std::string& module) const;
 
  private:
   std::map<std::string, AdapterTarget> by_flat_name_;
 };
 
-/// Tensors of one module of an adapter file, by part (AdapterTensorName::part). The getters return copies, so the
-/// tensors outlive the file. They throw kBadCheckpoint naming file and tensor if a tensor is not floating-point or not
-/// finite.
+/// Tensors of one module of an adapter file, indexed by part (AdapterTensorName::part). The getters return copies, so
+/// the tensors outlive the file. They throw kBadCheckpoint naming file and tensor if a tensor is not floating-point or
+/// not finite.
 class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
 
-  const std::map<std::string, std::string>& names() const { return names_; }  // part to the name in the file
+  const std::map<std::string, std::string>& names() const { return names_; }  // part to its name in the file
   void add(const std::string& part, const std::string& name);
 
   /// Kind of adapter; nullopt if no part identifies it. Throws if parts belong to two kinds.
   std::optional<AdapterKind> kind() const;
   bool has(const std::string& part) const { return names_.count(part) != 0; }
-  /// Throws if it is missing.
+  /// Tensor of a part. Throws if the part is missing.
   at::Tensor get(const std::string& part) const;
   /// Value of a part with one element; nullopt if it is missing.
   std::optional<double> number(const std::string& part) const;
-  /// The matrix `left` times the matrix `right`.
+  /// Product of the parts `left` and `right`, stored as its two factors.
   AdapterMatrix product(const std::string& left, const std::string& right) const;
-  /// A factor of LoKr: `name` whole, or `name`_a times `name`_b.
+  /// A factor of LoKr. The file stores it whole as `name`, or as the product of `name`_a and `name`_b.
   AdapterMatrix factor(const std::string& name) const;
-  /// Factor N of LoHa, "1" or "2": hada_wN_a hada_wN_b, or hada_wN_a^T hada_tN hada_wN_b with a Tucker core hada_tN.
+  /// Factor N of LoHa, where `number` is "1" or "2": hada_wN_a hada_wN_b, or hada_wN_a^T hada_tN hada_wN_b if the file
+  /// has a Tucker core hada_tN.
   AdapterMatrix hadamard_factor(const std::string& number) const;
-  /// Norms of rows (stored as [out] or [out, 1]) as [out, 1], or of columns as [1, in].
+  /// Norms of DoRA: [out, 1] for rows (stored as [out] or [out, 1]), [1, in] for columns.
   at::Tensor magnitude(const std::string& part, const AdapterTarget& target) const;
   /// Factors of IA3, one for each row or column of the weight: [out, 1] or [1, in], float32.
   at::Tensor gains(const std::string& part, const AdapterTarget& target) const;
-  /// Whether a factor is zero, so that the module adds nothing to its weight.
+  /// Whether one of the factors is all zero, so that the module does not change its weight.
   bool adds_nothing() const;
 
   /// Throws unless [rows, columns] is the shape of the target's weight.
   void require_fit(const AdapterTarget& target, int64_t rows, int64_t columns) const;
-  /// Throws if the file has the part.
-  void forbid(const std::string& part, const std::string& why) const;
+  /// Throws if the module has the part. `why` ends the message.
+  void require_absent(const std::string& part, const std::string& why) const;
 
  private:
   at::Tensor get_matrix(const std::string& part) const;

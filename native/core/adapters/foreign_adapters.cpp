@@ -6,13 +6,14 @@
 namespace carillon {
 namespace {
 
-/// A file is `what` if one tensor name contains `sign`, and one (the same or another) contains `also`.
-struct Sign {
-  std::string_view sign, also, what;
+/// A file is `description` if one tensor name contains `contains` and one (the same or another) contains
+/// `also_contains`.
+struct Signature {
+  std::string_view contains, also_contains, description;
 };
 
-/// Names have underscores for dots. The first match counts.
-constexpr Sign kForeignModels[] = {
+/// Models other than ACE-Step 1.5, by tensor names with dots replaced by underscores. The first match counts.
+constexpr Signature kForeignModels[] = {
     {"speaker_embedder", "", "ACE-Step 1 (3.5B)"},
     {"genre_embedder", "", "ACE-Step 1 (3.5B)"},
     {"lyric_encoder_encoders_", "", "ACE-Step 1 (3.5B)"},
@@ -38,8 +39,8 @@ constexpr Sign kForeignModels[] = {
     {"text_encoders_", "", "a text encoder"},
 };
 
-/// Kind of adapter or file, by a part of a tensor name (with dots).
-constexpr Sign kForeignKinds[] = {
+/// Unsupported kinds of adapter, and files that are not adapters, by tensor names (with dots).
+constexpr Signature kForeignKinds[] = {
     {"self_attn.q_proj.weight", "", "a whole model"},
     {"model.diffusion_model.", "", "a whole model"},
     {".oft_blocks", "", "an OFT adapter"},
@@ -54,18 +55,18 @@ constexpr Sign kForeignKinds[] = {
     {"exp_avg", "", "the state of an optimizer"},
 };
 
-/// Parts of tensor names that occur only in adapters, of any model.
+/// Parts of tensor names by which an adapter is recognized, for any model.
 constexpr std::string_view kAdapterParts[] = {".lora_", ".lokr_", ".hada_", ".ia3_l", ".on_input"};
 
-bool some_holds(const std::vector<std::string>& names, std::string_view text) {
+bool any_contains(const std::vector<std::string>& names, std::string_view text) {
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return name.find(text) != std::string::npos; });
 }
 
 template <size_t Count>
-std::optional<std::string> first_sign(const Sign (&signs)[Count], const std::vector<std::string>& names) {
-  for (const auto& [sign, also, what] : signs) {
-    if (some_holds(names, sign) && some_holds(names, also)) return std::string(what);
+std::optional<std::string> first_match(const Signature (&signatures)[Count], const std::vector<std::string>& names) {
+  for (const auto& [contains, also_contains, description] : signatures) {
+    if (any_contains(names, contains) && any_contains(names, also_contains)) return std::string(description);
   }
   return std::nullopt;
 }
@@ -74,11 +75,11 @@ std::optional<std::string> first_sign(const Sign (&signs)[Count], const std::vec
 
 std::optional<std::string> recognize_foreign(const std::vector<std::string>& names) {
   const bool is_adapter = std::any_of(std::begin(kAdapterParts), std::end(kAdapterParts),
-                                      [&](std::string_view part) { return some_holds(names, part); });
-  if (!is_adapter) return first_sign(kForeignKinds, names);
+                                      [&](std::string_view part) { return any_contains(names, part); });
+  if (!is_adapter) return first_match(kForeignKinds, names);
   std::vector<std::string> flat = names;
   for (auto& name : flat) std::replace(name.begin(), name.end(), '.', '_');
-  const auto model = first_sign(kForeignModels, flat);
+  const auto model = first_match(kForeignModels, flat);
   return model ? std::optional("an adapter of " + *model) : std::nullopt;
 }
 

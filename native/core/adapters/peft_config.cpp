@@ -6,7 +6,8 @@
 namespace carillon {
 namespace {
 
-/// Whether a pattern is a plain suffix, as in existing files. PEFT reads patterns as regular expressions.
+/// Whether an alpha_pattern is a plain suffix of a module name, as in existing files. PEFT also accepts regular
+/// expressions.
 bool is_plain(const std::string& pattern) {
   constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   return pattern.find_first_not_of(kNameCharacters) == std::string::npos;

@@ -15,8 +15,8 @@ struct PeftConfig {
   /// Throws kBadCheckpoint for a missing or damaged file and for an unsupported kind of adapter.
   static PeftConfig read(const std::string& path);
 
-  /// Alpha of `module`, a module name without the prefix of tensor names: from alpha_pattern, else the common alpha,
-  /// else nullopt.
+  /// Alpha of `module` (its name without the prefix of tensor names). Reads alpha_pattern first, then the common alpha;
+  /// nullopt if neither is set.
   std::optional<double> alpha_of(const std::string& module) const;
 };
 

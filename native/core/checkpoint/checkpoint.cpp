@@ -41,7 +41,7 @@ struct Checkpoint::State {
     }
   }
 
-  /// Adds the tensors of a file whose names begin with the prefix.
+  /// Adds each tensor of a file if its name begins with `source.prefix`.
   void add_file(const ModelSource& source) {
     const auto file = std::make_shared<const Safetensors>(Safetensors::open(source.path));
     const bool is_stable_audio = file->has(source.prefix + kStableAudioSign);
@@ -77,7 +77,7 @@ void add_shards(const fs::path& index_path, const Add& add) {
   }
 }
 
-/// The one GGUF file of `directory`, if any.
+/// The GGUF file of `directory`, if it has one. Throws if there are several.
 std::optional<fs::path> gguf_file(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code ignored;  // an unreadable folder counts as empty
@@ -92,7 +92,7 @@ std::optional<fs::path> gguf_file(const fs::path& directory) {
   return found.empty() ? std::nullopt : std::optional(found[0]);
 }
 
-/// Calls add(file, stored name) for every tensor of `directory`; false if it has no weights.
+/// Calls add(file, stored name) for every tensor of `directory`. Returns false if the directory has no weights.
 template <typename Add>
 bool add_directory(const fs::path& directory, const Add& add) {
   for (const char* stem : {"model", "diffusion_pytorch_model"}) {
@@ -159,7 +159,8 @@ Weights Checkpoint::weights(const Placement& placement) const { return Weights(s
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
-  // Lower bound of the bytes per number: stored forms have at least 16 bits, except codes of a GGUF file.
+  // Lower bound of the bytes per number. Weights that stay as stored have at least 16 bits, except the codes of a GGUF
+  // file.
   const auto bytes_each = [&](const TensorFile& file) {
     if (placement.weights == WeightForm::kInt4 ||
         (placement.weights == WeightForm::kStored && file.drops_leading_ones()))
@@ -178,8 +179,8 @@ void Checkpoint::require_memory(const Placement& placement) const {
   std::snprintf(sizes, sizeof sizes, "take at least %.1f GB, and %s has %.1f GB", needed / 1e9,
                 placement.device.str().c_str(), available / 1e9);
   fail(ErrorCode::kOutOfMemory, path() + ": the weights " + sizes +
-                                    ": choose a smaller model, or SVC_QUANTIZATION=int8 or int4, or free memory on " +
-                                    "that device");
+                                    ": choose a smaller model, set SVC_QUANTIZATION to int8 or int4, or free memory " +
+                                    "on that device");
 }
 
 std::vector<std::string> Checkpoint::unused() const {
@@ -204,7 +205,7 @@ Weights Weights::as(at::ScalarType dtype) const {
   return weights;
 }
 
-Weights Weights::finer() const {
+Weights Weights::at_least_int8() const {
   Weights weights = *this;
   if (placement_.weights == WeightForm::kInt4) weights.placement_.weights = WeightForm::kInt8;
   return weights;
@@ -218,7 +219,7 @@ Weights Weights::for_decoding() const {
 
 kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_t columns) const {
   if (placement_.weights == WeightForm::kStored) {
-    const auto [file, stored_name] = place(name);
+    const auto [file, stored_name] = locate(name);
     check_shape(name, file.shape(stored_name), {outputs, columns});
     const auto codes = file.codes(stored_name);
     if (codes) return {upload(codes->data, placement_.device), upload(codes->scales, placement_.device)};
@@ -249,7 +250,7 @@ bool Weights::is_mapped(const kernels::Matrix& matrix, const std::string& name) 
 
 bool Weights::has(const std::string& name) const { return state_->entries.count(prefix_ + name) != 0; }
 
-Weights::Place Weights::place(const std::string& name) const {
+Weights::StoredTensor Weights::locate(const std::string& name) const {
   const auto entry = state_->entries.find(prefix_ + name);
   if (entry == state_->entries.end()) {
     fail(ErrorCode::kBadCheckpoint, state_->path + ": tensor '" + prefix_ + name + "' is missing");
@@ -260,7 +261,7 @@ Weights::Place Weights::place(const std::string& name) const {
 }
 
 at::Tensor Weights::stored(const std::string& name) const {
-  const auto [file, stored_name] = place(name);
+  const auto [file, stored_name] = locate(name);
   return file.tensor(stored_name);
 }
 
@@ -325,7 +326,7 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
   const auto weights = checkpoint.weights(Placement{});
   if (weights.has(kBuffer)) {
     const auto shape = weights.shape(kBuffer);
-    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // stored in a GGUF file
+    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // GGUF drops the leading 1
     if (shape.size() != 3) {
       fail(ErrorCode::kBadCheckpoint, checkpoint.path() + ": tensor 'silence_latent' is not [1, T, C]");
     }

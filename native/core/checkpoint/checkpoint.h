@@ -48,7 +48,8 @@ class Checkpoint {
   std::shared_ptr<State> state_;
 };
 
-/// Tensors whose names start with a prefix, for a module's `load`. Reads them to a placement. Cheap to copy.
+/// The tensors whose names start with a prefix. A module's `load` reads them to the device and in the dtype of a
+/// placement. Cheap to copy.
 class Weights {
  public:
   /// The tensors below `name.`.
@@ -56,14 +57,14 @@ class Weights {
   /// The same tensors without quantization, for a module whose dtype differs from the model's.
   Weights as(at::ScalarType dtype) const;
   /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
-  Weights finer() const;
+  Weights at_least_int8() const;
   /// The same tensors for a language model. Fused projections are copied to new memory, which has huge pages, whereas
-  /// many file systems map 4 KiB pages. A decoding step reads every weight for only a few rows, which is up to 1.6
-  /// times slower from 4 KiB pages.
+  /// many file systems map 4 KiB pages. From 4 KiB pages a decoding step is up to 1.6 times slower, because it reads
+  /// every weight for only a few rows.
   Weights for_decoding() const;
   bool copies_fused() const { return copies_fused_; }
   bool has(const std::string& name) const;
-  /// Whether `matrix`, the weight `name`, is a view of the mapped file.
+  /// Whether `matrix`, which was loaded as the weight `name`, is a view of the mapped file.
   bool is_mapped(const kernels::Matrix& matrix, const std::string& name) const;
 
   /// Tensor `name` of exactly `shape`, on the placement's device in its dtype (or `dtype`). On the CPU a tensor stored
@@ -72,8 +73,8 @@ class Weights {
   at::Tensor get(const std::string& name, at::IntArrayRef shape,
                  std::optional<at::ScalarType> dtype = std::nullopt) const;
 
-  /// Weight [outputs, columns] of a projection in the placement's storage type. If it stays as stored, it is a view of
-  /// the mapped file or has the codes of a GGUF file.
+  /// Weight [outputs, columns] of a projection in the placement's storage type. A weight that needs no conversion is a
+  /// view of the mapped file or has the codes of a GGUF file.
   kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t columns) const;
 
   /// Stored shape, for tensors whose sizes are not in the config.
@@ -87,12 +88,12 @@ class Weights {
       : state_(std::move(state)), placement_(placement) {}
 
   /// File that contains a tensor, and the tensor's name in it.
-  struct Place {
+  struct StoredTensor {
     const TensorFile& file;
     const std::string& name;
   };
-  /// Finds a tensor, and marks it as used.
-  Place place(const std::string& name) const;
+  /// Finds a tensor in the files and marks it as used.
+  StoredTensor locate(const std::string& name) const;
   /// Tensor as stored: a view of the mapped file.
   at::Tensor stored(const std::string& name) const;
   /// Tensor as stored, after checking its shape.

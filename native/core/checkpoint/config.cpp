@@ -61,7 +61,7 @@ double read_rope_theta(const ConfigFile& file) {
   return theta.value_or(kDefault);
 }
 
-std::vector<bool> read_layer_slides(const ConfigFile& file, int64_t num_layers) {
+std::vector<bool> read_windowed_layers(const ConfigFile& file, int64_t num_layers) {
   std::vector<bool> slides;
   if (!file.json.has("layer_types")) {
     for (int64_t i = 0; i < num_layers; ++i) slides.push_back(i % 2 == 0);
@@ -77,7 +77,8 @@ std::vector<bool> read_layer_slides(const ConfigFile& file, int64_t num_layers) 
   return slides;
 }
 
-/// Reads the lyric heads. Published models of 24 layers and 16 heads omit them and get the defaults of the reference.
+/// Reads DitConfig::lyric_heads. If the config has none, models of 24 layers and 16 heads get the defaults of the
+/// reference.
 std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t layers, int64_t heads) {
   constexpr const char* kKey = "lyric_alignment_layers_config";
   if (!file.json.has(kKey)) {
@@ -121,7 +122,7 @@ void read_dit(const ConfigFile& file, DitConfig& out) {
   out.attention_bias = json.get_bool("attention_bias", false);
   out.sliding_window = json.get_bool("use_sliding_window", true) ? json.get_int("sliding_window", 128) : 0;
   file.require(out.sliding_window >= 0, "sliding_window is negative");
-  out.layer_slides = read_layer_slides(file, out.num_hidden_layers);
+  out.layer_has_window = read_windowed_layers(file, out.num_hidden_layers);
   out.lyric_heads = read_lyric_heads(file, out.num_hidden_layers, out.num_attention_heads);
 }
 
@@ -138,7 +139,8 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 
-/// Reads sizes of the encoder, from keys that begin with `prefix`. With a prefix, sizes of the DiT are the defaults.
+/// Reads the sizes of the encoder from keys that begin with `prefix`. If a prefix is given, the size of the DiT is the
+/// default for each missing key.
 void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig& out) {
   const auto size = [&](const char* key, int64_t of_dit) {
     return file.positive(prefix + key, prefix.empty() ? std::nullopt : std::optional(of_dit));
@@ -170,8 +172,8 @@ DitConfig read_diffusers(const fs::path& root) {
   DitConfig out;
   read_dit(ConfigFile((root / "transformer").string()), out);
   read_encoders(ConfigFile((root / "condition_encoder").string()), "", out);
-  // The diffusers converter always writes encoder_hidden_size, so its presence does not show the XL family; different
-  // widths do.
+  // The diffusers converter always writes encoder_hidden_size, so this key does not identify the XL family. Only the XL
+  // family has different widths.
   out.timbre_prepends_special_token = out.encoder_hidden_size != out.hidden_size;
   read_fsq(ConfigFile((root / "audio_tokenizer").string()), out);
   return out;
@@ -180,7 +182,7 @@ DitConfig read_diffusers(const fs::path& root) {
 }  // namespace
 
 int64_t DitConfig::window_of_layer(int64_t index) const {
-  const bool slides = index < static_cast<int64_t>(layer_slides.size()) ? layer_slides[index] : index % 2 == 0;
+  const bool slides = index < static_cast<int64_t>(layer_has_window.size()) ? layer_has_window[index] : index % 2 == 0;
   return slides ? sliding_window : 0;
 }
 
@@ -209,7 +211,7 @@ VaeConfig::SpectralEncoder read_spectral_encoder(const ConfigFile& file, const V
                "channels of spectral_encoder and oscillators do not add up to the latent channels");
   const int64_t samples = config.samples_per_frame();
   file.require(samples % 4 == 0 && samples <= 8192,
-               "spectral_encoder needs frames of at most 8192 samples, a multiple of 4");
+               "spectral_encoder needs a frame length of at most 8192 samples that is a multiple of 4");
   return out;
 }
 

@@ -8,8 +8,8 @@
 
 namespace carillon {
 
-// Typed config.json files, with the key names of the files. `read` throws kBadCheckpoint naming file and key if a value
-// is missing, of the wrong type or impossible.
+// Typed contents of config.json files. Fields are named like the keys. `read` throws kBadCheckpoint naming file and key
+// if a value is missing, of the wrong type or impossible.
 
 /// An attention head of a layer.
 struct AttentionHead {
@@ -61,15 +61,15 @@ struct DitConfig {
   double rope_theta;
   bool attention_bias;
   int64_t sliding_window;  // in tokens; 0: all layers have full attention
-  std::vector<bool> layer_slides;  // per layer: has a sliding window
+  std::vector<bool> layer_has_window;
 
-  /// Whether windows only limit how far attention looks back, so that all later tokens are visible. Published models
-  /// have two-sided windows (false). Parity tests set it, because a fork of the reference computed their goldens of
-  /// base models this way.
+  /// True if a window limits only how far attention looks back, so that all later tokens are visible. Published models
+  /// have two-sided windows (false). Parity tests of base models set true, because a fork of the reference computed
+  /// their goldens this way.
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
-  /// Every stack uses layer_slides from index 0; layers beyond its end have a window if their index is even.
+  /// Every stack uses layer_has_window from index 0; layers beyond its end have a window if their index is even.
   int64_t window_of_layer(int64_t index) const;
 
   /// Original layout: config.json of the directory. diffusers layout: assembled from the configs of the sub-folders.
@@ -92,7 +92,7 @@ struct VaeConfig {
     std::vector<double> mean, deviation;  // of each channel's log amplitude
     double floor = 0;       // amplitude that the encoder adds to every semitone
     double subtracted = 0;  // subtracted in playback, so that silence and errors near the floor are inaudible
-    double loudest = 0;     // upper limit of channel values in playback, as one wrong latent would drown out a song
+    double loudest = 0;     // upper limit of channel values in playback, as one wrong latent could drown out a song
   };
   Oscillators oscillators;
 

@@ -6,7 +6,7 @@
 
 namespace carillon {
 
-/// A whole file mapped read-only and privately; unmapped with the last owner.
+/// A whole file mapped read-only and privately; unmapped when its last owner is destroyed.
 class MappedFile {
  public:
   /// Throws kBadCheckpoint naming the path if the file cannot be opened or mapped.

@@ -11,7 +11,7 @@ namespace {
 
 enum Type : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBf16 = 30 };
 
-/// A GGUF type stores its numbers in blocks of this size.
+/// Size of the blocks in which a GGUF type stores its numbers.
 struct BlockSize {
   int64_t numbers, bytes;
 };
@@ -70,7 +70,7 @@ class Cursor {
     const auto size = number<uint64_t>();
     return {take(size), size};
   }
-  /// Skips a metadata value; returns it if it is an unsigned number.
+  /// Reads past a metadata value. Returns the value if it is a uint32, else nullopt.
   std::optional<uint64_t> value(uint32_t type) {
     constexpr uint32_t kUint32 = 4, kString = 8, kArray = 9;
     constexpr uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -103,7 +103,7 @@ class Cursor {
 
 // Block layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h. Every function reads one block.
 
-/// Scale and minimum `index` of the eight that Q4_K and Q5_K pack into 12 bytes, 6 bits each.
+/// Scale and minimum of part `index`. Q4_K and Q5_K pack these two numbers of eight parts into 12 bytes, 6 bits each.
 std::pair<int, int> packed_scale(const uint8_t* bytes, int index) {
   if (index < 4) return {bytes[index] & 63, bytes[index + 4] & 63};
   return {(bytes[index + 4] & 15) | bytes[index - 4] >> 6 << 4, bytes[index + 4] >> 4 | bytes[index] >> 6 << 4};
@@ -195,7 +195,7 @@ void Gguf::read_header() {
     for (uint32_t d = 0; d < dimensions; ++d) entry.shape.push_back(cursor.number<int64_t>());
     std::reverse(entry.shape.begin(), entry.shape.end());  // GGUF stores the innermost dimension first
     entry.type = cursor.number<uint32_t>();
-    entry.begin = cursor.number<uint64_t>();  // relative to the start of the data until the header is read
+    entry.begin = cursor.number<uint64_t>();  // from the start of the data; made absolute below
     if (!entries_.emplace(name, entry).second) {
       fail(ErrorCode::kBadCheckpoint, path_ + ": tensor '" + name + "' appears twice");
     }

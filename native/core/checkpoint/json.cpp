@@ -29,7 +29,7 @@ void append_utf8(std::string& out, uint32_t code_point) {
   }
 }
 
-/// Bytes of the UTF-8 character (RFC 3629) at the start of `text`; 0 if there is none.
+/// Length in bytes of the UTF-8 character (RFC 3629) at the start of `text`; 0 if the bytes are not UTF-8.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t index) { return index < text.size() ? static_cast<uint8_t>(text[index]) : 0; };
   const int lead = byte(0), second = byte(1);

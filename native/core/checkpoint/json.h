@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-/// A parsed JSON document (RFC 8259, strict: UTF-8, no comments, trailing commas, duplicate keys or NaN).
-/// Values know their file and key path. A typed getter that does not match throws kBadCheckpoint with both, e.g.
+/// A parsed JSON document (RFC 8259, strict: UTF-8, no comments, trailing commas, duplicate keys or NaN). Values know
+/// their file and key path. If a value has another type, a typed getter throws kBadCheckpoint with both, e.g.
 /// "config.json: rope_scaling.rope_theta is a string, expected a number".
 class Json {
  public:

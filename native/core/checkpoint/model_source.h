@@ -8,8 +8,8 @@ namespace carillon {
 /// config from the caller.
 struct ModelSource {
   std::string path;
-  std::string prefix;  // of a file: prefix of the tensor names to read, including the dot; empty for all tensors
-  std::string config;  // of a file: the text of a config.json
+  std::string prefix;  // files only: prefix of the tensor names to read, with the dot; empty for all tensors
+  std::string config;  // files only: the text of a config.json
 
   ModelSource() = default;
   ModelSource(std::string directory) : path(std::move(directory)) {}

@@ -11,7 +11,7 @@
 namespace carillon {
 namespace {
 
-/// Size limit of a stream. Data sets need a few kilobytes, mostly lyrics.
+/// Size limit of a pickle. Data sets need a few kilobytes, mostly lyrics.
 constexpr size_t kMaxBytes = 4 << 20;
 /// Nesting limit, because destructors recurse.
 constexpr int kMaxNesting = 16;
@@ -36,7 +36,7 @@ constexpr std::array<std::pair<const char*, at::ScalarType>, 10> kStorages = {{
     {"torch ByteStorage", at::kByte},
 }};
 
-/// Interpreter of opcodes: https://github.com/python/cpython/blob/main/Lib/pickletools.py
+/// Interpreter of pickle opcodes: https://github.com/python/cpython/blob/main/Lib/pickletools.py
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& source) : bytes_(bytes), source_(source) {}
@@ -165,7 +165,7 @@ class Unpickler {
         return push({Opaque{}});
       case '}':
         return push_dictionary();
-      case 'a':  // APPEND: lists are not kept
+      case 'a':  // APPEND: the items of lists are dropped
         return void(pop());
       case 'e':
         return void(pop_to_mark());
@@ -173,7 +173,7 @@ class Unpickler {
         return set_items(pop_many(2));
       case 'u':
         return set_items(pop_to_mark());
-      // values for repeated use (memo)
+      // memo: values that are used again
       case 'q':
         return remember(number<uint8_t>());
       case 'r':
@@ -225,7 +225,7 @@ class Unpickler {
 
   void remember(uint32_t index) {
     PickleValue value = pop();
-    // A dictionary that contains itself would never be freed.
+    // Dictionaries are not remembered, because one that contains itself would never be freed.
     memo_[index] = value.as<Dictionary>() ? PickleValue{Opaque{}} : value;
     push(std::move(value));
   }
@@ -256,14 +256,15 @@ class Unpickler {
     bad("storage type '" + type + "' is not supported");
   }
 
-  /// A function and the tuple of its arguments. Only the two calls that describe data are accepted; none is executed.
+  /// Handles a call: a function and the tuple of its arguments. Accepts only the three functions that describe data,
+  /// and executes none of them.
   void rebuild(const std::vector<PickleValue>& call) {
     const auto function = expect<Global>(call[0], "a function").name;
     const auto& arguments = *expect<Tuple>(call[1], "a list of arguments");
     if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
     if (function == "torch._utils _rebuild_parameter") return push_parameter(arguments);
     if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "', which is not allowed");
-    // storage, offset, sizes, strides, requires_grad, hooks, and since torch 2 metadata
+    // Arguments: storage, offset, sizes, strides, requires_grad, hooks; since torch 2 also metadata.
     if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has the wrong number of arguments");
     auto tensor = std::make_shared<PickleTensor>();
     tensor->storage = expect<PickleStorage>(arguments[0], "a tensor's storage");
@@ -272,7 +273,7 @@ class Unpickler {
     tensor->strides = integers(arguments[3]);
     push({Tensor(std::move(tensor))});
   }
-  /// A torch.nn.Parameter: tensor, requires_grad, hooks.
+  /// Arguments of a torch.nn.Parameter: tensor, requires_grad, hooks.
   void push_parameter(const std::vector<PickleValue>& arguments) {
     if (arguments.size() != 3) bad("a parameter has the wrong number of arguments");
     push({expect<Tensor>(arguments[0], "a parameter's tensor")});

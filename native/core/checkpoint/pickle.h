@@ -11,26 +11,27 @@
 
 namespace carillon {
 
-/// The bytes of tensors inside a torch archive: the entry `data/<key>`, `elements` numbers of one type.
+/// A storage of a torch archive, which contains tensors: the entry `data/<key>`, with `elements` numbers of type
+/// `dtype`.
 struct PickleStorage {
   std::string key;
   at::ScalarType dtype;
   int64_t elements;
 };
 
-/// A view on a storage; offset and strides count elements.
+/// A view of a storage. The offset and the strides are in elements.
 struct PickleTensor {
   PickleStorage storage;
   int64_t offset;
   std::vector<int64_t> sizes, strides;
 };
 
-/// A value of a pickle by torch.save. Copies share nested values; there are no cycles.
+/// A value of a pickle that torch.save wrote. Copies share nested values; there are no cycles.
 struct PickleValue {
   using Text = std::shared_ptr<const std::string>;
   using Tuple = std::shared_ptr<const std::vector<PickleValue>>;
   using Dictionary = std::shared_ptr<std::map<std::string, PickleValue>>;
-  /// A valid value that no caller needs: a list, or a dictionary referenced a second time.
+  /// Stands for a valid value that no caller needs: a list, or a dictionary that is referenced a second time.
   struct Opaque {};
   /// The name of a Python class or function, such as "torch FloatStorage". Never called.
   struct Global {
@@ -40,7 +41,7 @@ struct PickleValue {
   std::variant<std::nullptr_t, bool, int64_t, double, Text, Tuple, Dictionary, Opaque, Global, PickleStorage,
                std::shared_ptr<const PickleTensor>>
       value = nullptr;
-  int depth = 0;  // nesting depth; bounded
+  int depth = 0;  // nesting depth, which `unpickle` limits
 
   /// The value as T, or nullptr if it has another type.
   template <typename T>

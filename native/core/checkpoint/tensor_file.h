@@ -25,20 +25,21 @@ class TensorFile {
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return entries_.count(name) != 0; }
   const std::vector<int64_t>& shape(const std::string& name) const { return entry(name).shape; }
-  /// Metadata texts; only safetensors has them.
+  /// Metadata of a safetensors file; empty for other formats.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// A CPU tensor: a view of the mapped file unless its type must be converted. The view keeps the file mapped and must
   /// not be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// The codes of a quantized matrix, with at least as many bits as stored; nullopt if it is stored as floating point.
+  /// The codes of a quantized matrix, in at least as many bits as in the file; nullopt if it is stored as floating
+  /// point.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
-  /// Whether the format drops leading dimensions of 1.
+  /// Whether the format drops leading dimensions of size 1.
   virtual bool drops_leading_ones() const { return false; }
 
  protected:
   struct Entry {
-    uint32_t type;  // at::ScalarType in safetensors, the format's own number in GGUF
+    uint32_t type;  // at::ScalarType; in GGUF files the format's own type number
     std::vector<int64_t> shape;
     size_t begin = 0, size = 0;  // bytes, from the start of the file
   };
@@ -75,7 +76,7 @@ class Gguf : public TensorFile {
  public:
   static Gguf open(const std::string& path);
 
-  at::Tensor tensor(const std::string& name) const override;  // codes become float32
+  at::Tensor tensor(const std::string& name) const override;  // dequantizes codes to float32
   /// Q8_0, Q4_0 and Q4_K keep their codes; Q5_K and Q6_K become codes of 8 bits.
   std::optional<kernels::Matrix> codes(const std::string& name) const override;
   bool drops_leading_ones() const override { return true; }

@@ -21,7 +21,7 @@ std::string canonical_prefix(const std::string& part, const std::string& name) {
   return name == "null_condition_emb" || name == "silence_latent" ? "" : "encoder.";
 }
 
-/// "12" in "12.rest", and the rest behind the dot; -1 without a number.
+/// Splits "12.rest" into 12 and "rest". Returns -1 and the whole text if the part before the dot is not a number.
 std::pair<int, std::string_view> leading_number(std::string_view text) {
   const size_t dot = text.find('.');
   const std::string_view digits = text.substr(0, dot);
@@ -31,7 +31,7 @@ std::pair<int, std::string_view> leading_number(std::string_view text) {
   return {number, dot == std::string_view::npos ? "" : text.substr(dot + 1)};
 }
 
-bool takes(std::string_view& text, std::string_view beginning) {
+bool consume_prefix(std::string_view& text, std::string_view beginning) {
   if (!text.starts_with(beginning)) return false;
   text.remove_prefix(beginning.size());
   return true;
@@ -57,8 +57,8 @@ std::string canonical_name(const std::string& name) {
 
 std::string canonical_name_from_stable_audio(const std::string& name) {
   std::string_view rest = name;
-  const bool is_decoder = takes(rest, "decoder.layers.");
-  if (!is_decoder && !takes(rest, "encoder.layers.")) return name;
+  const bool is_decoder = consume_prefix(rest, "decoder.layers.");
+  if (!is_decoder && !consume_prefix(rest, "encoder.layers.")) return name;
   const std::string network = is_decoder ? "decoder." : "encoder.";
   const auto snake_or = [](std::string_view tail, const char* convolution) {
     const bool is_snake = tail == "alpha" || tail == "beta";
@@ -66,11 +66,11 @@ std::string canonical_name_from_stable_audio(const std::string& name) {
   };
   const auto [layer, in_layer] = leading_number(rest);
   rest = in_layer;
-  if (!takes(rest, "layers.")) return network + snake_or(rest, layer == 0 ? "conv1." : "conv2.");
+  if (!consume_prefix(rest, "layers.")) return network + snake_or(rest, layer == 0 ? "conv1." : "conv2.");
   const std::string block = network + "block." + std::to_string(layer - 1) + ".";
   const auto [place, in_place] = leading_number(rest);
   rest = in_place;
-  if (!takes(rest, "layers.")) return block + snake_or(rest, is_decoder ? "conv_t1." : "conv1.");
+  if (!consume_prefix(rest, "layers.")) return block + snake_or(rest, is_decoder ? "conv_t1." : "conv1.");
   const auto [part, tail] = leading_number(rest);
   const int unit = place + (is_decoder ? -1 : 1);
   const char* const kinds[] = {"snake1.", "conv1.", "snake2.", "conv2."};

@@ -79,10 +79,11 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 namespace {
 
-/// Maximum number of notes, far above the number in real data sets; each note copies its text.
+/// Maximum number of notes. Real data sets have far fewer. The limit exists because each note is copied.
 constexpr size_t kMaxNotes = 256;
 
-/// Number of elements from the first to the last that a view reads; -1 on overflow or for a negative size.
+/// Number of elements from the start of the storage to the last one that a view reads. -1 on overflow, for an empty
+/// view, or for a negative offset or stride.
 int64_t extent_of(const PickleTensor& view) {
   int64_t last = view.offset;
   bool sound = view.offset >= 0;
@@ -95,7 +96,7 @@ int64_t extent_of(const PickleTensor& view) {
   return sound && last < std::numeric_limits<int64_t>::max() ? last + 1 : -1;
 }
 
-/// Number of elements of a view; -1 if it is negative or overflows.
+/// Number of elements of a view; -1 on overflow.
 int64_t count_of(const PickleTensor& view) {
   int64_t count = 1;
   for (const int64_t size : view.sizes) {
@@ -121,7 +122,7 @@ TorchFile TorchFile::open(const std::string& path) {
 }
 
 void TorchFile::read_parts() {
-  // torch before 1.6 wrote pickles one after the other, without an archive around them.
+  // torch before 1.6 wrote a series of pickles instead of a zip archive.
   if (file_->size() > 1 && file_->data()[0] == '\x80') {
     bad("a bare pickle, as torch before 1.6 wrote it: load and save it again with a newer torch, or as safetensors");
   }
@@ -156,17 +157,17 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
     bad("key '" + key + "' says its storage has " + std::to_string(storage.elements) + " elements, but the file has " +
         std::to_string(bytes.size()) + " bytes");
   }
-  // A view that repeats elements could require more memory than any file has.
+  // A view can repeat elements. Without the limit on `count` it could need far more memory than the size of the file.
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
     bad("key '" + key + "' is empty or exceeds its storage of " + std::to_string(stored) + " elements");
   }
-  // Copies, because files may be unaligned. Copies only the range of the view, because thousands of views may share a
-  // storage.
+  // Copies, because elements in a file may be unaligned. Copies only the range of the view, because thousands of views
+  // may share a storage.
   const bool is_bool = storage.dtype == at::kBool;
   const at::Tensor flat = at::empty({extent - offset}, is_bool ? at::kByte : storage.dtype);
   std::memcpy(flat.data_ptr(), bytes.data() + static_cast<size_t>(offset) * element_size, flat.nbytes());
   const at::Tensor dense = flat.as_strided(sizes, strides).contiguous();
-  return is_bool ? dense.ne(0) : dense;  // as a C++ bool, a byte other than 0 and 1 is undefined
+  return is_bool ? dense.ne(0) : dense;  // a byte other than 0 and 1 is undefined as a C++ bool
 }
 
 TorchNotes TorchFile::notes(const std::string& key) const {

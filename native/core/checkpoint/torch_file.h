@@ -22,16 +22,16 @@ struct StoredEntry {
   size_t size;
 };
 
-/// Files of a zip archive with uncompressed entries, as torch.save writes it. Throws kBadCheckpoint naming `path` for
-/// other files and for ranges outside the file.
+/// Lists the files of a zip archive with uncompressed entries, as torch.save writes it. Throws kBadCheckpoint naming
+/// `path` if the archive has another form or an entry lies outside of it.
 std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::string& path);
 
 /// A value of a torch file that is not a tensor, such as a caption or a number of frames.
 using TorchScalar = std::variant<std::nullptr_t, bool, int64_t, std::string>;
 using TorchNotes = std::map<std::string, TorchScalar>;
 
-/// A torch.save file whose top value is a dictionary; its tensors are the values of that dictionary. No code in it is
-/// executed.
+/// A torch.save file whose top-level value is a dictionary; its tensors are the values of that dictionary. No code in
+/// it is executed.
 class TorchFile : public TensorFile {
  public:
   /// Throws kBadCheckpoint naming the file; methods below also name the key.
@@ -40,7 +40,8 @@ class TorchFile : public TensorFile {
   /// A contiguous copy in the stored dtype. Throws kBadCheckpoint if the key is missing, is not a tensor or exceeds its
   /// storage.
   at::Tensor tensor(const std::string& key) const override;
-  /// Scalars and strings of the dictionary at `key`, without values of other types. Empty if there is no dictionary.
+  /// Scalars and strings of the dictionary at `key`; values of other types are skipped. Empty if `key` has no
+  /// dictionary.
   TorchNotes notes(const std::string& key) const;
 
  private:
@@ -53,11 +54,11 @@ class TorchFile : public TensorFile {
   PickleValue::Dictionary values_;
 };
 
-/// Writes tensors in order, and the dictionary `notes` at `notes_key`. Python's `torch.load(weights_only=True)` reads
-/// the file. Simpler loaders also read it, because it uses basic opcodes only and aligns entries to 64 bytes for
-/// mapping. Tensors keep their dtypes and become contiguous. An existing file is replaced once the new one is complete.
-/// Throws kBadArgument for an integer beyond 32 bits, which old loaders reject, or a file beyond 4 GiB; kStorage if
-/// writing fails.
+/// Writes a torch file with the tensors, in order, and then the dictionary `notes` at `notes_key`. Python's
+/// `torch.load(weights_only=True)` reads the file. Simpler loaders also read it, because it uses basic opcodes only and
+/// aligns entries to 64 bytes for mapping. Tensors keep their dtypes and become contiguous. An existing file is
+/// replaced once the new one is complete. Throws kBadArgument for an integer beyond 32 bits, which old loaders reject,
+/// or a file beyond 4 GiB; kStorage if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                       const std::string& notes_key, const TorchNotes& notes);
 

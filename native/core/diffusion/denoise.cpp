@@ -52,7 +52,8 @@ struct PreparedConditions {
 /// graph, and later calls replay it on the same input tensors.
 class Evaluation {
  public:
-  /// state [B, T, C] float32, modulation of one time -> [B or 2 B, T, C] float32, overwritten by the next call.
+  /// state [B, T, C] float32, modulation of one time -> velocity [B or 2 B, T, C] float32. The next call overwrites the
+  /// returned tensor.
   at::Tensor operator()(const Dit& dit, const PreparedConditions& prepared, const at::Tensor& state,
                         const Modulation& modulation, bool guides) {
     if (!input_.defined()) {
@@ -111,7 +112,7 @@ class Sampler {
   at::Tensor state_;          // [B, T, C]
   Modulation modulation_;     // for all times of the schedule
   PreparedConditions prepared_;
-  Evaluation plain_, guided_;  // without and with guidance, under prepared_
+  Evaluation plain_, guided_;  // without and with guidance; both depend on prepared_
   AdaptiveProjectedGuidance projected_;
   std::unique_ptr<Solver> solver_;
 };
@@ -134,7 +135,8 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, Noise& noise)
 
 PreparedConditions Sampler::prepare(const Conditions& conditions) const {
   return {
-      dit_.attend_to(conditions.encoder_states, guided() ? job_.null_condition : at::Tensor(), conditions.encoder_mask),
+      dit_.make_cross_cache(conditions.encoder_states, guided() ? job_.null_condition : at::Tensor(),
+                            conditions.encoder_mask),
       dit_.embed_context(conditions.context)};
 }
 
@@ -155,7 +157,8 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   const auto halves = velocity.chunk(2);
   const double scale = job_.guidance.scale;
   if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
-  // Momentum is per step, so the second evaluation of a step (heun) uses plain classifier-free guidance.
+  // The momentum may advance only once per step, so the second evaluation of a step (heun) uses plain classifier-free
+  // guidance.
   if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
   return projected_.guide(halves[0], halves[1], scale);
 }
@@ -182,8 +185,8 @@ void Sampler::inject(size_t step) {
   state_ = inject_source(state_, *job_.repaint, initial_noise_, next_time(schedule_, step));
 }
 
-/// Rejects a state that is not finite or all zero. NaN and infinity persist through the steps, so one call per run,
-/// which synchronises with the GPU, is enough.
+/// Rejects a state that is not finite or all zero. NaN and infinity persist through the steps, so one check at the end
+/// of the run is enough. The check waits for the GPU.
 void Sampler::check_state() const {
   const at::Tensor facts = at::stack({state_.isfinite().all(), state_.any()}).to(at::kCPU);
   const bool* const is = facts.const_data_ptr<bool>();

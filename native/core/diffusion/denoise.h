@@ -14,12 +14,12 @@
 
 namespace carillon {
 
-/// Keeps the source outside a window; only the inside is generated.
+/// Settings for repainting: only the inside of a window is generated, and the source is kept outside.
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
   /// Share of the steps, counted from the first. After each of these steps the state outside the window is reset to the
-  /// source, with noise for the time that the step reached. Turbo models skip the reset after the last step.
+  /// source, mixed with noise for the flow time that the step reached. Turbo models skip the reset after the last step.
   double injection_ratio = 0;
   /// Length of the cross-fade outside each edge of the window, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
@@ -32,7 +32,8 @@ at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const 
 /// the fade is shorter at the ends of the clip. mask [B, T] bool -> [B, T] float32.
 at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 
-/// Mixes the finished latents with the source by soft_window. Leaves items unchanged if the window spans all frames.
+/// Mixes the finished latents with the source, weighted by soft_window. Leaves items unchanged if the window spans all
+/// frames.
 at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
 // The groups `denoise` and `guidance` of src/engine/render-parameters.ts, which holds their defaults and ranges.
@@ -43,7 +44,7 @@ struct Denoise {
   std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
   InferMethod infer_method;
   std::optional<WaveletCorrection> wavelets;  // applied after every step
-  double latent_rescale, latent_shift;        // latents * rescale + shift is decoded
+  double latent_rescale, latent_shift;        // the VAE decodes latents * rescale + shift
   /// The first int(steps * cover_strength) steps use the task's conditions, the others conditions_after_cover.
   double cover_strength;        // 0 .. 1
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
@@ -74,7 +75,8 @@ struct DenoiseJob {
   at::Tensor null_condition;  // [1, 1, E]; read only if guidance is on
   Denoise denoise;
   Guidance guidance;
-  /// Conditions of the steps after the share denoise.cover_strength; required if that is below 1.
+  /// Conditions of the steps after the first int(steps * denoise.cover_strength). Required if denoise.cover_strength is
+  /// below 1.
   std::optional<Conditions> conditions_after_cover;
   /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from these latents
   /// mixed with noise, at the scheduled time nearest to 1 - cover_noise_strength.

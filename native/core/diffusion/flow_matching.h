@@ -11,7 +11,7 @@ namespace carillon {
 /// The last step ends at 0 (data), which is not listed.
 using Schedule = std::vector<double>;
 
-/// Time after evaluation `step`; 0 after the last.
+/// Flow time at which `step` ends; 0 for the last step.
 double next_time(const Schedule& schedule, size_t step);
 
 /// `steps` evaluations at s*u / (1 + (s - 1)*u), u = 1, 1 - 1/steps, ..., 1/steps, where s is `shift`.
@@ -23,11 +23,11 @@ Schedule shifted_schedule(int steps, double shift);
 Schedule turbo_schedule(int steps);
 
 /// The 8-step table that turbo checkpoints were distilled on, with the shift rounded to 1, 2 or 3 (ties round down).
-/// The reference implementation has only these.
+/// The reference implementation has only these three tables.
 Schedule turbo_table(double shift);
 
-/// A custom schedule: strictly descending times in (0, 1]; zeros at the end are dropped. Throws kBadArgument naming the
-/// first invalid value, or if none is left.
+/// A custom schedule: strictly descending times in (0, 1]; zeros at the end are dropped. Throws kBadArgument if a time
+/// is invalid (the message names the first one) or no time is left.
 Schedule custom_schedule(const std::vector<double>& timesteps);
 
 /// Replaces each time by the nearest time of the turbo tables (ties round up), because distilled models only support

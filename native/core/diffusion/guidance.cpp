@@ -17,7 +17,8 @@ constexpr int64_t kTime = 1, kChannel = 2;
 
 at::Tensor norm_over(const at::Tensor& x, int64_t dim) { return at::linalg_vector_norm(x, 2, dim, /*keepdim=*/true); }
 
-/// Component of `x` orthogonal to `direction`, over time. In float64, because the two are nearly parallel.
+/// Component of `x` that is orthogonal to `direction` along the time axis. Computed in float64, because `x` and
+/// `direction` are nearly parallel.
 at::Tensor orthogonal_part(const at::Tensor& x, const at::Tensor& direction) {
   const at::Tensor wide = x.to(at::kDouble);
   const at::Tensor along = direction.to(at::kDouble);
@@ -41,7 +42,7 @@ at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& condition
                           double time, double scale) {
   const double weight = std::max(scale - 1.0, 0.0) + kScaleOffset;
   const at::Tensor p = latents - time * conditional;    // predicted data with conditions
-  const at::Tensor q = latents - time * unconditional;  // predicted data without them
+  const at::Tensor q = latents - time * unconditional;  // predicted data without conditions
 
   const at::Tensor p64 = p.to(at::kDouble), q64 = q.to(at::kDouble);
   const at::Tensor lengths = norm_over(p64, kChannel) * norm_over(q64, kChannel);

@@ -9,8 +9,8 @@
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
-// Uses no libm function except sqrt, because the last bits of the others differ between machines. For the same reason
-// this library is compiled without contraction (fused a * b + c).
+// This file uses no libm function except sqrt, because the last bits of the others differ between machines. For the
+// same reason this library is compiled without contraction (fused a * b + c).
 
 namespace carillon {
 namespace {

@@ -14,8 +14,8 @@ class PhiloxStream {
 
   /// Standard normal numbers, float32 on the CPU. The first call equals `torch.randn(shape,
   /// generator=torch.Generator("cuda").manual_seed(seed))` up to the rounding of the GPU, and later calls equal later
-  /// draws from that generator. Element k in row-major order always uses Philox subsequence k, also for large sizes,
-  /// for which torch reuses GPU threads.
+  /// draws from that generator. Element k in row-major order always uses Philox subsequence k. For large sizes the
+  /// numbers differ from torch's, because torch then reuses GPU threads.
   at::Tensor normal(at::IntArrayRef shape);
 
   /// A number in (0, 1) from 32 random bits.
@@ -23,7 +23,7 @@ class PhiloxStream {
 
  private:
   uint64_t seed_;
-  uint64_t draws_ = 0;  // blocks of four words; torch counts an offset of 4 for each
+  uint64_t draws_ = 0;  // blocks of four words; torch adds 4 to its offset for each
 };
 
 /// Source of noise of a denoising run.
@@ -37,7 +37,7 @@ class Noise {
 /// Seeded noise of a batch: one stream per item, so the noise of an item does not depend on the others.
 class NoiseStreams final : public Noise {
  public:
-  /// Throws kBadArgument without seeds.
+  /// Throws kBadArgument if there are no seeds.
   explicit NoiseStreams(const std::vector<uint64_t>& seeds);
   at::Tensor next(int64_t frames, int64_t channels, at::Device device) override;
 

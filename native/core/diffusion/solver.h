@@ -6,7 +6,7 @@
 
 namespace carillon {
 
-/// Solver of the flow ODE or SDE; each is in a file solver_*.cpp.
+/// Solver of the flow ODE or SDE. Each solver has a file solver_*.cpp.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 
 /// A step from flow time `time` down to `next`, which is 0 in the last step. Unlike this engine, the reference's SDE
@@ -23,8 +23,8 @@ struct SolverStep {
 class Solver {
  public:
   virtual ~Solver() = default;
-  /// Returns the state at `step.next`. `state` and `velocity` at `step.time`, [B, T, C] float32. The next evaluation
-  /// overwrites the memory of `velocity`.
+  /// Returns the state at `step.next`. `state` and `velocity`, [B, T, C] float32, are those at `step.time`. The next
+  /// evaluation overwrites the memory of `velocity`.
   virtual at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) = 0;
 };
 

@@ -8,12 +8,12 @@ namespace {
 /// STORK-4 (Tan et al., 2025): a fourth-order stabilised Runge-Kutta method whose stages use a Taylor polynomial of the
 /// velocity in time, from divided differences of past velocities. The polynomial is quadratic and does not depend on
 /// the state, so a fourth-order method integrates it exactly. This code therefore computes the integral without stages.
-/// The first two steps use degrees 0 and 1. One evaluation per step.
+/// The first two steps use polynomials of degree 0 and 1. One evaluation per step.
 class Stork4 final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {
     const double span = step.next - step.time;  // negative
-    if (span == 0.0) return state;              // snapped times may repeat
+    if (span == 0.0) return state;              // custom times on turbo models may repeat
     at::Tensor next = state + span * velocity, slope;
     if (last_.defined()) {
       slope = (velocity - last_) / (step.time - last_time_);

@@ -25,9 +25,9 @@ struct AceStep {
   at::Tensor silence;                       // [1, frames, C], dtype and device of the model; undefined if there is none
   at::Tensor silent_frame;                  // first_frame(silence)
   std::vector<std::string> unused_tensors;  // Checkpoint::unused
-  Weights decoder_weights;                  // weights that `dit` was loaded from, the base of adapters
+  Weights decoder_weights;                  // loaded weights of `dit`, to which adapters are added
 
-  /// Original or diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
+  /// Loads a checkpoint in the original or the diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const ModelSource& source, const Placement& placement, const Control& control);
   /// Loads with the given config instead of the checkpoint's.
   static AceStep load(const ModelSource& source, const DitConfig& config, const Placement& placement,

@@ -36,8 +36,8 @@ class Fsq {
   int64_t codebook_size_ = 1;
 };
 
-/// Latents at 25 Hz to audio codes at 5 Hz. Always computes in float32, because rounding can flip a code; the tokenizer
-/// is small and runs at most once per song.
+/// Converts latents at 25 Hz to audio codes at 5 Hz. Always computes in float32, because rounding can flip a code; the
+/// tokenizer is small and runs at most once per song.
 class AudioTokenizer {
  public:
   /// Loads from the weights below `tokenizer.` in `model`.
@@ -70,7 +70,7 @@ class AudioTokenizer {
   nn::Linear project_in_, project_out_;
 };
 
-/// Audio codes at 5 Hz back to latents at 25 Hz (hints), used as source latents.
+/// Converts audio codes at 5 Hz back to latents at 25 Hz (hints), which are used as source latents.
 class AudioDetokenizer {
  public:
   /// Loads from weights below `detokenizer.`.

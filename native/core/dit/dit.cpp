@@ -126,12 +126,12 @@ std::vector<Projection> Dit::projections() {
 }
 
 void Dit::refresh() {
-  equal_times_ = time_embed_r_(at::zeros({1}, at::device(layer_tables_.device()).dtype(at::kFloat)));
+  zero_interval_ = time_embed_r_(at::zeros({1}, at::device(layer_tables_.device()).dtype(at::kFloat)));
 }
 
 Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const {
   const at::ScalarType dtype = t.embedding.scalar_type();
-  // Computes 1 + scale once for all items and steps.
+  // Adds 1 to the scales here, once for all items and steps.
   const auto one_more = [&](int64_t rows, std::initializer_list<int64_t> scales) {
     at::Tensor offset = at::zeros({rows, 1}, layer_tables_.options());
     for (const int64_t scale : scales) offset[scale].fill_(1.0);
@@ -144,21 +144,21 @@ Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Out
   return {layers.to(dtype), output.to(dtype)};
 }
 
-Modulation Dit::modulate(const at::Tensor& times) const { return combine(time_embed_(times), equal_times_); }
+Modulation Dit::modulate(const at::Tensor& times) const { return combine(time_embed_(times), zero_interval_); }
 
 Modulation Dit::modulate(const at::Tensor& times, const at::Tensor& reference_times) const {
   return combine(time_embed_(times), time_embed_r_(times - reference_times));
 }
 
-CrossCache Dit::attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition,
-                          const at::Tensor& encoder_mask) const {
+CrossCache Dit::make_cross_cache(const at::Tensor& encoder_states, const at::Tensor& null_condition,
+                                 const at::Tensor& encoder_mask) const {
   const at::Tensor context = condition_embedder_(encoder_states);
   const at::Tensor null_context = null_condition.defined() ? condition_embedder_(null_condition) : at::Tensor();
   CrossCache cache;
   for (const auto& layer : layers_) {
     CrossCache::Layer entry{layer.cross_attn.keys_values(context, encoder_mask), {}};
     if (null_context.defined()) {
-      // With a single key the softmax is 1 for any query.
+      // The query does not matter, because the softmax over a single key is 1.
       const at::Tensor any_query = at::zeros_like(null_context);
       entry.unconditional = layer.cross_attn(any_query, layer.cross_attn.keys_values(null_context));
     }

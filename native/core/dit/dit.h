@@ -88,20 +88,20 @@ class Dit {
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Modulation at `times` [N] float32 where the second time r of mean flow equals t, as always in inference. The
-  /// second time embedding is then constant.
+  /// Modulation at `times` [N] float32. The second time r of mean flow equals t, as always in inference, so the
+  /// embedding of t - r is constant.
   Modulation modulate(const at::Tensor& times) const;
-  /// Modulation with `reference_times` [N], the second time r of mean flow.
+  /// Modulation at `times` [N], with `reference_times` [N] as the second time r of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
   /// context [B, T, context channels]: source latents, then the chunk mask.
   ContextTokens embed_context(const at::Tensor& context) const;
 
-  /// Keys and values of encoder states [B, L, E]. With `null_condition` [1, 1, E] also computes the attention output of
-  /// unconditional rows, which is a constant vector because all their keys are equal. `encoder_mask` [B, L] bool hides
-  /// padding; undefined hides nothing, as in the reference.
-  CrossCache attend_to(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
-                       const at::Tensor& encoder_mask = {}) const;
+  /// Computes the cross-attention keys and values of encoder states [B, L, E]. With `null_condition` [1, 1, E] also
+  /// computes the attention output of unconditional rows, which is a constant vector because all their keys are equal.
+  /// `encoder_mask` [B, L] bool hides padding; undefined hides nothing, as in the reference.
+  CrossCache make_cross_cache(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
+                              const at::Tensor& encoder_mask = {}) const;
 
   /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C]. The first R rows
   /// attend to the R rows of `cross`; further rows are unconditional.
@@ -114,8 +114,9 @@ class Dit {
              const Modulation& modulation, const CrossCache& cross,
              const std::function<void(const at::Tensor& weights)>& on_weights) const;
 
-  /// Velocity for training an adapter of the attention. `run` runs each layer. A layer computes the keys and values of
-  /// the encoder states [B, L, E] itself, because they depend on the adapter. `encoder_mask` as in attend_to.
+  /// Velocity for training an adapter of the attention. `run` is called for each layer. A layer computes the keys and
+  /// values of the encoder states [B, L, E] itself, because they depend on the adapter. See make_cross_cache for
+  /// `encoder_mask`.
   at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                                const at::Tensor& encoder_states, const at::Tensor& encoder_mask,
                                const LayerRunner& run) const;
@@ -130,7 +131,7 @@ class Dit {
   double rope_theta_ = 0;
   PatchEmbedding patch_in_;
   TimeEmbedding time_embed_, time_embed_r_;
-  TimeEmbedding::Output equal_times_;  // time_embed_r at t - r = 0
+  TimeEmbedding::Output zero_interval_;  // output of time_embed_r for t - r = 0
   nn::Linear condition_embedder_;
   std::vector<DitLayer> layers_;
   at::Tensor layer_tables_;  // [layers, 1, 6, H] float32

@@ -24,7 +24,7 @@ struct PatchEmbedding {
   at::Tensor embed_state(const at::Tensor& x) const;
 };
 
-/// DiT tokens back to latent frames: the checkpoint's transposed convolution as one linear map.
+/// Converts DiT tokens back to latent frames. One linear map replaces the checkpoint's transposed convolution.
 struct PatchOutput {
   int64_t patch_size = 0;
   nn::Linear projection;  // [patch * latent channels, H]

@@ -14,7 +14,7 @@ namespace carillon {
 namespace {
 
 constexpr int64_t kPrefillChunk = 512;
-constexpr int64_t kWorthRunningAhead = 4;
+constexpr int64_t kMinStepsAhead = 4;
 
 std::exception_ptr not_finite() {
   try {
@@ -45,8 +45,8 @@ void Batch::run(std::shared_ptr<LanguageRequest> first) {
       admit_waiting();
       if (members_.empty()) return;
       if (run_ahead()) continue;
-      chooser_.choose(without_broken(feed()));
-      settle();
+      chooser_.choose(drop_not_finite(feed()));
+      resolve_finished();
     }
   } catch (...) {
     if (joining_) joining_->reject(std::current_exception());
@@ -89,7 +89,7 @@ void Batch::admit(std::shared_ptr<LanguageRequest> request) {
   } catch (...) {
     drop(member, std::current_exception());
   }
-  settle();
+  resolve_finished();
 }
 
 void Batch::add_rows(Member& member) {
@@ -117,9 +117,10 @@ void Batch::remove(Member& member) {
   members_.remove_if([&](const Member& other) { return &other == &member; });
 }
 
-/// Feeds each distinct prompt of a request once, alone, and copies its cache row to the other rows with that prompt.
+/// Feeds each distinct prompt of a request once, in its own pass. Other rows with the same prompt get a copy of its
+/// cache row.
 Hidden Batch::prefill(Member& member) {
-  std::vector<std::pair<const std::vector<int32_t>*, int64_t>> prompts;  // with cache rows: first the conditional ones
+  std::vector<std::pair<const std::vector<int32_t>*, int64_t>> prompts;  // prompt and cache row; conditional rows first
   for (const Row& row : member.rows) prompts.emplace_back(&row.job.prompt, row.cache_row);
   for (const Row& row : member.rows) {
     if (guided_) prompts.emplace_back(&row.job.negative_prompt, row.cache_row + limits_.songs);
@@ -166,7 +167,7 @@ at::Tensor Batch::prefill(const Control& control, const std::vector<int32_t>& pr
   return hidden;
 }
 
-/// Feeds the new ids of each unfinished row: single ids in one pass for all rows, which reads each weight once. A row
+/// Feeds the new ids of each unfinished row. All rows with one new id share a pass, which reads each weight once. A row
 /// with several forced ids gets its own pass, so that its rounding does not depend on the other rows.
 Hidden Batch::feed() {
   std::vector<Row*> single;
@@ -193,7 +194,7 @@ Hidden Batch::feed() {
   return all;
 }
 
-/// Feeds rows with equal numbers of unfed ids.
+/// Feeds rows that have equal numbers of unfed ids.
 Hidden Batch::feed(const std::vector<Row*>& rows) {
   const size_t length = rows.front()->unfed();
   std::vector<int64_t> cache_rows, ids;
@@ -213,7 +214,7 @@ Hidden Batch::feed(const std::vector<Row*>& rows) {
 }
 
 /// Lets the device choose several tokens ahead while all rows use the same mask (audio codes, or all text) and no
-/// request joins. False if it chose none.
+/// request joins. Returns false if the device chose no token.
 bool Batch::run_ahead() {
   const auto device = decoder_.on_device();
   if (!device) return false;
@@ -231,18 +232,18 @@ bool Batch::run_ahead() {
     steps = std::min(steps, cursor.choices_from_same_mask());
     ahead_rows.push_back({cursor.ids().back(), row->seed, cursor.ids()});
   }
-  if (steps < kWorthRunningAhead) return false;
+  if (steps < kMinStepsAhead) return false;
   RunAhead ahead(device->model, device->cache, options_, *mask, ahead_rows, steps);
   for (int64_t step = 0; step < steps && !members_.empty() && !joining_; ++step) {
-    take(ahead.next(), device->cache);
-    settle();
+    append_ids(ahead.next(), device->cache);
+    resolve_finished();
     joining_ = next_request();
   }
   return true;
 }
 
 /// Appends one id to each unfinished row. A negative id stands for logits that are not finite; its request fails.
-void Batch::take(const std::vector<int64_t>& ids, KvCache& cache) {
+void Batch::append_ids(const std::vector<int64_t>& ids, KvCache& cache) {
   std::set<Member*> broken;
   for (Row* row : rows_) {
     if (row == nullptr || row->cursor.done()) continue;
@@ -260,8 +261,8 @@ void Batch::take(const std::vector<int64_t>& ids, KvCache& cache) {
 }
 
 /// Removes the rows of requests whose hidden states are not finite. These requests fail; the others continue.
-Hidden Batch::without_broken(const Hidden& hidden) {
-  if (members_.size() == 1) return hidden;  // a single request fails when its tokens are chosen
+Hidden Batch::drop_not_finite(const Hidden& hidden) {
+  if (members_.size() == 1) return hidden;  // TokenChooser::choose throws for a single request
   at::Tensor finite = hidden.conditional.isfinite().all(1);
   if (guided_) finite = finite & hidden.unconditional.isfinite().all(1);
   finite = finite.cpu();
@@ -286,7 +287,7 @@ Batch::Member& Batch::member_of(const Row& row) {
 }
 
 /// Reports progress, and removes finished and cancelled requests.
-void Batch::settle() {
+void Batch::resolve_finished() {
   for (auto next = members_.begin(); next != members_.end();) {
     Member& member = *next++;
     try {

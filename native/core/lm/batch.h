@@ -34,7 +34,7 @@ class Batch {
  private:
   struct Member {
     std::shared_ptr<LanguageRequest> request;
-    std::list<Row> rows;  // by job and seed
+    std::list<Row> rows;  // in the order of jobs and their seeds
   };
 
   bool can_join(const LanguageRequest& request) const;
@@ -52,9 +52,9 @@ class Batch {
   Hidden feed();
   Hidden feed(const std::vector<Row*>& rows);
   bool run_ahead();
-  void take(const std::vector<int64_t>& ids, KvCache& cache);
-  Hidden without_broken(const Hidden& hidden);
-  void settle();
+  void append_ids(const std::vector<int64_t>& ids, KvCache& cache);
+  Hidden drop_not_finite(const Hidden& hidden);
+  void resolve_finished();
   static std::vector<LanguageResult> results_of(const Member& member);
   static void report(const Member& member);
 
@@ -67,8 +67,8 @@ class Batch {
   const bool guided_;
   TokenChooser chooser_;
   std::list<Member> members_;
-  std::vector<Row*> rows_;                    // by conditional cache row; nullptr for a free one
-  std::shared_ptr<LanguageRequest> joining_;  // left the queue while the device ran ahead
+  std::vector<Row*> rows_;                    // indexed by conditional cache row; nullptr if free
+  std::shared_ptr<LanguageRequest> joining_;  // taken from the queue by run_ahead, not admitted yet
 };
 
 }  // namespace carillon

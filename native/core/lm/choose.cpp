@@ -34,7 +34,7 @@ void TokenChooser::choose(const Hidden& hidden) {
 }
 
 /// Groups hidden states by the range of token ids that may follow, because only the logits of that range are computed.
-/// On a GPU one range for all is faster.
+/// On a GPU one common range for all rows is faster.
 std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(const Hidden& hidden) const {
   std::map<Window, std::vector<int64_t>> groups;
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
@@ -48,7 +48,7 @@ std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(con
   return {{all, lines}};
 }
 
-/// Smallest range of ids that contains the mask. At a boundary (program.h) it is all ids.
+/// Smallest range that contains all ids that the row may take next. At a boundary (program.h) it contains all ids.
 TokenChooser::Window TokenChooser::window_of(const ProgramCursor& cursor) const {
   if (cursor.at_boundary()) return {0, int64_t{vocabulary_.size()} - 1};
   return {cursor.mask().first, cursor.mask().last};

@@ -34,8 +34,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// Feeds one id to each of `rows`; from the second call on it replays a graph. Other rows of the cache get id 0, at
-  /// the position that their next id will overwrite.
+  /// Feeds one id to each of `rows`. The first call runs directly, later calls replay a graph. Other rows of the cache
+  /// get id 0, at the position that their next id will overwrite.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;
@@ -45,7 +45,7 @@ class CausalDecoder : public Decoder {
     for (const int64_t row : rows) cache_.extend(row, 1);
     // The first step has initialised kernels and workspaces, so later steps can be captured.
     if (!std::exchange(has_stepped_, true)) graph_ = Graph::capture(device, [this] { hidden_ = step_all(); });
-    if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // all rows, in this order
+    if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // `rows` are then all rows in order
     return hidden.index_select(0, upload(at::tensor(rows, at::kLong), device));
   }
 

@@ -43,8 +43,8 @@ void check_request(const LanguageRequest& request, const CausalLm& model, const 
                    int64_t max_context_tokens) {
   if (vocabulary.size() > model.config().vocab_size) {
     fail(ErrorCode::kBadArgument, "the tokenizer has " + std::to_string(vocabulary.size()) +
-                                      " tokens, but the language model " + std::to_string(model.config().vocab_size) +
-                                      ": tokenizer and model do not match");
+                                      " tokens, but the language model has " +
+                                      std::to_string(model.config().vocab_size) + ": tokenizer and model do not match");
   }
   check_jobs(request.jobs, vocabulary, max_context_tokens);
 }

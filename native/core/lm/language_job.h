@@ -11,7 +11,7 @@
 
 namespace carillon {
 
-/// Forces these ids, fed in one forward pass.
+/// Ids that are appended without a choice and fed in one forward pass.
 struct TokensSegment {
   std::vector<int32_t> ids;
 };
@@ -24,7 +24,7 @@ struct PatternSegment {
   int64_t max_tokens = 0;
 };
 
-/// Exactly `count` audio codes; without a count any number, then the end token.
+/// Exactly `count` audio codes. Without a count: any number of audio codes until the end token.
 struct CodesSegment {
   std::optional<int64_t> count;
 };
@@ -52,7 +52,7 @@ struct LanguageJob {
   double min_p = 0.0;         // minimum probability relative to the most likely token; 0: off
   double repetition_penalty = 1.0;
   bool shares_batch = true;    // may be decoded together with jobs of other requests
-  Stage stage = Stage::kText;  // stage of progress reports, and phase of the random numbers
+  Stage stage = Stage::kText;  // for progress reports and, as `phase`, for uniform_draw
 };
 
 enum class FinishReason { kProgram, kEndToken, kLength };
@@ -75,10 +75,10 @@ bool has_same_sampling(const LanguageJob& a, const LanguageJob& b);
 /// options.
 void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
-/// Number of songs: the seeds of all jobs.
+/// Number of songs: one for each seed of each job.
 int64_t song_count(std::span<const LanguageJob> jobs);
 
-/// Positions of the longest row: prompt and new tokens.
+/// Maximum length of a row of these jobs, in tokens: its prompt and its new tokens.
 int64_t longest_row(std::span<const LanguageJob> jobs);
 
 }  // namespace carillon

@@ -15,8 +15,8 @@ struct LanguageResult {
   std::vector<FinishReason> finished;           // per row
 };
 
-/// The jobs of one call, which have equal stage and sampling options, with the control and the result callbacks of the
-/// call. Exactly one of `resolve` and `reject` is called, once.
+/// The jobs of one call, with its control and its result callbacks. All jobs have the same stage and sampling options.
+/// Either `resolve` or `reject` is called, exactly once.
 struct LanguageRequest {
   std::vector<LanguageJob> jobs;
   Control control;
@@ -28,8 +28,8 @@ struct LanguageRequest {
 class RequestQueue {
  public:
   virtual ~RequestQueue() = default;
-  /// Removes and returns the next request. nullptr if there is none, if it does not fit, or if it should wait for its
-  /// own batch. Called by a running batch between tokens.
+  /// Removes and returns the next request. Returns nullptr if there is none, if `fits` rejects it, or if it should wait
+  /// for its own batch. Called by a running batch between tokens.
   virtual std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>& fits) = 0;
 };
 

@@ -34,7 +34,7 @@ void Pattern::classify_bytes() {
   class_count_ = size_t{current} + 1;
 }
 
-/// Breadth-first search backwards from the accepting node; a split costs 0, a byte 1.
+/// Computes `to_accept_` by a breadth-first search backwards from the accepting node. A split costs 0, a byte 1.
 void Pattern::measure_distances() {
   std::vector<std::vector<int32_t>> sources(nfa_.nodes.size());
   std::deque<int32_t> queue;
@@ -66,7 +66,8 @@ void Pattern::measure_distances() {
   }
 }
 
-/// State of all nodes reachable from `entries` without reading a byte (epsilon closure).
+/// Returns the state for the nodes that are reachable from `entries` without reading a byte (epsilon closure). Adds the
+/// state if it is new.
 int32_t Pattern::intern(const std::vector<int32_t>& entries) {
   std::vector<bool> seen(nfa_.nodes.size());
   std::vector<int32_t> open(entries), nodes;

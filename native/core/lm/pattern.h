@@ -55,7 +55,7 @@ class Pattern {
 
   struct State {
     std::vector<int32_t> nodes;  // byte-reading and accepting nodes, ascending
-    int32_t to_accept;           // bytes of the shortest completion
+    int32_t to_accept;           // number of bytes of the shortest completion
   };
 
   void classify_bytes();
@@ -64,7 +64,7 @@ class Pattern {
   int32_t intern(const std::vector<int32_t>& entries);
 
   ByteNfa nfa_;
-  std::vector<int32_t> to_accept_;  // per node: bytes to the accepting node
+  std::vector<int32_t> to_accept_;  // per node: number of bytes to the accepting node
   std::array<uint8_t, 256> byte_class_{};
   size_t class_count_ = 0;
   std::vector<State> states_;

@@ -92,7 +92,7 @@ class Parser {
     }
   }
 
-  /// The UTF-8 character that starts at `begin`; a repetition applies to all of its bytes.
+  /// Reads the UTF-8 character that starts at `begin`. A repetition after it applies to all of its bytes.
   std::string character(size_t begin) {
     const auto lead = static_cast<uint8_t>(text_[begin]);
     const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;

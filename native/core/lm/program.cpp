@@ -9,10 +9,10 @@ namespace carillon {
 ProgramCursor::ProgramCursor(const std::vector<Segment>& program, int64_t max_new_tokens, const Vocabulary& vocabulary,
                              MaskCache& cache)
     : program_(program), max_new_tokens_(max_new_tokens), vocabulary_(vocabulary), cache_(cache) {
-  settle();
+  advance_to_choice();
 }
 
-void ProgramCursor::settle() {
+void ProgramCursor::advance_to_choice() {
   bool waits = false;
   while (!waits && !finished_) {
     if (segment_ == program_.size()) {
@@ -79,7 +79,7 @@ void ProgramCursor::decide(int32_t most_likely) {
   const auto bytes = vocabulary_.bytes(most_likely);
   continues_ = !bytes.empty() && masks_->pattern().walk(state_, bytes) != Pattern::kDead;
   if (!continues_) next_segment();
-  settle();
+  advance_to_choice();
 }
 
 int64_t ProgramCursor::choices_from_same_mask() const {
@@ -92,7 +92,7 @@ int64_t ProgramCursor::choices_from_same_mask() const {
 
 void ProgramCursor::push(int32_t id) {
   append(id);
-  settle();
+  advance_to_choice();
 }
 
 void ProgramCursor::append(int32_t id) {

@@ -46,7 +46,7 @@ class ProgramCursor {
   bool advance(const CodesSegment& segment);
   bool advance(const TextSegment& segment);
   bool advance(const FreeSegment& segment);
-  void settle();
+  void advance_to_choice();
   bool choose_from(const TokenMask& mask);
   void append(int32_t id);
   void append(std::span<const int32_t> ids);
@@ -63,7 +63,7 @@ class ProgramCursor {
   int64_t used_ = 0;                     // tokens of the current segment
   std::shared_ptr<PatternMasks> masks_;  // of the current segment, if it is a pattern
   int32_t state_ = 0;                    // state of the pattern's automaton
-  bool continues_ = false;               // the boundary at state_ was decided: the pattern continues
+  bool continues_ = false;               // decide() has chosen to continue the pattern at state_
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;
   bool greedy_ = false;

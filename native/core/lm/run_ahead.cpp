@@ -16,9 +16,9 @@ namespace carillon {
 namespace {
 
 /// Steps queued on the device beyond the one that the host reads. More would be wasted when rows end.
-constexpr int64_t kAhead = 4;
+constexpr int64_t kQueuedSteps = 4;
 /// Minimum number of steps for which a graph is captured.
-constexpr int64_t kWorthGraph = 16;
+constexpr int64_t kMinGraphSteps = 16;
 constexpr std::chrono::microseconds kPoll{50};
 
 at::Tensor draws_of(const std::vector<AheadRow>& rows, const LanguageJob& job, int64_t steps) {
@@ -71,7 +71,7 @@ RunAhead::RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job
   uniforms_ = upload(draws_of(rows, job, steps), device);
   if (job.repetition_penalty != 1.0) is_used_ = upload(used_ids(rows, mask), device);
   host_ids_ = at::empty({steps, rows_}, at::TensorOptions(at::kLong).pinned_memory(device.is_cuda()));
-  for (int64_t i = 0; device.is_cuda() && i <= kAhead; ++i) copied_.emplace_back(device.type());
+  for (int64_t i = 0; device.is_cuda() && i <= kQueuedSteps; ++i) copied_.emplace_back(device.type());
 }
 
 /// Logits of the next token after penalty, guidance and mask: float32 [rows, columns of the mask].
@@ -115,17 +115,17 @@ void RunAhead::start_step() {
   host_ids_.select(0, started_).copy_(chosen_, /*non_blocking=*/true);
   if (!copied_.empty()) {
     const c10::impl::VirtualGuardImpl guard(chosen_.device().type());
-    copied_[static_cast<size_t>(started_ % (kAhead + 1))].record(guard.getStream(chosen_.device()));
+    copied_[static_cast<size_t>(started_ % (kQueuedSteps + 1))].record(guard.getStream(chosen_.device()));
   }
   // The first step has initialised kernels and workspaces, so later steps can be captured.
-  if (started_++ == 0 && steps_ >= kWorthGraph) graph_ = Graph::capture(chosen_.device(), [this] { step(); });
+  if (started_++ == 0 && steps_ >= kMinGraphSteps) graph_ = Graph::capture(chosen_.device(), [this] { step(); });
 }
 
 std::vector<int64_t> RunAhead::next() {
   const at::AutoDispatchBelowADInplaceOrView inference;
   const c10::DeviceGuard guard(chosen_.device());
-  while (started_ < std::min(steps_, read_ + kAhead + 1)) start_step();
-  while (!copied_.empty() && !copied_[static_cast<size_t>(read_ % (kAhead + 1))].query()) {
+  while (started_ < std::min(steps_, read_ + kQueuedSteps + 1)) start_step();
+  while (!copied_.empty() && !copied_[static_cast<size_t>(read_ % (kQueuedSteps + 1))].query()) {
     std::this_thread::sleep_for(kPoll);
   }
   const auto* const first = host_ids_.const_data_ptr<int64_t>() + read_++ * rows_;

@@ -22,8 +22,8 @@ struct AheadRow {
 };
 
 /// Chooses tokens on the device while all rows have the same mask. Ids, positions, random numbers and the flags of the
-/// repetition penalty are on the device, so a step has no arguments and can be captured as a graph. The host reads the
-/// ids some steps later without stalling the device. The ids are those that the host would choose, because random
+/// repetition penalty are on the device, so a step needs no arguments and can be captured as a graph. The host reads
+/// the ids some steps later without stalling the device. The ids are those that the host would choose, because random
 /// numbers are a function of seed and position.
 class RunAhead {
  public:
@@ -51,10 +51,10 @@ class RunAhead {
   // State on the device, which each step updates in place.
   at::Tensor ids_;        // int64 [rows of the cache]: ids to feed next
   at::Tensor positions_;  // int64 [rows of the cache]: their positions
-  at::Tensor chosen_;     // int64 [rows]: -1 for logits that are not finite
+  at::Tensor chosen_;     // int64 [rows]: ids of the last step; -1 for logits that are not finite
   at::Tensor count_;      // int64 [1]: finished steps
-  at::Tensor uniforms_;   // float64 [rows, steps]
-  at::Tensor is_used_;    // bool [rows, ids of the mask's range]; undefined without a repetition penalty
+  at::Tensor uniforms_;   // float64 [rows, steps]: random numbers
+  at::Tensor is_used_;    // bool [rows, ids of the mask's range]: ids in use; undefined without a repetition penalty
 
   at::Tensor host_ids_;  // int64 [steps, rows], pinned
   std::vector<c10::Event> copied_;

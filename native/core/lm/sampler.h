@@ -29,20 +29,20 @@ void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids
 /// Classifier-free guidance: u + scale * (c - u).
 at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
 
-/// Throws kNotFinite for logits that are not finite.
+/// Throws kNotFinite with the message for logits that are not finite.
 [[noreturn]] void fail_not_finite();
 
 /// Column of the highest score of each row; the lowest column of ties. Throws kNotFinite for NaN or infinity.
 std::vector<int64_t> most_likely(const at::Tensor& scores);
 
 /// Unnormalised probabilities exp((z - max z) / temperature) of the scores z of each row: float32 [n, K]; the most
-/// likely column has 1. The weight is 0 for scores that are not among the `top_k` highest (ties with the lowest of
-/// these count) and for weights below `min_p`. top_k at most 0 or above K: all.
+/// likely column has 1. The weight is 0 for scores that are not among the `top_k` highest (scores equal to the lowest
+/// of these are kept) and for weights below `min_p`. top_k <= 0 or top_k >= K excludes no score.
 at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k, double min_p);
 
 /// Draws a column with probability proportional to its weight, from the smallest set of highest weights that contains
-/// `top_p` of the total (at least one column; top_p at most 0 or at least 1: all). Inverse CDF at `uniform` in [0, 1)
-/// over columns by descending weight, ties by ascending column. Throws kNotFinite unless the sum is finite and
+/// `top_p` of the total (at least one column; all columns if top_p <= 0 or top_p >= 1). Inverse CDF at `uniform` in [0,
+/// 1) over columns by descending weight, ties by ascending column. Throws kNotFinite unless the sum is finite and
 /// positive.
 int64_t draw(std::span<const float> weights, double top_p, double uniform);
 

@@ -47,7 +47,7 @@ void Vocabulary::build_trie() {
     return left != right ? left < right : a < b;
   });
 
-  std::vector<uint32_t> path;  // the open nodes, from the root down
+  std::vector<uint32_t> path;  // nodes of the previous token, from the root down
   const auto close_to = [&](size_t depth) {
     for (; path.size() > depth; path.pop_back()) {
       nodes_[path.back()].subtree = static_cast<uint32_t>(nodes_.size()) - path.back();

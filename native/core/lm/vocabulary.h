@@ -29,8 +29,8 @@ class Vocabulary {
   };
 
   /// `bytes`: concatenated bytes of all tokens; `offsets`: size + 1 ascending positions in it. Any of `end_ids` ends a
-  /// row; constrained text may only produce the first. Audio codes are ids first_code .. first_code + code_count - 1.
-  /// Throws kBadArgument.
+  /// row; segments of text or codes allow only the first. The ids of the `code_count` audio codes begin at
+  /// `first_code`. Throws kBadArgument.
   Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets, std::vector<int32_t> end_ids, int32_t first_code,
              int32_t code_count);
 
@@ -68,8 +68,8 @@ class Vocabulary {
 struct TokenMask {
   int64_t count = 0;
   int64_t first = 0, last = -1;
-  /// The ids, ascending: [count] int64, on the host and on the model's device. Empty if every id in first .. last is
-  /// allowed, or if there are more than 4096 (`blocked` then describes them).
+  /// The ids in ascending order, [count] int64: `ids` on the host and `id_tensor` on the model's device. Empty if every
+  /// id in first .. last is allowed, or if there are more than 4096 (`blocked` then describes them).
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
   /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if there are more
@@ -78,7 +78,7 @@ struct TokenMask {
 
   /// Selects the columns for the mask from logits [n, C], whose first column is id `window_first`: [n, K].
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
-  /// Sets scores [n, K] of columns() to minus infinity for ids that are not allowed.
+  /// Returns scores [n, K] of columns() with minus infinity for ids that are not allowed.
   at::Tensor block(const at::Tensor& scores) const;
   /// Token id of a column in the result of columns().
   int64_t id(int64_t column) const { return ids.empty() ? first + column : ids[column]; }
@@ -91,7 +91,7 @@ class PatternMasks {
       : pattern_(text), vocabulary_(vocabulary), device_(device) {}
 
   Pattern& pattern() { return pattern_; }
-  /// Tokens that may follow in `state`: ordinary tokens after whose bytes a complete string is still reachable.
+  /// Tokens that may follow in `state`: the ordinary tokens that leave a complete string reachable.
   const TokenMask& mask(int32_t state);
 
  private:

@@ -46,7 +46,7 @@ void KvCache::extend(int64_t row, int64_t tokens) { lengths_[static_cast<size_t>
 
 namespace {
 
-/// Consecutive inputs in consecutive cache rows of equal length: one attention call.
+/// Consecutive inputs whose cache rows are consecutive and of equal length. They share one attention call.
 struct Span {
   int64_t first_input;
   int64_t first_row;
@@ -118,7 +118,7 @@ CausalLm CausalLm::load(const ModelSource& source, const Placement& placement, c
   CausalLm model;
   model.stack_ = Qwen3Stack::load(weights, config, control);
   model.head_ = weights.has("lm_head.weight")
-                    ? weights.finer().matrix("lm_head.weight", config.vocab_size, config.hidden_size)
+                    ? weights.at_least_int8().matrix("lm_head.weight", config.vocab_size, config.hidden_size)
                     : model.stack_.embeddings;
   model.placement_ = placement;
   model.unused_tensors_ = checkpoint.unused();
@@ -179,7 +179,7 @@ at::Tensor CausalLm::step(const at::Tensor& ids, const at::Tensor& positions, Kv
 }
 
 at::Tensor CausalLm::feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
-  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but ordinary tensors
+  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but no inference tensors either
   return stack_.norm(forward(ids, rows, cache).select(1, ids.size(-1) - 1));
 }
 

@@ -22,7 +22,7 @@ class KvCache {
 
   /// Copies row `from` to row `to`, so that a common prompt is fed once.
   void copy_row(int64_t from, int64_t to);
-  /// Truncates `row` to `length` tokens, at most its length.
+  /// Truncates `row` to `length` tokens. `length` must not exceed the current length.
   void truncate(int64_t row, int64_t length);
 
   /// Keys and values of one layer: [rows, kv_heads, max_tokens, head_dim].
@@ -62,7 +62,7 @@ class CausalLm {
 
   /// Feeds one id to every row of the cache, with all inputs on the device and constant shapes: ids [rows] (int64, in
   /// the vocabulary) and their positions [rows] (int64, below max_tokens). Returns the hidden states after the final
-  /// norm, [rows, H]. The caller extends the rows.
+  /// norm, [rows, H]. The caller must then extend the rows (KvCache::extend).
   at::Tensor step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const;
 
   /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].

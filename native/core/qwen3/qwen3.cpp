@@ -12,7 +12,7 @@ Qwen3Stack Qwen3Stack::load(const Weights& weights, const Qwen3Config& config, c
                                   config.head_dim,    config.rms_norm_eps,        config.attention_bias};
   Qwen3Stack stack;
   stack.config = config;
-  stack.embeddings = weights.finer().matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
+  stack.embeddings = weights.at_least_int8().matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     control.report(Stage::kLoad, i, config.num_hidden_layers);
     stack.layers.push_back(

@@ -28,7 +28,7 @@ class Control {
   bool is_cancelled() const { return cancelled_ && cancelled_->load(std::memory_order_relaxed); }
   /// Throws Error(kCancelled) if the caller has cancelled.
   void check() const;
-  /// check(), then reports progress. Called on the working thread.
+  /// Calls check(), then reports progress. Called on the thread that does the work.
   void report(Stage stage, int64_t done, int64_t total) const;
   /// A control for part `index` of `count` equal parts of a stage. It converts the progress of the part to progress of
   /// the whole stage. This object must outlive the returned one.

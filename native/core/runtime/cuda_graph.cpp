@@ -13,8 +13,9 @@
 namespace carillon {
 namespace {
 
-/// Functions of at::cuda::CUDAGraph, found by the names that libtorch_cuda exports. Linking the library or including
-/// its header would tie the core to one build of libtorch; this way it runs with builds for the CPU and for any CUDA.
+/// Functions of at::cuda::CUDAGraph, looked up in libtorch_cuda by their exported names. Linking the library or
+/// including its header would tie the core to one build of libtorch. The look-up works with builds for the CPU and for
+/// any CUDA version.
 struct CudaGraphs {
   void (*construct)(void* graph, bool keep_graph);
   void (*destroy)(void* graph);
@@ -51,10 +52,10 @@ class CudaGraph final : public Graph {
   explicit CudaGraph(const CudaGraphs& cuda) : cuda_(cuda) { cuda_.construct(graph_, false); }
   ~CudaGraph() override { cuda_.destroy(graph_); }
 
-  // Thread-local capture, because other threads allocate meanwhile.
+  // Captures only this thread, because other threads may allocate memory during the capture.
   void begin() { cuda_.capture_begin(graph_, {0, 0}, kCaptureModeThreadLocal); }
   void end() { cuda_.capture_end(graph_); }
-  /// Ending a failed capture also fails; the first error is the cause.
+  /// Ends a failed capture. Ignores the second error that this causes, because the first one names the cause.
   void end_failed() try { end(); } catch (const c10::Error&) {}
   void replay() override { cuda_.replay(graph_); }
 
@@ -64,7 +65,8 @@ class CudaGraph final : public Graph {
   alignas(std::max_align_t) std::byte graph_[4096];  // libtorch 2.14 uses 448 bytes
 };
 
-/// Capture does not work on the shared default stream: selects another stream for the thread while this object lives.
+/// Selects another stream for the thread while this object lives, because capture does not work on the shared default
+/// stream.
 class OtherStream {
  public:
   explicit OtherStream(const at::Device& device)
@@ -89,7 +91,7 @@ std::unique_ptr<Graph> Graph::capture(const at::Device& device, const std::funct
     work();
   } catch (const c10::OutOfMemoryError&) {
     graph->end_failed();
-    return nullptr;  // a graph needs memory of its own; without a graph there may be enough
+    return nullptr;  // a graph needs extra memory; direct execution may still fit
   } catch (...) {
     graph->end_failed();
     throw;

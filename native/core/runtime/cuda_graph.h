@@ -6,15 +6,15 @@
 
 namespace carillon {
 
-/// Captured GPU work that is replayed in one launch on the same memory. Inputs are tensors written between replays;
-/// shapes never change.
+/// A captured sequence of GPU launches. A replay repeats all of them in one launch, on the same memory. To change an
+/// input, write to its tensor between replays. Shapes never change.
 class Graph {
  public:
   virtual ~Graph() = default;
 
-  /// Captures the launches of `work` on `device` without running them. The called functions must have run before, and
-  /// must neither synchronize nor copy from or to the host. Null if this libtorch or device does not support graphs, or
-  /// there is not enough memory.
+  /// Captures the launches of `work` on `device` without running them. The functions that it calls must have run
+  /// before. They must not synchronize, and must not copy from or to the host. Returns null if this libtorch or device
+  /// does not support graphs, or there is not enough memory.
   static std::unique_ptr<Graph> capture(const at::Device& device, const std::function<void()>& work);
 
   /// Replays once on the calling thread's stream.

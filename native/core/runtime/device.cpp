@@ -25,7 +25,7 @@
 namespace carillon {
 namespace {
 
-/// GPUs in use by this process. Queries of other GPUs would allocate memory there.
+/// GPUs that this process uses. Querying any other GPU would allocate memory on it.
 std::vector<c10::DeviceIndex> devices_in_use() {
   std::vector<c10::DeviceIndex> devices;
   if (!at::hasCUDA()) return devices;
@@ -43,7 +43,7 @@ void configure_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     auto& context = at::globalContext();
-    // cuDNN's attention builds a plan for every key length, which grows with each token: 0.1 s each on Hopper.
+    // cuDNN's attention builds a plan for each key length (0.1 s on Hopper), and every token adds a key.
     context.setSDPUseCuDNN(false);
     // Deterministic results, and no TensorFloat-32.
     context.setDeterministicCuDNN(true);
@@ -164,7 +164,7 @@ namespace {
 
 int64_t host_memory() {
   const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  int64_t limit = 0;  // of a container; without a limit the file is missing or contains "max"
+  int64_t limit = 0;  // the container's limit; stays 0 if the file is missing or contains "max"
   std::ifstream("/sys/fs/cgroup/memory.max") >> limit;
   return limit > 0 ? std::min(limit, physical) : physical;
 }
@@ -206,7 +206,7 @@ bool is_device_lost() {
   }
 }
 
-std::string free_memory() {
+std::string describe_free_memory() {
   std::string text;
   for (const auto index : devices_in_use()) {
     const auto [free_bytes, bytes] = at::accelerator::getMemoryInfo(index);

@@ -9,12 +9,12 @@
 
 namespace carillon {
 
-/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the type of the file if
-/// products with it are as fast, else as kDense. kInt8 and kInt4: as 8-bit or 4-bit codes (kernels/matrix.h).
+/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the dtype of the file if
+/// multiplying by it is as fast, otherwise like kDense. kInt8 and kInt4: as 8-bit or 4-bit codes (kernels/matrix.h).
 enum class WeightForm { kDense, kStored, kInt8, kInt4 };
 
-/// Device of a model, and type of its weights and activations. Schedules, sampler state, normalisation statistics and
-/// FSQ stay float32 for any type.
+/// Device of a model, and dtype of its weights and activations. Schedules, sampler state, normalisation statistics and
+/// FSQ are always float32.
 struct Placement {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
@@ -22,9 +22,9 @@ struct Placement {
 };
 
 /// `device`: cpu, cuda, cuda:N or auto (the first GPU if there is one). The first call with a GPU also configures which
-/// kernels libtorch uses on GPUs. `dtype`: float32, bfloat16 or auto (bfloat16 on GPUs and on CPUs for which
-/// kernels/cpu.h has bfloat16 kernels). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a missing
-/// device and for unknown names.
+/// kernels libtorch uses on GPUs. `dtype`: float32, bfloat16 or auto (bfloat16 on GPUs and on CPUs with has_avx512() of
+/// kernels/cpu.h). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a missing device and for
+/// unknown names.
 Placement choose_placement(const std::string& device, const std::string& dtype,
                            const std::string& quantization = "none");
 
@@ -32,16 +32,16 @@ Placement choose_placement(const std::string& device, const std::string& dtype,
 const char* dtype_name(at::ScalarType dtype);
 
 /// Gives the calling thread its own GPU stream, so that it does not wait for other threads. Urgent streams have
-/// priority. Once per thread and device; no effect on a CPU.
+/// priority. Later calls on the same thread and device do nothing, and neither do calls for a CPU.
 void use_own_stream(const at::Device& device, bool is_urgent);
 
-/// Copies a host tensor to `device`; a tensor that is already there is returned unchanged. Copies to a GPU use two
-/// pinned buffers of the thread alternately, so that filling and transfer overlap and nothing waits for running
+/// Copies a host tensor to `device`; a tensor that is already there is returned unchanged. Copies to a GPU alternate
+/// between two pinned buffers of the thread: one is filled while the other is transferred. They do not wait for running
 /// kernels.
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {
-  std::string name;  // value for `device` of choose_placement: cpu, cuda:0, ...
+  std::string name;  // cpu, cuda:0, ...; choose_placement accepts it as `device`
   std::string description;
   int64_t memory_bytes;  // total; 0 if unknown
 };
@@ -59,8 +59,8 @@ void release_cached_memory();
 /// Whether a GPU in use has failed permanently: all further calls to it fail in this process.
 bool is_device_lost();
 
-/// Free memory of the GPUs in use, as "cuda:0 has 0.3 of 24.0 GB free"; empty without GPUs.
-std::string free_memory();
+/// Free memory of the GPUs in use as text: "cuda:0 has 0.3 of 24.0 GB free"; empty without GPUs.
+std::string describe_free_memory();
 
 /// The version of the libtorch in use, for example "2.13.0".
 std::string libtorch_version();

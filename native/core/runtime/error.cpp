@@ -42,14 +42,15 @@ bool says(const std::string& message, std::initializer_list<const char*> phrases
 }
 
 Error out_of_memory(const std::string& cause) {
-  const std::string free = free_memory();
+  const std::string free = describe_free_memory();
   return Error(ErrorCode::kOutOfMemory,
                "not enough memory: use a shorter duration, a smaller batch or a smaller model, or free memory on the "
                "device (" +
                    cause + (free.empty() ? "" : "; " + free) + ")");
 }
 
-/// libtorch reports some errors in text only, and each of its libraries has another message for running out of memory.
+/// Recognises errors that libtorch reports only as text. Each of its libraries words an out-of-memory error
+/// differently.
 Error error_of(const std::string& message) {
   if (is_device_lost()) {
     return Error(ErrorCode::kDeviceLost,
@@ -62,7 +63,7 @@ Error error_of(const std::string& message) {
   if (says(message, {"no kernel image is available"})) {
     return Error(ErrorCode::kBadArgument,
                  "this libtorch has no kernels for this generation of GPUs: set SVC_DEVICE=cpu, or set LIBTORCH to a "
-                 "build for it (" +
+                 "build that has them (" +
                      message + ")");
   }
   return Error(ErrorCode::kInternal, message);

@@ -35,8 +35,8 @@ class Error : public std::runtime_error {
 /// Throws kBadArgument with the message unless the condition holds.
 void require(bool holds, const std::string& message);
 
-/// Current exception as an Error: our errors unchanged, others with a code and a message without stack trace. Call it
-/// in a catch block.
+/// The exception being handled, as an Error. An Error is returned unchanged; other exceptions get a code, and a message
+/// without a stack trace. Call it in a catch block.
 Error current_error();
 
 }  // namespace carillon

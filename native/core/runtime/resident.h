@@ -7,19 +7,20 @@
 
 namespace carillon {
 
-/// A model that stays on its device, or is loaded only while it is in use. Unloaded weights are read again from the
-/// mapped file, which the system caches in main memory. Single-threaded.
+/// A model that either stays on its device or is loaded only while it is in use. Loading it again reads the weights
+/// from the mapped file, which the system caches in main memory. Not thread-safe.
 template <typename Model>
 class Resident {
  public:
   using Load = std::function<Model(const Control&)>;
 
-  /// With `stays` the model is loaded immediately and kept.
+  /// If `stays`, loads the model immediately and keeps it.
   Resident(Load load, bool stays, const Control& control) : load_(std::move(load)) {
     if (stays) resident_ = std::make_shared<Model>(load_(control));
   }
 
-  /// Returns the model. One that is not kept is loaded for each call, and unloaded with the last pointer to it.
+  /// Returns the model. If it is not kept, every call loads it, and it is unloaded when the last returned pointer is
+  /// gone.
   std::shared_ptr<Model> acquire(const Control& control) const {
     return resident_ ? resident_ : std::make_shared<Model>(load_(control));
   }

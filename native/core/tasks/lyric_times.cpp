@@ -22,17 +22,17 @@ at::Tensor salient_weights(const at::Tensor& weights) {
   return kept.square();
 }
 
-/// Dynamic time warping: finds the path of highest sum from the first to the last element of `gain` [rows, columns], in
-/// steps of a row, a column or both. Returns for each row the first column on the path with a positive gain or, if
-/// there is none, the first column on the path.
+/// Dynamic time warping: finds the path of highest sum from the first to the last element of `gain` [rows, columns].
+/// Each step of the path advances by one row, one column or both. Returns for each row the first column on the path
+/// with a positive gain, or the first column on the path if no gain is positive.
 std::vector<int64_t> first_columns(const at::Tensor& gain) {
   enum Move : uint8_t { kBoth, kRow, kColumn };
   const int64_t rows = gain.size(0), columns = gain.size(1);
   const float* const gains = gain.const_data_ptr<float>();
   std::vector<uint8_t> moves(static_cast<size_t>(rows * columns));
   constexpr double kNowhere = -std::numeric_limits<double>::infinity();
-  // Highest sum of a path to each cell of the row above and of this row. Element 0 is a border left of the first
-  // column, from which the path starts.
+  // The highest sum of a path to each cell, for the row above and for this row. Element 0 is a border to the left of
+  // the first column. Paths start there.
   std::vector<double> above(static_cast<size_t>(columns) + 1, kNowhere), here(above.size());
   above[0] = 0;
   for (int64_t row = 0; row < rows; ++row) {
@@ -88,7 +88,7 @@ std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latent
   const at::Tensor times = at::full({1}, time, latents.options());
   LyricAlignment alignment;
   model.dit.visit_attention(model.config.lyric_heads, state, model.dit.embed_context(conditions.context),
-                  model.dit.modulate(times), model.dit.attend_to(conditions.encoder_states),
+                  model.dit.modulate(times), model.dit.make_cross_cache(conditions.encoder_states),
                   [&](const at::Tensor& weights) {
                     control.check();
                     alignment.add(weights[0].narrow(1, lyrics.first, lyrics.count).narrow(0, 0, patches).t());

@@ -25,9 +25,9 @@ class LyricAlignment {
   double total_ = 0, total_of_squares_ = 0, heads_ = 0;
 };
 
-/// DiT patch (of the first `patches`) at which each token of the span is sung; empty if the alignment finds none.
-/// Evaluates the model once, under the song's conditions, on the finished `latents` [1, T, C] float32 mixed with
-/// `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
+/// For each token of `lyrics`, the DiT patch at which it is sung, out of the first `patches`. Empty if the alignment
+/// finds none. Evaluates the model once under the song's conditions, on the finished `latents` [1, T, C] float32 mixed
+/// with `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
 std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latents, const at::Tensor& noise,
                                   const Conditions& conditions, const LyricSpan& lyrics, int steps, int64_t patches,
                                   const Control& control);

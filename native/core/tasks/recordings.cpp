@@ -15,8 +15,8 @@ at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples) {
 
 namespace {
 
-/// Pads the job's source audio to whole latent frames and places its window. A window to the end of the song includes
-/// all of the last frame.
+/// Pads the job's source audio to whole latent frames and places its window. A window that reaches the end of the song
+/// includes the whole last frame.
 Source read_source(const RenderJob& job, const RendererInfo& info) {
   WindowPlace place = place_window(job, info);
   const int64_t song = song_samples(job, info), frames = song_frames(job, info);

@@ -11,17 +11,17 @@
 
 namespace carillon {
 
-/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. Its thirds
-/// come from the beginning, from one third into the recording and from the end. Shorter recordings are repeated first.
-/// Deterministic, so equal recordings give equal timbre. Also accepts latents [C, any frames].
+/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. A third of it
+/// each is taken from the beginning, from one third into the recording, and from the end. Shorter recordings are
+/// repeated first. Deterministic, so equal recordings give equal timbre. Also accepts latents [C, any frames].
 at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct Source {
-  at::Tensor audio;    // [channels, samples]: the recording, padded with silence to the window and to whole frames;
-                       // undefined for source_latents
-  at::Tensor latents;  // [1, frames, C] float32 on the CPU, encoded or given; undefined if the audio is silent
-  int64_t frames;      // latent frames of the source extended by the window
+  at::Tensor audio;    // [channels, samples]: the recording, padded with silence to cover the window and whole frames;
+                       // undefined if the job has source_latents
+  at::Tensor latents;  // [1, frames, C] float32 on the CPU: the encoded audio or source_latents; undefined for silence
+  int64_t frames;      // latent frames of the source, with its padding
   WindowPlace window;  // in samples
   int64_t begin = 0;   // frame at which the latents begin
 
@@ -33,7 +33,7 @@ struct Source {
 
 /// Encoded recordings of a job.
 struct Recordings {
-  std::optional<Source> source;  // if the task reads one
+  std::optional<Source> source;  // if the task reads a source
   at::Tensor timbre_latents;     // [1, frames, C] float32 on the CPU; undefined without a reference
 };
 

@@ -25,13 +25,13 @@ struct Window {
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
 /// Chunk mask that the model reads: 1 in the window only (kExplicit), or in all frames (kAuto). For kAuto the reference
-/// assigns 2 to a boolean mask, which stores 1, so its models have only seen 0 and 1.
+/// writes 2 into a boolean mask, which stores it as 1, so its models were trained on 0 and 1 only.
 enum class ChunkMask { kExplicit, kAuto };
 
-/// The group `edit` of src/engine/render-parameters.ts, which holds its defaults and ranges.
+/// The parameter group `edit`. src/engine/render-parameters.ts defines its defaults and ranges.
 struct Edit {
   RepaintMode repaint_mode;
-  double repaint_strength;  // 0 .. 1, used in the balanced mode
+  double repaint_strength;  // 0 .. 1; only the balanced mode uses it
   ChunkMask chunk_mask;
   bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
 };
@@ -45,7 +45,7 @@ struct LyricSpan {
 struct PromptIds {
   std::vector<int32_t> text, lyrics;
   std::vector<int32_t> plain_text = {};        // the text2music prompt; needed for a cover strength below 1
-  std::optional<LyricSpan> timed_lyrics = {};  // request timestamps for these, if the model supports it
+  std::optional<LyricSpan> timed_lyrics = {};  // tokens to compute timestamps for, if the model can
 };
 
 /// A batch of songs of one task, source and length. Seeds, audio codes and prompts are per item; the seeds are the only
@@ -53,25 +53,27 @@ struct PromptIds {
 struct RenderJob {
   Task task;
   std::vector<PromptIds> prompts;  // one for all items, or one per item
-  int64_t samples;  // length without a source; with audio codes at most their length, or 0 for all of it
+  /// Length of the song without a source, or of source_latents. With audio codes, at most their length; 0 means all of
+  /// it.
+  int64_t samples;
   /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
   /// beyond the length of the song are cut.
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
-  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, replaces source_audio; `samples` long
-  std::optional<Window> window = {};  // repaint, lego; nullopt: all of the source
-  at::Tensor reference_audio = {};    // timbre reference, as source_audio; undefined for none
-  at::Tensor reference_latents = {};  // replaces reference_audio, as source_latents does source_audio
+  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
+  std::optional<Window> window = {};  // only repaint and lego; nullopt: the whole source
+  at::Tensor reference_audio = {};    // timbre reference, same format as source_audio; undefined: no reference
+  at::Tensor reference_latents = {};  // replaces reference_audio, same format as source_latents
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::vector<ActiveAdapter> adapters = {};    // active adapters, in the order of summation
+  std::vector<ActiveAdapter> adapters = {};    // their changes are summed in this order
   std::vector<uint64_t> seeds;                 // one per item; determines the batch size
 };
 
 struct RenderResult {
-  /// Per item [channels, samples], float32 on the CPU, contiguous. Peak at -1 dB, unless the song keeps part of a
-  /// source, which keeps its level.
+  /// Per item [channels, samples], float32 on the CPU, contiguous. The peak is -1 dB. A song that keeps part of a
+  /// source keeps the level of that part instead.
   std::vector<at::Tensor> audio;
   int64_t samples_per_channel = 0;
   /// Per item [frames, C], float32 on the CPU, contiguous: the decoded latents.
@@ -89,12 +91,12 @@ struct RendererInfo {
   bool is_turbo;
   bool is_lego_sft;
   int64_t sample_rate;
-  int64_t samples_per_frame;                // of one latent frame
-  int64_t frames_per_code;                  // latent frames of one audio code
+  int64_t samples_per_frame;                // per latent frame
+  int64_t frames_per_code;                  // latent frames per audio code
   int64_t codebook_size;                    // audio codes are 0 .. codebook_size - 1
-  int64_t max_frames;                       // length of the silence table, the limit of a song
+  int64_t max_frames;                       // length of the silence table; no song may be longer
   int64_t timbre_frames;                    // latent frames of a reference excerpt
-  std::vector<float> silent_frame;          // first frame of the silence table, which identifies the latent space
+  std::vector<float> silent_frame;          // first frame of the silence table; identifies the latent space
   std::vector<std::string> unused_tensors;  // tensors that no loader reads: "directory: name"
 };
 
@@ -108,7 +110,8 @@ int64_t source_samples(const RenderJob& job);
 /// job.samples or, if that is 0, the length of the audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
-/// Latent frames of the song before padding. The last frame is rendered whole and cut to the sample after decoding.
+/// Latent frames of the song before padding. The last frame is rendered whole. After decoding, the audio is cut to the
+/// exact length.
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
 /// A window in samples, on a source that is padded if the window exceeds it.
@@ -125,7 +128,8 @@ WindowPlace place_window(const std::optional<Window>& window, int64_t samples, i
 /// The job's window on its source. With source_latents, the padding before the source is rounded up to whole frames.
 WindowPlace place_window(const RenderJob& job, const RendererInfo& info);
 
-/// Frames [begin, end) of `frames` that a window of samples covers: both ends rounded down, at least one frame.
+/// The frames [begin, end), out of `frames`, that a window in samples covers. Both ends are rounded down, and the range
+/// has at least one frame.
 struct FrameRange {
   int64_t begin, end;
 
@@ -144,7 +148,8 @@ void check_render_job(const RenderJob& job, const RendererInfo& info);
 /// kSongTooLong if it is longer than the silence table. `what` names it in errors.
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
 
-/// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong as check_recording.
+/// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong if they are longer than
+/// the silence table.
 void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info);
 
 }  // namespace carillon

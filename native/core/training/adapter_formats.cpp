@@ -45,7 +45,7 @@ Members members_of(const LokrDesign& design) {
           {"weight_decompose", json_bool(design.weight_decompose)}};
 }
 
-/// PEFT's adapter_config.json, with exactly the keys that PEFT knows: older releases reject others.
+/// PEFT's adapter_config.json with known keys only, because older releases of PEFT reject unknown keys.
 std::string peft_config(const LoraDesign& design, const std::string& model_name) {
   Members members = {{"peft_type", json_string("LORA")},
                      {"task_type", json_string("FEATURE_EXTRACTION")},
@@ -81,9 +81,9 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
   write_file_atomically(folder + "/adapter_config.json", peft_config(design, model_name));
 }
 
-/// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because the stored w1 is
-/// whole and includes the scalar. With use_scalar, LyCORIS would also give a random change to modules that are not in
-/// the file.
+/// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because w1 is stored as one
+/// matrix that includes the scalar. With use_scalar, LyCORIS would also change modules that are not in the file, at
+/// random.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},
@@ -167,7 +167,7 @@ void add_factor(NamedTensors& tensors, const std::string& name, const AdapterMat
   }
 }
 
-/// Tensors of a projection in a file, in the order and by the names of TrainedDelta::parameters.
+/// The tensors that a file has for a projection, with the names and in the order of TrainedDelta::parameters.
 NamedTensors stored_parameters(const AdapterModule& module) {
   NamedTensors tensors;
   if (module.w1) {
@@ -239,7 +239,7 @@ void import_adapter(const std::string& path, const TrainableAdapter& adapter) {
 
 int64_t epochs_in_name(const std::string& folder) {
   static const std::regex kEpoch(R"(epoch_(\d{1,9}))");
-  const fs::path path = (fs::path(folder) / "").parent_path();  // without a slash at its end
+  const fs::path path = (fs::path(folder) / "").parent_path();  // removes a trailing slash
   for (const std::string& name : {path.filename().string(), path.parent_path().filename().string()}) {
     std::smatch match;
     if (std::regex_search(name, match, kEpoch)) return std::stoll(match[1]);

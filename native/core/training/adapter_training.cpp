@@ -74,10 +74,10 @@ class TrainingRun {
   TrainingResult execute();
 
  private:
-  /// Reads a sample, with the options of this run applied.
+  /// Reads a sample, and trims its condition if the options say so.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Restore from a training state, or from adapter weights alone. Both return the text of the notice to report.
+  /// Restore a training state, or only the weights of an adapter. Both functions return the text of a notice to report.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
   /// Trains one epoch; false if the caller has cancelled.
@@ -90,7 +90,7 @@ class TrainingRun {
   void finish_epoch(double seconds);
   std::string save_checkpoint(const std::string& name);
   std::string save_final();
-  /// Description of the run for its files.
+  /// JSON description of the run, stored in the files that it writes.
   std::string run_json() const;
   std::string config_json() const;
 
@@ -133,7 +133,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) {
-    if (control_.is_cancelled()) break;  // the first epoch then stops the run
+    if (control_.is_cancelled()) break;  // the run then stops in its first epoch
     check_sample(sample_at(path), model_.config, path);
   }
   on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
@@ -221,7 +221,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
   const std::vector<Part> parts = make_parts(samples, sampling_, micro_step, options_.placement);
   double sum = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    adapter_.set_dropout(stream_seed(options_.seed, Stream::kDropout, {micro_step, static_cast<int64_t>(i)}));
+    adapter_.set_dropout(stream_seed(options_.seed, RandomStream::kDropout, {micro_step, static_cast<int64_t>(i)}));
     const at::Tensor loss = flow_matching_loss(model_.dit, parts[i].batch, runner_) * parts[i].weight;
     (loss / static_cast<double>(options_.gradient_accumulation)).backward();
     sum += loss.item<double>();

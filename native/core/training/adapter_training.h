@@ -21,9 +21,9 @@ struct LoraDesign {
 
 /// Kronecker products (Yeh et al., 2023, LyCORIS): delta = alpha / dimension * scalar * kron(w1, w2).
 struct LokrDesign {
-  int64_t dimension;  // rank of factors that are split in two
-  double alpha;       // 0: `dimension`, which is also used if both factors are whole
-  int64_t factor;     // rows and columns of w1, if these divide the weight's; -1: nearest to a square
+  int64_t dimension;  // rank of a factor that is a product of two matrices
+  double alpha;       // 0 means `dimension`; if both factors are whole, `dimension` is always used
+  int64_t factor;     // rows and columns of w1 if they divide those of the weight; -1: nearest to a square
   bool decompose_both;
   bool use_tucker;  // no effect: adapters have no convolutions
   bool use_scalar;
@@ -35,7 +35,7 @@ using AdapterDesign = std::variant<LoraDesign, LokrDesign>;
 enum class TimestepSampling {
   kAuto,        // discrete for turbo models (is_turbo in random_draws.h), logit-normal for others
   kDiscrete,    // the eight times of the turbo schedule
-  kLogitNormal  // the larger of two logit-normal numbers
+  kLogitNormal  // the larger of two logit-normal draws
 };
 
 struct TrainingOptions {
@@ -55,7 +55,7 @@ struct TrainingOptions {
   uint64_t seed;
   bool gradient_checkpointing;  // less memory for more time; the result is the same
   TimestepSampling timestep_sampling;
-  bool trim_condition;                           // drop padding by encoder_attention_mask
+  bool trim_condition;                           // drop condition tokens that encoder_attention_mask marks as padding
   std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
   std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run, or any adapter
 };
@@ -103,14 +103,14 @@ using TrainingEvent =
 
 struct TrainingResult {
   bool completed;    // false if the run was stopped
-  std::string path;  // <output directory>/final, or the checkpoint of the stop
+  std::string path;  // <output directory>/final, or the checkpoint saved when the run was stopped
   int64_t steps;
 };
 
 /// Loads its own copy of the model, trains an adapter of the attention projections with the model's training objective,
 /// and writes checkpoints/, logs/ and final/ to the output directory. Once `control` is cancelled, the run saves a
-/// checkpoint and ends before the next micro-batch. Events are sent on the calling thread, which needs to be dedicated
-/// to the run: its priority is lowered permanently.
+/// checkpoint and ends before the next micro-batch. Events are sent on the calling thread, which must be dedicated to
+/// the run, because its priority is lowered permanently.
 ///
 /// Errors: kBadArgument for options out of range, or a checkpoint that does not match them or has finished all epochs;
 /// kBadCheckpoint for an unusable model or sample; kStorage if writing fails (finished checkpoints stay); kNotFinite if

@@ -58,7 +58,7 @@ FlowMatchingBatch collate(const std::vector<Item>& items, const Placement& place
 }  // namespace
 
 std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch) {
-  at::Generator generator = seeded_generator(stream_seed(seed, Stream::kOrder, {epoch}), at::kCPU);
+  at::Generator generator = seeded_generator(stream_seed(seed, RandomStream::kOrder, {epoch}), at::kCPU);
   const at::Tensor order = at::randperm(count, generator, at::kLong);
   return {order.const_data_ptr<int64_t>(), order.const_data_ptr<int64_t>() + count};
 }
@@ -68,7 +68,7 @@ std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const S
   std::map<int64_t, std::vector<Item>> by_length;
   int64_t frames = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const uint64_t seed = stream_seed(options.seed, Stream::kSample, {micro_step, static_cast<int64_t>(i)});
+    const uint64_t seed = stream_seed(options.seed, RandomStream::kSample, {micro_step, static_cast<int64_t>(i)});
     const int64_t length = samples[i].target_latents.size(0);
     by_length[length].push_back(draw(samples[i], options, seed));
     frames += length;

@@ -29,8 +29,8 @@ struct Part {
 
 /// Splits a micro-batch. The weighted losses of the parts sum to the MSE over unpadded frames. Samples of equal length
 /// form a part, so that no padded frames are computed. Shorter conditions are padded and masked. The random draws
-/// depend on the seed, on `micro_step`, which is the index of the micro-batch in the run, and on the position of the
-/// sample in the micro-batch.
+/// depend on the seed, on `micro_step` (the index of the micro-batch in the run) and on the position of the sample in
+/// the micro-batch.
 std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
                              int64_t micro_step, const Placement& placement);
 

@@ -67,7 +67,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A layer as a value that autograd can store.
+/// Wraps a layer so that autograd can store it.
 struct KeptLayer : torch::CustomClassHolder {
   explicit KeptLayer(LayerFunction function) : function(std::move(function)) {}
   LayerFunction function;
@@ -77,8 +77,8 @@ struct Pass {
   at::Tensor input, output;
 };
 
-/// Runs the layer with gradients enabled, in both passes: without them libtorch uses other kernels, which round
-/// differently.
+/// Runs the layer with gradients enabled, in the forward and in the backward pass. With gradients disabled libtorch
+/// uses other kernels, which round differently.
 Pass run_from(const LayerFunction& layer, const at::Tensor& x) {
   const c10::AutoGradMode enabled(true);
   const at::Tensor input = x.detach().requires_grad_();

@@ -28,8 +28,8 @@ struct GradientNorm {
   int64_t not_finite;  // how many parameters have a gradient whose norm is not finite
 };
 
-/// Scales the gradients down to a common norm of `limit`, unless one of them is not finite. Returns the norm before
-/// scaling.
+/// Scales all gradients so that their joint norm is at most `limit`, unless one of them is not finite. Returns the norm
+/// before scaling.
 GradientNorm clip_gradients(const std::vector<at::Tensor>& parameters, double limit);
 
 /// Learning rate: linear warm-up from a tenth of the peak, then cosine decay to a hundredth of the peak.
@@ -38,15 +38,15 @@ struct LearningRate {
   int64_t warmup_steps;
   int64_t decay_steps;
 
-  /// For a run of `total_steps`: a tenth of it is warm-up, at most 100 steps.
+  /// Schedule for a run of `total_steps`. A tenth of them is warm-up, but at most 100 steps.
   static LearningRate plan(double peak, int64_t total_steps);
 
   /// Rate of optimiser step `step`, counted from 0. After the planned steps the decay restarts at the peak.
   double at(int64_t step) const;
 };
 
-/// Gradient checkpointing: a LayerRunner that keeps only the input of a layer and runs it again in the backward pass
-/// (Chen et al., 2016). Gradients are the same as without it, bit for bit on the CPU.
+/// Gradient checkpointing: a LayerRunner that keeps only the input of a layer and reruns the layer in the backward pass
+/// (Chen et al., 2016). Gradients are the same as without checkpointing, on the CPU bit for bit.
 at::Tensor run_layer_checkpointed(const LayerFunction& layer, const at::Tensor& x);
 
 }  // namespace carillon

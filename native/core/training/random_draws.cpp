@@ -11,7 +11,8 @@
 namespace carillon {
 namespace {
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the input changes half of the output.
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): changing one input bit changes about half of the output
+/// bits.
 uint64_t mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -21,14 +22,14 @@ uint64_t mixed(uint64_t value) {
 
 }  // namespace
 
-uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int64_t> counters) {
+uint64_t stream_seed(uint64_t run_seed, RandomStream stream, std::initializer_list<int64_t> counters) {
   uint64_t seed = mixed(mixed(run_seed) ^ static_cast<uint64_t>(stream));
   for (const int64_t counter : counters) seed = mixed(seed ^ static_cast<uint64_t>(counter));
   return seed;
 }
 
 at::Generator seeded_generator(uint64_t seed, at::Device device) {
-  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle; cloned below
+  at::Generator shared = at::globalContext().defaultGenerator(device);  // a handle to shared state, so it is cloned
   at::Generator own = [&] {
     const std::lock_guard lock(shared.mutex());
     return shared.clone();

@@ -12,17 +12,17 @@
 
 namespace carillon {
 
-/// Purposes of random numbers in a run.
-enum class Stream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
+/// What random numbers of a run are for. Each purpose has its own stream of numbers.
+enum class RandomStream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
 
 /// Seed of a draw, a hash of the arguments. Draws do not depend on earlier ones: a resumed run needs no generator
 /// state, and a layer that runs twice for its gradient drops the same inputs.
-uint64_t stream_seed(uint64_t run_seed, Stream stream, std::initializer_list<int64_t> counters);
+uint64_t stream_seed(uint64_t run_seed, RandomStream stream, std::initializer_list<int64_t> counters);
 
 /// A new generator on `device`. The same seed gives other numbers on another kind of device.
 at::Generator seeded_generator(uint64_t seed, at::Device device);
 
-/// Whether a model was distilled to the eight timesteps of the turbo schedule, by its config or name.
+/// Whether a model was distilled to the eight timesteps of the turbo schedule, according to its config or its name.
 bool is_turbo(const TrainingOptions& options, const DitConfig& model);
 
 /// Distribution of training timesteps.

@@ -49,7 +49,7 @@ void flush_folder(const fs::path& folder) {
 RunFiles::RunFiles(const std::string& output_directory, bool is_continued) : root_(output_directory) {
   const std::string path = root_ + kLog;
   on_disk(path, [&] { fs::create_directories(root_ + "/logs"); });
-  // Does not block if the path is a pipe.
+  // O_NONBLOCK, so that opening does not block if the path is a pipe.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   log_ = ::open(path.c_str(), kFlags | (is_continued ? 0 : O_TRUNC), 0666);
   if (log_ < 0) fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(errno));
@@ -75,7 +75,7 @@ std::string RunFiles::publish(const std::string& name, const std::function<void(
       fs::remove_all(replaced);
     });
   } catch (...) {
-    std::error_code ignored;  // the first error is the one to report
+    std::error_code ignored;  // only the first error is reported
     fs::remove_all(staging, ignored);
     throw;
   }
@@ -88,7 +88,7 @@ void RunFiles::log(const std::string& json) {
   const int error = write_all(log_, line.data(), line.size());
   if (error == 0) return;
   // Removes a partial line, which would corrupt the next line that a resumed run appends.
-  std::error_code ignored;  // the first error is the one to report
+  std::error_code ignored;  // only the first error is reported
   fs::resize_file(path, static_cast<uintmax_t>(end), ignored);
   fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(error));
 }
@@ -129,7 +129,7 @@ std::string digest_of_weights(const TrainableAdapter& adapter) {
   return digest.text();
 }
 
-/// Tensors of a state by their names in the file.
+/// The tensors of a training state, by their names in the file.
 std::map<std::string, at::Tensor> state_tensors(const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, parameter] : adapter.parameters()) {
@@ -222,7 +222,7 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
                              .epoch_steps = position.get_int("epoch_steps"),
                              .epoch_loss_sum = position.get_double("epoch_loss_sum")},
                             text("order") == identity.order};
-  // A run that started from the adapter of another run has fewer optimiser steps than its position says.
+  // The position also counts the steps of an earlier run whose adapter this run started from; the optimiser does not.
   const int64_t optimizer_steps = restored.position.step - position.get_int("first_step", 0);
   for (const auto& [name, parameter] : adapter.parameters()) adamw_state(optimizer, parameter).step(optimizer_steps);
   if (!restored.is_exact) {

@@ -37,14 +37,14 @@ struct TrainingPosition {
   int64_t step = 0;     // optimiser steps; determines the learning rate
   // Progress within the current epoch:
   int64_t epoch_steps = 0;
-  double epoch_loss_sum = 0;  // sum over these steps
+  double epoch_loss_sum = 0;  // sum of the losses of these steps
 
   TrainingPosition at_beginning_of(int64_t next_epoch) const { return {.epoch = next_epoch, .step = step}; }
 };
 
 /// Properties of a run that a resumed run must share.
 struct TrainingIdentity {
-  std::string adapter;  // its design without dropout
+  std::string adapter;  // its design; dropout may differ
   std::string weights;  // a digest of the model's weights
   std::string order;    // everything that determines the order of samples
 

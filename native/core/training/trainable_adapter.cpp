@@ -160,13 +160,14 @@ TrainableAdapter::TrainableAdapter(Dit& dit, const AdapterDesign& design, uint64
   for (const Projection& projection : dit.projections()) {
     if (!is_target(projection.name)) continue;
     const auto index = static_cast<int64_t>(modules_.size());
-    at::Generator generator = seeded_generator(stream_seed(seed, Stream::kInitialWeights, {index}), at::kCPU);
-    const at::Tensor weight = projection.weight().data;  // models in training are dense
+    at::Generator generator = seeded_generator(stream_seed(seed, RandomStream::kInitialWeights, {index}), at::kCPU);
+    const at::Tensor weight = projection.weight().data;  // a model in training has dense weights
     const auto delta = make_delta(design, weight, generator);
     projection.linear->branches.push_back(
         {projection.first_row, projection.rows, [weight, delta, index, dropout = dropout_seed_](const at::Tensor& x) {
            const auto generator = *dropout
-                                      ? seeded_generator(stream_seed(**dropout, Stream::kDropout, {index}), x.device())
+                                      ? seeded_generator(stream_seed(**dropout, RandomStream::kDropout, {index}),
+                                                         x.device())
                                       : at::Generator();
            return delta->apply(x, weight, generator);
          }});

@@ -19,15 +19,15 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 
 /// Trained change of a projection. Initially exactly zero.
 struct TrainedDelta {
-  double scale = 1;  // as stored in files
+  double scale = 1;  // alpha / rank (LoRA), alpha / dimension (LoKr)
 
   virtual ~TrainedDelta() = default;
 
   /// Trained tensors (leaves of autograd) by name. They share storage with this object.
   virtual NamedTensors parameters() const = 0;
 
-  /// Output to add to x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32 parameters.
-  /// `dropout` generates the dropout mask; undefined: no dropout.
+  /// Change of the output x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32
+  /// parameters. `dropout` generates the dropout mask; undefined: no dropout.
   virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
 };
 
@@ -37,8 +37,8 @@ struct TrainedLora : TrainedDelta {
   at::Tensor b;  // [out, rank]
   double dropout_rate;
 
-  /// A is initialised by Kaiming's uniform distribution with slope sqrt(5), B by zero. `weight` [out, in] is the
-  /// projection's.
+  /// A is initialised with Kaiming's uniform distribution (slope sqrt(5)), B with zero. `weight` [out, in] is the
+  /// weight of the projection.
   TrainedLora(const LoraDesign& design, const at::Tensor& weight, at::Generator& generator);
 
   NamedTensors parameters() const override { return {{"lora_A", a}, {"lora_B", b}}; }
@@ -48,8 +48,8 @@ struct TrainedLora : TrainedDelta {
 /// Trained LoKr, with or without DoRA. A factor is a whole matrix or a product of two; unused tensors are undefined.
 struct TrainedLokr : TrainedDelta {
   struct Factor {
-    at::Tensor whole;  // either this,
-    at::Tensor a, b;    // or these two factors
+    at::Tensor whole;  // undefined if the factor is a product
+    at::Tensor a, b;    // factor = a b; undefined if it is whole
     at::Tensor value() const;
   };
   LokrShape shape;
@@ -71,12 +71,12 @@ struct TrainedLokr : TrainedDelta {
 };
 
 /// A trained adapter: a change of each query, key, value and output projection of the attentions, attached to the model
-/// as branches. The model's own weights never change. The model must outlive it and must not move.
+/// as branches. The model's own weights never change. The model must outlive the adapter and must not move.
 class TrainableAdapter {
  public:
   struct Module {
     std::string name;   // layers.0.self_attn.q_proj
-    at::Tensor weight;  // [out, in], the model's
+    at::Tensor weight;  // [out, in], of the model
     std::shared_ptr<TrainedDelta> delta;
   };
 

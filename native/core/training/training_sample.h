@@ -25,10 +25,11 @@ struct SampleInfo {
   int64_t condition_tokens;  // L
 };
 
-/// Reads a sample file: a `.pt` by any trainer of this model family, without executing code in it, or a `.safetensors`
-/// of the same tensors with `metadata` as a JSON object in its own metadata. Floating tensors become float32. Metadata
-/// of types that TorchNotes lacks are dropped. Throws kBadCheckpoint naming file and key: damaged or foreign file,
-/// missing key, rank or length that does not match the others, value that is not finite.
+/// Reads a sample file. A `.pt` may come from any trainer of this model family; code in it is not executed. A
+/// `.safetensors` has the same tensors, and `metadata` as a JSON object in its header. Floating tensors become float32.
+/// Metadata of types that TorchNotes cannot hold are dropped. Throws kBadCheckpoint, which names the file and key, for
+/// a damaged or foreign file, a missing key, a rank or length that does not match the others, or a value that is not
+/// finite.
 TrainingSample read_sample(const std::string& path);
 
 /// Drops padding tokens of the condition by encoder_attention_mask. Throws kBadCheckpoint naming `path` if all are
@@ -53,10 +54,10 @@ struct PreparationJob {
   TorchNotes metadata;  // written unchanged
 };
 
-/// Makes the sample of a recording with the inputs that inference would use. The condition is that of text2music,
-/// without padding and with the timbre of silence; the context is silence. The target is drawn from the VAE's posterior
-/// of the audio, as in the original training of the model. The draw depends only on the audio, so equal audio gives
-/// equal files.
+/// Makes the training sample of a recording, with the inputs that the model gets in inference. The condition is the one
+/// of text2music without padding, with silence as timbre reference. The context is silence. The target is drawn from
+/// the VAE's posterior of the audio, as in the original training of the model. The draw depends only on the audio, so
+/// equal audio gives equal files.
 ///
 /// Reports Stage::kConditions. Throws kBadArgument for audio that is shorter than one frame or longer than the silence
 /// table and for a token outside the vocabulary, kNotFinite, kCancelled.

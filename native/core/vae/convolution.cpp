@@ -32,7 +32,7 @@ void clear_halo(const Signal& signal) {
 
 namespace {
 
-/// w = g v / |v|, the norm over all dimensions but the first.
+/// w = g v / |v|. The norm is taken over all dimensions but the first.
 at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
   const auto fuse = [&](const char* magnitude, const char* direction) {
     return at::_weight_norm(weights.get(direction, shape, at::kFloat),
@@ -48,7 +48,7 @@ at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
 /// Weight as the matrix [rows, depth] of the time-major product.
 at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   if (!shape.transposed) return weight.permute({0, 2, 1}).reshape({shape.out, shape.kernel * shape.in});
-  // Output i * stride + r is the sum of x[i] times weight r and x[i - 1] times weight r + stride.
+  // Output i * stride + r is x[i] * weight[r] + x[i - 1] * weight[r + stride].
   const at::Tensor taps = weight.view({shape.in, shape.out, 2, shape.stride}).flip(2);
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }
@@ -107,14 +107,14 @@ int64_t Convolution::output_length(int64_t length) const {
   return (length + 2 * shape_.padding - shape_.dilation * (shape_.kernel - 1) - 1) / shape_.stride + 1;
 }
 
-at::Tensor Convolution::with_libtorch(const Signal& x, const at::Tensor& bias) const {
+at::Tensor Convolution::run_with_libtorch(const Signal& x, const at::Tensor& bias) const {
   if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);
   // In bfloat16 libtorch's dilated convolution takes three times as long as the plain one, gradients included.
-  if (shape_.dilation > 1 && x.data.is_cpu() && x.data.scalar_type() == at::kBFloat16) return by_phases(x.data);
+  if (shape_.dilation > 1 && x.data.is_cpu() && x.data.scalar_type() == at::kBFloat16) return run_by_phases(x.data);
   return at::conv1d(x.data, weight_, bias, shape_.stride, shape_.padding, shape_.dilation);
 }
 
-at::Tensor Convolution::by_phases(const at::Tensor& x) const {
+at::Tensor Convolution::run_by_phases(const at::Tensor& x) const {
   const int64_t batch = x.size(0), length = x.size(2), phases = shape_.dilation;
   const int64_t steps = (length + phases - 1) / phases;
   const at::Tensor split = at::constant_pad_nd(x, {0, steps * phases - length})
@@ -137,7 +137,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogu
   const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
   const auto run = [&](const Input& input, int64_t count) { kernels::matmul(matrix_, input, count, epilogue); };
   if (shape_.transposed) {
-    // Step i computes the outputs from i * stride - padding on; those outside [0, length) are written to the halo.
+    // Row i computes `stride` outputs, the first at i * stride - padding. Outputs outside [0, length) go to the halo.
     run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
     const int64_t steps = grouped_steps_;
@@ -156,12 +156,12 @@ Convolution::Result Convolution::operator()(const Signal& x, const Epilogue& the
     if (then.snake && !at::GradMode::is_enabled() && kernels::has_snake_pass(device, x.data.scalar_type())) {
       const at::Tensor residual = then.residual ? then.residual->data : at::Tensor();
       const kernels::SnakePass pass{bias_, residual, then.snake->frequency, then.snake->gain, then.keep};
-      const auto [plain, snaked] = kernels::run_snake_pass(with_libtorch(x, {}), pass);
+      const auto [plain, snaked] = kernels::run_snake_pass(run_with_libtorch(x, {}), pass);
       if (then.keep) result.plain = {plain, length};
       result.snaked = {snaked, length};
       return result;
     }
-    at::Tensor y = with_libtorch(x, bias_);
+    at::Tensor y = run_with_libtorch(x, bias_);
     if (then.residual) y = y + then.residual->data;
     if (then.snake) result.snaked = {kernels::snake(y, then.snake->frequency, then.snake->gain), length};
     if (then.keep) result.plain = {y, length};
@@ -204,13 +204,13 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue&
   return result;
 }
 
-at::Tensor Convolution::to_float(const Signal& x) const {
-  if (!time_major()) return with_libtorch(x, bias_).to(at::kFloat);
-  return time_major_dtype() == at::kFloat ? time_major_to_float<float>(x) : time_major_to_float<uint16_t>(x);
+at::Tensor Convolution::run_to_float(const Signal& x) const {
+  if (!time_major()) return run_with_libtorch(x, bias_).to(at::kFloat);
+  return time_major_dtype() == at::kFloat ? run_time_major_to_float<float>(x) : run_time_major_to_float<uint16_t>(x);
 }
 
 template <typename Element>
-at::Tensor Convolution::time_major_to_float(const Signal& x) const {
+at::Tensor Convolution::run_time_major_to_float(const Signal& x) const {
   const int64_t length = output_length(x.length);
   const int64_t steps = steps_per_row(), groups = (length + steps - 1) / steps;
   const at::Tensor rows = at::empty({groups * steps, shape_.out});

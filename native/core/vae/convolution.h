@@ -11,7 +11,7 @@ namespace carillon {
 /// A signal of the network, in one of two layouts: [B, C, T] for libtorch, time-major rows [kHalo + T + kHalo, C] for
 /// the CPU kernels. Halo rows are zero; they are the padding of convolutions.
 struct Signal {
-  static constexpr int64_t kHalo = 32;  // widest reach of a kernel, 3 * dilation 9, and space for a whole stride
+  static constexpr int64_t kHalo = 32;  // holds the reach of every kernel (3 * dilation 9) and a whole stride
   at::Tensor data;
   int64_t length = 0;  // T
 };
@@ -54,8 +54,8 @@ struct Epilogue {
 };
 
 /// A one-dimensional convolution, plain or transposed, with fused epilogue. In time-major layout it is a matrix product
-/// over rows. A dilated convolution reads one row per tap, a strided one reads consecutive rows. A transposed one of
-/// kernel 2 s and stride s computes s outputs from two inputs.
+/// over rows. A dilated convolution reads one row per tap, a strided convolution reads consecutive rows. A transposed
+/// convolution with kernel 2 s and stride s computes s outputs from two inputs.
 class Convolution {
  public:
   /// Computes weight-normalised weights from their two tensors in float32; uses a plain `weight` unchanged.
@@ -66,8 +66,8 @@ class Convolution {
   };
   Result operator()(const Signal& x, const Epilogue& then, SignalPool& pool) const;
 
-  /// Result as float32 [B, out, T], for the end of a network.
-  at::Tensor to_float(const Signal& x) const;
+  /// Applies the last convolution of a network. Returns float32 [B, out, T].
+  at::Tensor run_to_float(const Signal& x) const;
 
   int64_t output_length(int64_t input_length) const;
   int64_t stride() const { return shape_.stride; }
@@ -77,23 +77,24 @@ class Convolution {
   at::ScalarType time_major_dtype() const {
     return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
   }
-  at::Tensor with_libtorch(const Signal& x, const at::Tensor& bias) const;
-  /// A dilated convolution of constant length, as a plain one over every dilation-th sample: x [B, in, T].
-  at::Tensor by_phases(const at::Tensor& x) const;
+  at::Tensor run_with_libtorch(const Signal& x, const at::Tensor& bias) const;
+  /// Runs a dilated convolution that keeps the length, as plain convolutions of every dilation-th sample of x [B, in,
+  /// T].
+  at::Tensor run_by_phases(const at::Tensor& x) const;
   /// Consecutive outputs that one row of the product computes.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>
   Result run_time_major(const Signal& x, const Epilogue& then, SignalPool& pool) const;
   template <typename Element>
-  at::Tensor time_major_to_float(const Signal& x) const;
+  at::Tensor run_time_major_to_float(const Signal& x) const;
   template <typename Element>
   void multiply(const Signal& x, int64_t length, kernels::TileEpilogueOf<Element> epilogue) const;
 
   ConvolutionShape shape_;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
-  at::Tensor weight_;             // as libtorch wants it; undefined when time-major
+  at::Tensor weight_;             // in libtorch's layout; undefined when time-major
   kernels::PackedMatrix matrix_;  // only when time-major
-  int64_t grouped_steps_ = 1;     // steps that one row of the product computes (steps_to_group)
+  int64_t grouped_steps_ = 1;     // consecutive outputs per row of the product (steps_to_group)
 };
 
 }  // namespace carillon

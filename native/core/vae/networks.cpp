@@ -157,7 +157,7 @@ at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
     x = run_units(blocks[i], std::move(x), blocks[i].snake, /*keep=*/false, pool);
     x = blocks[i].resample(x.snaked, {.snake = &next, .keep = !is_last}, pool);
   }
-  return last.to_float(x.snaked);
+  return last.run_to_float(x.snaked);
 }
 
 at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
@@ -170,7 +170,7 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
     x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
   }
-  return last.to_float(x.snaked);
+  return last.run_to_float(x.snaked);
 }
 
 at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
@@ -184,7 +184,7 @@ at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
     const int64_t to = std::min(end + kContext, x.length);
     // The halo of this part contains the neighbouring rows.
     const Signal part{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
-    const at::Tensor y = last.to_float(resample(part, {.snake = &last_snake}, pool).snaked);
+    const at::Tensor y = last.run_to_float(resample(part, {.snake = &last_snake}, pool).snaked);
     const int64_t first_sample = (begin - from) * resample.stride();
     const int64_t last_sample = end == x.length ? y.size(2) : (end - from) * resample.stride();
     parts.push_back(y.slice(2, first_sample, last_sample));

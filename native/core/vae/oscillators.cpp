@@ -9,7 +9,7 @@ namespace carillon {
 namespace {
 
 constexpr double kLowestHertz = 41.20344461410875;  // E1 where A4 is 440 Hz
-constexpr double kPhaseStep = 0.6180339887498949;  // turns from one semitone to the next: none start together
+constexpr double kPhaseStep = 0.6180339887498949;  // phase between neighbouring semitones, in turns: none are in phase
 
 at::Tensor column(const std::vector<double>& values) { return at::tensor(values, at::kFloat).unsqueeze(1); }
 
@@ -26,8 +26,8 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
     amplitudes = (amplitudes.square() - subtracted * subtracted).clamp_min(0).sqrt();
   }
 
-  // Amplitudes change linearly between the middles of frames. Between two middles the wave of a semitone is a
-  // weighted sum of its cosine and sine, so all waves are one product with a table of both.
+  // Amplitudes change linearly from the middle of a frame to the middle of the next. In between, the wave of a semitone
+  // is a weighted sum of a cosine and a sine, so one product with a table of both computes all waves.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
   const auto rate = static_cast<double>(config.sampling_rate);
   const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / rate;  // turns per sample

@@ -12,7 +12,7 @@ namespace carillon {
 
 namespace {
 
-constexpr double kCycles = 17, kLongestSeconds = 0.25;  // length of a semitone's window, and its limit
+constexpr double kCycles = 17, kLongestSeconds = 0.25;  // length of a semitone's window in cycles, and its limit
 constexpr int kUpdates = 30;
 
 constexpr int64_t kMelBands = 80, kMelsPerFrame = 4, kMelWindow = 2048;
@@ -22,13 +22,13 @@ constexpr int64_t kPitchWindow = 8192;
 constexpr double kLowestPitchHertz = 100, kHighestPitchHertz = 2000, kQuietestPitch = 1e-7;
 constexpr double kPitchCentre = -4.2, kPitchScale = 2.2, kLoudnessKept = 0.2;
 
-constexpr int64_t kFramesAtOnce = 256;  // limits memory: overlapping windows hold many times the audio
+constexpr int64_t kFramesAtOnce = 256;  // limits memory: overlapping windows have many times the samples of the audio
 
 at::Tensor bin_hertz(int64_t window, int64_t rate) {
   return at::arange(window / 2 + 1, at::kDouble) * (static_cast<double>(rate) / static_cast<double>(window));
 }
 
-/// Triangular filters with corners evenly spaced in mel, each of sum 1: [bins, bands].
+/// Triangular filters [bins, bands] with corners evenly spaced in mel. The weights of each filter sum to 1.
 at::Tensor mel_filters(int64_t rate) {
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const at::Tensor mels = at::linspace(to_mel(kLowestMelHertz), to_mel(kHighestMelHertz), kMelBands + 2, at::kDouble);
@@ -41,7 +41,7 @@ at::Tensor mel_filters(int64_t rate) {
   return (filters / filters.sum(0, true)).to(at::kFloat);
 }
 
-/// Pitch class of each bin, from A on, one-hot: [bins, classes].
+/// One-hot pitch class of each bin: [bins, classes]. Class 0 is A; bins outside the pitch range are zero.
 at::Tensor pitch_filters(int64_t rate) {
   const at::Tensor hertz = bin_hertz(kPitchWindow, rate);
   const at::Tensor in_range = hertz.ge(kLowestPitchHertz).logical_and(hertz.lt(kHighestPitchHertz));
@@ -49,8 +49,8 @@ at::Tensor pitch_filters(int64_t rate) {
   return (semitone.unsqueeze(1) == at::arange(12, at::kDouble)).logical_and(in_range.unsqueeze(1)).to(at::kFloat);
 }
 
-/// Squared magnitudes [count, bins] of `count` windows, each centred on a stretch of `hop` samples from `begin` on.
-/// Scaled so that a sine has about its squared amplitude.
+/// Squared spectral magnitudes [count, bins] of `count` windows. Window i is centred on the `hop` samples from begin +
+/// i * hop on. Scaled so that a sine gives about its squared amplitude.
 at::Tensor energies_around(const at::Tensor& signal, int64_t begin, int64_t count, int64_t hop, int64_t window) {
   const at::Tensor stretch = signal.narrow(0, begin - (window - hop) / 2, (count - 1) * hop + window);
   const at::Tensor bins = at::fft_rfft(stretch.unfold(0, window, hop) * at::hann_window(window));

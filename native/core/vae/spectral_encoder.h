@@ -30,7 +30,7 @@ class SpectralEncoder {
   int64_t hop_, reach_, margin_;
   at::Tensor low_mean_, low_deviation_;         // [semitones]
   at::Tensor cosine_, sine_;                    // windowed waves of semitones, [2 reach + 1, semitones]
-  at::Tensor response_;                         // energy in window i of semitone j at amplitude 1, [i, j]
+  at::Tensor response_;                         // [i, j]: energy that semitone j of amplitude 1 has in window i
   at::Tensor mel_filters_, pitch_filters_;      // [bins, bands], [bins, classes]
   at::Tensor timbre_mean_, timbre_components_;  // [rows], [channels, rows]
 };

@@ -51,7 +51,7 @@ const std::vector<AdapterTarget>& attention() {
 
 Tensors peft_tensors() { return lora_tensors(attention(), peft_key); }
 
-/// Writes the PEFT adapter with changed tensors.
+/// Writes the PEFT adapter after `change` has altered its tensors.
 std::string changed_peft(const std::function<void(Tensors&)>& change) {
   Tensors tensors = peft_tensors();
   change(tensors);

@@ -69,7 +69,7 @@ bool equal(const std::map<std::string, at::Tensor>& a, const std::map<std::strin
 at::Tensor velocity(const Dit& dit, at::ScalarType dtype = at::kFloat) {
   const auto input = [&](at::IntArrayRef shape, uint64_t seed) { return random_tensor(shape, seed).to(dtype); };
   return dit.velocity(input({2, 12, kTinyLatent}, 1), dit.embed_context(input({2, 12, 2 * kTinyLatent}, 2)),
-                      dit.modulate(at::full({1}, 0.6)), dit.attend_to(input({2, 5, kTinyEncoder}, 3)));
+                      dit.modulate(at::full({1}, 0.6)), dit.make_cross_cache(input({2, 5, kTinyEncoder}, 3)));
 }
 
 /// Adapters of every kind. Each leaves out different projections.

@@ -15,7 +15,7 @@ namespace {
 const Placement kFloat32{at::kCPU, at::kFloat};
 const Placement kBfloat16{at::kCPU, at::kBFloat16};
 
-/// Reads the silence latent of a checkpoint with these bytes as silence_latent.pt.
+/// Reads the silence latent of a checkpoint whose silence_latent.pt has the bytes `archive`.
 at::Tensor read_silence(const std::string& archive, int64_t channels) {
   const std::string directory = test::fixture_directory();
   test::write_safetensors(directory + "/model.safetensors", {{"w", at::zeros({1})}});

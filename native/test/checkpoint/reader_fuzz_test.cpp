@@ -63,7 +63,7 @@ std::string damaged(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-/// Calls `read` with `whole`, which must succeed, with every prefix up to 200 bytes, and with many damaged copies.
+/// Calls `read` with `whole`, which must succeed, with about 200 of its prefixes, and with many damaged copies.
 void expect_no_crash(const std::string& whole, const std::string& source,
                  const std::function<void(const std::string& bytes)>& read) {
   read(whole);

@@ -98,7 +98,7 @@ TEST("budget: a batch of eight songs with different prompts launches no more wor
   expect_within(kEvaluation, evaluation.usual());
 }
 
-/// Meters the tokens of a program on the embedded language model, with guidance.
+/// Generates `segment` with the embedded language model and guidance, and meters each token.
 StageMeter metered(Segment segment) {
   const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
   const Vocabulary vocabulary = byte_vocabulary(model.config().vocab_size);

@@ -92,7 +92,7 @@ TEST("denoise: a single step moves along the velocity from noise to data") {
   const at::Tensor noise = NoiseStreams({9}).next(kFrames, kTinyLatent, at::kCPU);
   const at::Tensor velocity =
       model.dit.velocity(noise, model.dit.embed_context(job.conditions.context), model.dit.modulate(at::ones({1})),
-                         model.dit.attend_to(job.conditions.encoder_states));
+                         model.dit.make_cross_cache(job.conditions.encoder_states));
   EXPECT(largest_difference(run(model, job, {9}), noise - velocity) < 1e-5);
 }
 

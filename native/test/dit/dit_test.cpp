@@ -24,7 +24,7 @@ struct Inputs {
 
 at::Tensor velocity(const Dit& dit, const Inputs& in) {
   return dit.velocity(in.state, dit.embed_context(in.context), dit.modulate(in.times),
-                      dit.attend_to(in.encoder_states));
+                      dit.make_cross_cache(in.encoder_states));
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ TEST("dit: an unconditional row equals cross-attention over a null sequence of a
     const auto twice = [](const at::Tensor& x) { return at::cat({x, x}); };
     const ContextTokens context = model.dit.embed_context(twice(in.context));
     const at::Tensor both = model.dit.velocity(twice(in.state), context, model.dit.modulate(in.times),
-                                               model.dit.attend_to(in.encoder_states, model.null_condition));
+                                               model.dit.make_cross_cache(in.encoder_states, model.null_condition));
     for (const int64_t length : {1, 9}) {
       Inputs null = in;
       null.encoder_states = model.null_condition.expand({2, length, -1});

@@ -4,7 +4,7 @@
 
 namespace fake_cuda {
 
-/// Value of an environment variable (README.md).
+/// Value of an environment variable, or `fallback`. README.md lists the variables.
 int64_t setting(const char* name, int64_t fallback);
 
 /// Device operations of the process so far.

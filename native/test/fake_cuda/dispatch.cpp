@@ -1,5 +1,5 @@
-/// Fallback for operators that no other file implements: runs the CPU kernel on device memory, after the checks of a
-/// GPU.
+/// Fallback for operators that no other file implements: runs the CPU kernel on device memory, after the checks that a
+/// GPU makes.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -50,7 +50,7 @@ struct OperatorFacts {
   bool has_cuda_kernel = false;
   bool is_composite = false;
   bool takes_host_scalars = false;  // has no generated device check, so zero-dimensional CPU tensors are allowed
-  std::string delegate;             // operator whose kernels it uses
+  std::string delegate;             // the operator whose kernels this one uses
 };
 using FactTable = std::unordered_map<std::string, OperatorFacts>;
 

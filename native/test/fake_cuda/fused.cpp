@@ -87,9 +87,9 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
   });
 }
 
-/// The flash kernel, in two forms. Sequences [B, S, N, D]: a query sees keys from `left` before to `right` after its
-/// position, and the last query is at the last key. A cache [B * S, N, D] with one query [B, N, D] per row: it sees
-/// the first `used` keys of its row.
+/// The flash attention kernel, for two layouts. Sequences [B, S, N, D]: a query sees the keys from `left` before its
+/// position to `right` after it; the last query is at the last key. A cache [B * S, N, D] with one query per row, q [B,
+/// N, D]: the query sees the first `used` keys of its row.
 at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
                         std::optional<int64_t> left, std::optional<int64_t> right) {
   const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);
@@ -110,7 +110,7 @@ at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tens
       .reshape(q.sizes());
 }
 
-/// Boxed, because newer versions of libtorch pass more arguments.
+/// A boxed kernel, because newer versions of libtorch pass more arguments.
 void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   constexpr size_t kQueryStarts = 3, kDropout = 7, kCausal = 8, kLeft = 11, kUsed = 13, kResults = 5;
   const std::vector<c10::IValue> arguments = *stack;

@@ -5,8 +5,8 @@
 
 namespace fake_cuda {
 
-/// Whether the calling thread captures a graph. Launches are then recorded for replays. Results of captured launches
-/// have values until the capture ends; then writes to tensors from before the capture are undone.
+/// Whether the calling thread is capturing a graph. Captured launches run and are recorded for replays. When the
+/// capture ends, their results are poisoned, and their writes to older tensors are undone.
 bool is_capturing();
 
 /// Throws during capture, because replays would read host memory that may have been freed.

@@ -20,9 +20,9 @@ namespace fake_cuda {
 namespace {
 
 const size_t kCapacityBytes = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MB", 24 << 10)) << 20;
-constexpr size_t kAddressSpace = size_t{1} << 38;  // addresses of one device
+constexpr size_t kAddressSpace = size_t{1} << 38;  // size of a device's address range
 constexpr size_t kGranuleBytes = 512;              // rounding of CUDA's caching allocator
-constexpr size_t kPoisonedBytes = 1 << 20;         // at the start of a block; poisoning large ones whole would be slow
+constexpr size_t kPoisonedBytes = 1 << 20;         // of a block, from its start; poisoning more would be slow
 constexpr size_t kReturnedBytes = 4 << 20;         // larger freed blocks return their pages to the system
 constexpr int kHostAccessStatus = 86;
 
@@ -87,8 +87,8 @@ class Arena {
   /// Fills memory with set bits, which are NaN in every floating type.
   void poison(size_t offset, size_t size) { std::memset(real_ + offset, 0xff, std::min(size, kPoisonedBytes)); }
 
-  char* const seen_;  // address that programs have
-  char* const real_;  // address that kernels use
+  char* const seen_;  // address range that the host sees; inaccessible
+  char* const real_;  // address range of the same memory for kernels
   mutable std::mutex mutex_;
   size_t top_ = 0, used_ = 0, peak_ = 0;
   std::multimap<size_t, size_t> free_;          // size -> offset

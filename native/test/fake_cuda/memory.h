@@ -6,9 +6,9 @@ namespace fake_cuda {
 
 using c10::DeviceIndex;
 
-/// Device memory. Device pointers are in an inaccessible address range; kernels access the same bytes at another
-/// address, so nothing is unprotected on any thread. Allocates on the thread's current device. Throws OutOfMemoryError
-/// beyond FAKE_CUDA_MEMORY_MB, and on request of a test.
+/// Device memory. Device pointers are in an address range that the host cannot access. Kernels access the memory at
+/// another address, so the range stays inaccessible on all threads. Allocates on the thread's current device. Throws
+/// OutOfMemoryError beyond FAKE_CUDA_MEMORY_MB, and when a test requests it.
 c10::DeviceAllocator& allocator();
 
 /// Pinned host memory, from which copies are asynchronous.

@@ -107,7 +107,7 @@ TEST("batch: a request that joins a running batch gets the same ids as when run 
     EXPECT(second->results[0].token_ids == alone(two).token_ids);
     const int64_t rows_per_song = cfg_scale > 1.0 ? 2 : 1;
     EXPECT(std::ranges::count(decoder.feeds, std::pair<int64_t, int64_t>(4 * rows_per_song, 1)) >= 8);  // together
-    EXPECT(decoder.feeds.back() == (std::pair<int64_t, int64_t>(2 * rows_per_song, 1)));  // the second has left
+    EXPECT(decoder.feeds.back() == (std::pair<int64_t, int64_t>(2 * rows_per_song, 1)));  // the second request has left
   }
 }
 

@@ -55,7 +55,7 @@ TEST("generate: consecutive forced ids take one forward pass, together with the 
   ScriptedDecoder decoder(1, varied);
   const auto result = generate(decoder, vocabulary(), cache, job, Control());
   using Feeds = std::vector<std::pair<int64_t, int64_t>>;
-  EXPECT(decoder.feeds == (Feeds{{1, 4}, {1, 4}, {1, 4}}));  // prompt; four forced; choice and three forced
+  EXPECT(decoder.feeds == (Feeds{{1, 4}, {1, 4}, {1, 4}}));  // prompt; four forced ids; choice and three forced
   EXPECT_EQ(result.token_ids[0].size(), size_t{11});
   EXPECT(result.finished[0] == FinishReason::kProgram);
 }
@@ -318,7 +318,7 @@ CausalLm tiny_model() {
   return CausalLm::load(directory, kFloat32, Control());
 }
 
-/// Feeds a real model one token at a time, also where several ids are given at once.
+/// Feeds a real model one token at a time, even if a call gives several ids.
 class OneByOneDecoder : public Decoder {
  public:
   OneByOneDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 400)) {}
@@ -372,7 +372,7 @@ TEST("generate: rejects a tokenizer larger than the model") {
   const Vocabulary larger({}, std::vector<int32_t>(kVocabularySize + 2, 0), {0}, 1, 10);
   MaskCache cache(larger, at::kCPU);
   EXPECT_THROWS(generate(model, larger, cache, job_of({CodesSegment{1}}), 300, Control()),
-                "the tokenizer has 377 tokens, but the language model 376");
+                "the tokenizer has 377 tokens, but the language model has 376");
 }
 
 TEST("generate: unconstrained at temperature 0 matches the greedy sequence of the reference") {
@@ -384,7 +384,7 @@ TEST("generate: unconstrained at temperature 0 matches the greedy sequence of th
   const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
   const auto sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
   const auto size = static_cast<int32_t>(model.config().vocab_size);
-  // The end token is one that the sequence does not contain, because the reference did not stop at end tokens.
+  // The reference did not stop at end tokens, so the end token here is one that the sequence does not contain.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
   MaskCache cache(plain, at::kCPU);
   LanguageJob job;

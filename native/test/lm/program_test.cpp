@@ -206,7 +206,7 @@ TEST("program: the most likely of all tokens decides whether a complete pattern 
   };
   EXPECT_EQ(run({"a", "a", "b", "c", ":"}), "aabc:");
   EXPECT_EQ(run({"a", "a", "a", "a", "a", "b", "x"}), "aaaaab:");
-  EXPECT_EQ(run({"a", "x"}), "a:");  // neither continues: both patterns end on the same logits
+  EXPECT_EQ(run({"a", "x"}), "a:");  // x continues neither pattern: both end on the same logits
   EXPECT_EQ(run({"a", "c", "a"}), "ac:");
 }
 

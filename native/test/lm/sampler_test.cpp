@@ -20,7 +20,7 @@ std::vector<float> weights_of(const std::vector<float>& scores, double temperatu
   return {weights.const_data_ptr<float>(), weights.const_data_ptr<float>() + weights.numel()};
 }
 
-/// Columns that draw can return.
+/// Columns that draw() can return.
 std::vector<int64_t> reachable(const std::vector<float>& weights, double top_p) {
   std::vector<bool> seen(weights.size());
   for (int i = 0; i < 500; ++i) seen[static_cast<size_t>(draw(weights, top_p, (i + 0.5) / 500))] = true;

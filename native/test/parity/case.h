@@ -16,7 +16,7 @@ class Case {
   Case(const std::string& checkpoints, const std::string& golden_path, const Placement& placement);
 
   std::string name, module;
-  std::string checkpoint_directory;  // below the checkpoints folder
+  std::string checkpoint_directory;  // folder of its checkpoint, in the folder `checkpoints`
   Json params;
   Placement placement;
 

@@ -48,7 +48,7 @@ void dit(Case& golden) {
   const Modulation modulation = dit.modulate(times(golden, "timestep"), times(golden, "timestep_r"));
   golden.compare("velocity",
                  dit.velocity(golden.input("hidden_states"), dit.embed_context(golden.input("context_latents")),
-                              modulation, dit.attend_to(golden.input("encoder_hidden_states"))));
+                              modulation, dit.make_cross_cache(golden.input("encoder_hidden_states"))));
 }
 
 void audio_tokenizer(Case& golden) {

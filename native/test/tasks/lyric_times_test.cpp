@@ -34,7 +34,8 @@ int64_t largest_error(const std::vector<int64_t>& sung) {
   return error;
 }
 
-/// Declares some heads as lyric heads, which attend to one state at a time, like trained ones.
+/// Checkpoints whose config declares lyric heads. Scaled queries make their attention as sharp as that of trained
+/// heads.
 Renderer::Directories with_lyric_heads() {
   auto directories = write_checkpoints();
   directories.model = write_tiny_ace_step({}, [](Tensors& tensors) {
@@ -64,8 +65,8 @@ TEST("lyric times: places tokens where lyric heads attend to them, despite noisy
 
   LyricAlignment several;
   at::Tensor one_token = following(2), one_patch = following(3);
-  one_token[7].fill_(0.9);             // attended to all the time
-  one_patch.select(1, 90).fill_(0.9);  // attends to everything
+  one_token[7].fill_(0.9);             // one token gets attention all the time
+  one_patch.select(1, 90).fill_(0.9);  // one patch attends to all tokens
   for (const at::Tensor& weights : {following(4), one_token, one_patch}) several.add(weights);
   EXPECT(largest_error(several.first_patches()) <= 1);
 }

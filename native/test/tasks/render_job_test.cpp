@@ -1,4 +1,4 @@
-// Validation of render jobs, and the source of text2music.
+// Validation of render jobs, the silent source of text2music, and audio codes.
 #include <ATen/ATen.h>
 
 #include <cmath>

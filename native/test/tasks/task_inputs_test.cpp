@@ -50,7 +50,7 @@ TEST("window: a window beyond both ends pads the source with silence") {
 }
 
 TEST("window: rounds times to samples, and samples to at least one whole frame") {
-  // 30.1 s are 752.5 frames; 0.28 s are not quite 13440 samples in binary, but frame 7 begins there.
+  // 30.1 s is frame 752.5. In binary, 0.28 s is just below sample 13440, at which frame 7 begins.
   EXPECT(frames_inside(place_window(Window{0.28, 30.1}, kMinute, kSampleRate), 1500, kSamplesPerFrame) ==
          (FrameRange{7, 752}));
   EXPECT(frames_inside({0, 0, 100, 200}, 1500, kSamplesPerFrame) == (FrameRange{0, 1}));
@@ -161,7 +161,7 @@ TEST("reference: the excerpt is a third each from beginning, middle and end; a s
   EXPECT(timbre_excerpt(line, 30)[1].equal(at::cat({range(0, 10), range(33, 10), range(90, 10)})));
   EXPECT(timbre_excerpt(line.slice(1, 0, 30), 30)[0].equal(range(0, 30)));
   const at::Tensor four = timbre_excerpt(line.slice(1, 0, 4), 9)[0];
-  EXPECT(four.equal(at::tensor({0.f, 1.f, 2.f, 0.f, 1.f, 2.f, 1.f, 2.f, 3.f})));  // of 0 1 2 3 0 1 2 3 0 1 2 3
+  EXPECT(four.equal(at::tensor({0.f, 1.f, 2.f, 0.f, 1.f, 2.f, 1.f, 2.f, 3.f})));  // thirds of 0 1 2 3 0 1 2 3 0 1 2 3
 }
 
 TEST("postprocess: keeps audio outside the window, new audio inside, with a fade between") {

@@ -31,7 +31,7 @@ void disturb(const TrainableAdapter& adapter) {
 at::Tensor some_velocity(const Dit& dit, double time = 0.5) {
   return dit
       .velocity(random_tensor({1, 16, kTinyLatent}, 31), dit.embed_context(random_tensor({1, 16, 2 * kTinyLatent}, 32)),
-                dit.modulate(at::full({1}, time)), dit.attend_to(random_tensor({1, 6, kTinyEncoder}, 33)))
+                dit.modulate(at::full({1}, time)), dit.make_cross_cache(random_tensor({1, 6, kTinyEncoder}, 33)))
       .detach();
 }
 

@@ -147,8 +147,8 @@ TEST("training run: training_info.json names samples and options, but no paths")
 }
 
 TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
-  // A base that can be overfitted: an output layer with a large range, and low weight on the state, whose noise cannot
-  // be learnt. The sample is louder than the noise.
+  // A base model that can be overfitted. Its output layer has a large range. It weights the noisy state low, because
+  // noise cannot be learnt. The sample is louder than the noise.
   const auto prepared = [](Tensors& tensors) {
     tensors["decoder.proj_out.1.weight"].mul_(7);
     tensors["decoder.proj_in.1.weight"].narrow(1, 2 * kTinyLatent, kTinyLatent).mul_(0.1);

@@ -15,7 +15,7 @@ using namespace std::string_literals;
 namespace {
 
 constexpr int64_t kFrames = 5, kChannels = 6, kTokens = 4, kWidth = 8;
-constexpr const char* kPythonSample = "native/test/fixtures/python_sample.pt";  // from the repository root
+constexpr const char* kPythonSample = "native/test/fixtures/python_sample.pt";  // relative to the repository root
 
 TrainingSample some_sample() {
   const auto random = [](at::IntArrayRef shape) {

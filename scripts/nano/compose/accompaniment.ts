@@ -3,8 +3,8 @@ import { readGrid } from "./grid.js";
 import { type ChordSpan, voicing } from "./harmony.js";
 import type { Note } from "./piece.js";
 
-/** A player who keeps the last voicing, because the next one is chosen near it. */
-export function accompanist(centre: number, { lowest, highest }: { lowest: number; highest: number }) {
+/** Writes chords. Remembers the last voicing, because the next one is chosen near it. */
+export function createAccompanist(centre: number, { lowest, highest }: { lowest: number; highest: number }) {
   let previous: number[] = [];
 
   const voicesOf = ({ chord }: ChordSpan): number[] => {
@@ -22,7 +22,10 @@ export function accompanist(centre: number, { lowest, highest }: { lowest: numbe
   };
 
   return {
-    /** One bar of a grid: x the chord, X accented, b its lowest note, u the others, 0 .. 7 notes of its arpeggio. */
+    /**
+     * Writes one bar of a grid. x is the chord, X the accented chord, b its lowest note, u its other notes,
+     * and 0 .. 7 are single notes of its arpeggio.
+     */
     bar(grid: string, firstStep: number, spanAt: (step: number) => ChordSpan, energy: number): Note[] {
       return readGrid(grid).flatMap(({ step, steps, symbol }) => {
         const start = firstStep + step;
@@ -32,7 +35,7 @@ export function accompanist(centre: number, { lowest, highest }: { lowest: numbe
       });
     },
 
-    /** Each chord for as long as it sounds. */
+    /** Holds each chord for its whole span. */
     pad(spans: readonly ChordSpan[], velocity: number): Note[] {
       return spans.flatMap((span) => {
         const { start, end } = span;

@@ -1,18 +1,18 @@
-/** Arranges a piece: which part plays in which section, and its notes, from the harmony. */
+/** Arranges a piece: decides which part plays in which section, and writes the notes over the chords. */
 import type { Genre, MetreStyle } from "../genres/genre.js";
-import { accompanist } from "./accompaniment.js";
+import { createAccompanist } from "./accompaniment.js";
 import { bassBar } from "./bass.js";
-import { crash, type DrumPattern, drumBar, drumFill } from "./drums.js";
+import { crashCymbal, type DrumPattern, drumBar, drumFill } from "./drums.js";
 import { readGrid } from "./grid.js";
 import type { ChordSpan } from "./harmony.js";
 import type { Instrument } from "./instruments.js";
 import { composeMotif, composeTheme, sectionMelody } from "./melody.js";
-import { perform } from "./performance.js";
+import { humanise } from "./performance.js";
 import { type Note, type Part, type Role, roles, type Section, type SectionName } from "./piece.js";
 import type { Random } from "./random.js";
 import { nearestPitch } from "./theory.js";
 
-/** Input of every part. */
+/** Properties of the piece that the writers of all parts read. */
 export interface Score {
   genre: Genre;
   style: MetreStyle;
@@ -50,14 +50,14 @@ export function playParts(score: Score, parts: readonly Omit<Part, "notes">[], r
     const sections = score.sections.filter(({ name }) => attends(role, name));
     const written = swell(writers[role](score, sections, instrument, random), score);
     const played = stopped.has(role) ? stops.reduce(silenceWithin, written) : written;
-    return { role, instrument, notes: perform(played, score.genre.feel, score.stepSeconds, random) };
+    return { role, instrument, notes: humanise(played, score.genre.feel, score.stepSeconds, random) };
   });
 }
 
 /** Relative increase in loudness from start to end of a bar before a chorus. */
 const swellShare = 0.2;
 
-/** Grows louder through the bar before every chorus. */
+/** Makes the bar before every chorus grow louder. */
 function swell(notes: Note[], { sections, barSteps }: Score): Note[] {
   const choruses = sections.filter(({ name }) => name === "Chorus").map(({ firstBar }) => firstBar);
   return notes.map((note) => {
@@ -71,7 +71,7 @@ function swell(notes: Note[], { sections, barSteps }: Score): Note[] {
 const stopShare = 0.35;
 const stopped: ReadonlySet<Role> = new Set(["bass", "comp", "pulse", "pad"]);
 
-/** The last half of the bar before every chorus, in some pieces. */
+/** Draws when the accompaniment stops: in some pieces, for the second half of the bar before every chorus. */
 function drawStops({ sections, barSteps }: Score, random: Random): { start: number; end: number }[] {
   const choruses = sections.filter(({ name, firstBar }) => name === "Chorus" && firstBar > 0);
   const hasStops = random.chance(stopShare);
@@ -95,7 +95,7 @@ function drawAttendance(score: Score, random: Random): (role: Role, name: Sectio
       if (!random.chance(shares[role] ?? 0)) absent.add(`${name} ${role}`);
     }
   }
-  // With two sections or fewer all roles play from the start.
+  // In pieces of one or two sections all roles play in every section.
   return (role, name) => score.sections.length <= 2 || !absent.has(`${name} ${role}`);
 }
 
@@ -122,27 +122,27 @@ function writeDrums(score: Score, sections: Section[], _: Instrument, random: Ra
       const start = bar * barSteps;
       const end = start + barSteps;
       const isLast = bar === section.firstBar + section.bars - 1;
-      // A fill leads to the next section, sometimes a shorter one closes a phrase of four bars.
+      // A fill leads into the next section. Sometimes a shorter fill closes a phrase of four bars.
       const lengths = isLast && section.bars > 1 ? [beatSteps, 2 * beatSteps] : [0, beatSteps / 2, beatSteps];
       const fillSteps = isTurn(bar, section) ? random.pick(lengths) : 0;
       const pattern = isTurn(bar, section) ? turn : usual;
       notes.push(...drumBar(pattern, start, energy).filter((note) => note.start < end - fillSteps));
       notes.push(...drumFill(genre.fill, end, fillSteps, random));
     }
-    if (crashesOn.has(section.name)) notes.push(crash(section.firstBar * barSteps));
+    if (crashesOn.has(section.name)) notes.push(crashCymbal(section.firstBar * barSteps));
   }
   const finalStep = score.bars * barSteps;
-  return [...notes, ...drumBar([["kick", "X"]], finalStep, 1), crash(finalStep)];
+  return [...notes, ...drumBar([["kick", "X"]], finalStep, 1), crashCymbal(finalStep)];
 }
 
-/** Pattern of most bars, and pattern of the last bar of a phrase. */
+/** Draws two patterns: one for most bars, one for the last bar of a phrase. */
 function twoOf(patterns: readonly DrumPattern[], random: Random): [DrumPattern, DrumPattern] {
   const [usual, turn] = random.shuffled(patterns);
   if (usual === undefined) throw new RangeError("a style with drums needs a pattern");
   return [usual, turn ?? usual];
 }
 
-/** The fourth bar of every phrase, and the last of a section. */
+/** Whether a bar is the fourth of a phrase or the last of a section. */
 function isTurn(bar: number, { firstBar, bars }: Section): boolean {
   const place = bar - firstBar;
   return place % 4 === 3 || (place === bars - 1 && bars > 1);
@@ -165,7 +165,7 @@ function writeBass(score: Score, sections: Section[], instrument: Instrument, ra
 function gridWriter(role: "comp" | "pulse", centre: number): Writer {
   return (score, sections, instrument, random) => {
     const [usual, lively] = sparserFirst(score.style[role], random);
-    const player = accompanist(within(centre, instrument), instrument);
+    const player = createAccompanist(within(centre, instrument), instrument);
     const notes = sections.flatMap((section) =>
       barsOf(section).flatMap((bar) => {
         const isContrast = section.name === "Chorus" || section.name === "Bridge";
@@ -178,14 +178,14 @@ function gridWriter(role: "comp" | "pulse", centre: number): Writer {
   };
 }
 
-/** Two grids: the one with fewer notes for verses, the other for choruses. */
+/** Draws two grids. The first has fewer notes and is for verses, the second is for choruses. */
 function sparserFirst(grids: readonly string[], random: Random): [string, string] {
   const [one = "", other = one] = random.shuffled(grids);
   return readGrid(one).length <= readGrid(other).length ? [one, other] : [other, one];
 }
 
 function writePad(score: Score, sections: Section[], instrument: Instrument): Note[] {
-  const player = accompanist(within(64, instrument), instrument);
+  const player = createAccompanist(within(64, instrument), instrument);
   const final = score.spans.slice(-1);
   return [
     ...sections.flatMap((section) =>
@@ -221,7 +221,7 @@ function writeLead(score: Score, sections: Section[], instrument: Instrument, ra
   return [...notes, ...lasting([{ ...last, start, pitch, velocity: 74 }], score.totalSteps)];
 }
 
-/** Notes that ring until just before the piece ends. */
+/** Lets notes ring until just before the piece ends. */
 function lasting(notes: Note[], totalSteps: number): Note[] {
   return notes.map((note) => ({ ...note, length: totalSteps - note.start - 0.5 }));
 }
@@ -236,12 +236,12 @@ function spansWithin(score: Score, { firstBar, bars }: Section): ChordSpan[] {
   return score.spans.filter((span) => span.start >= start && span.start < end);
 }
 
-/** The chord that sounds at a step; the final one from the last bar's end on. */
+/** Finds the chord that sounds at a step. After the last bar it is the final chord. */
 function spanAt({ spans }: Score): (step: number) => ChordSpan {
   return (step) => (spans.find(({ end }) => step < end) ?? spans.at(-1)) as ChordSpan;
 }
 
-/** Centre pitch with some semitones of the instrument's range on both sides. */
+/** Moves a centre pitch to leave at least `margin` semitones to both ends of the instrument's range. */
 function within(centre: number, { lowest, highest }: Instrument, margin = 8): number {
   return Math.max(lowest + margin, Math.min(highest - margin, centre));
 }

@@ -1,10 +1,10 @@
-/** The bass player: a grid a bar, spelled in degrees of the chord that sounds. */
+/** Writes the bass. Each bar has a grid, whose symbols are degrees of the chord that sounds. */
 import { readGrid } from "./grid.js";
 import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
 import { modulo, moveAlong, nearestPitch } from "./theory.js";
 
-/** Range of roots. The nearest to the root before is chosen. */
+/** MIDI note near which the roots lie. */
 const centre = 36;
 
 /**
@@ -51,7 +51,7 @@ function degree(symbol: string, root: number, span: ChordSpan, spanAt: (step: nu
       return moveAlong(next, scale, next > root ? -1 : 1);
     }
     default:
-      throw new RangeError(`${symbol} is no bass note`);
+      throw new RangeError(`${symbol} is not a bass symbol (R, O, 3, 5, 7 or A)`);
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Genre, MetreStyle } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 import { playParts, type Score } from "./arrange.js";
-import { type ChordSpan, spansOf } from "./harmony.js";
+import { type ChordSpan, chordSpansOf } from "./harmony.js";
 import { type InstrumentName, instruments } from "./instruments.js";
 import {
   type Key,
@@ -18,11 +18,16 @@ import {
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
-/** Share of pieces whose last bar is a cadence; the others end in the middle of their loop. */
+/**
+ * Share of pieces whose last bar is a cadence. The others end wherever their progression is at that point.
+ */
 const cadenceShare = 0.7;
 const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
-/** Consecutive seeds cycle through all genres. @param wantedSeconds length, in place of the seed's */
+/**
+ * Consecutive seeds cycle through all genres.
+ * @param wantedSeconds length; by default it is drawn from the seed
+ */
 export function compose(seed: number, wantedSeconds?: number): Piece {
   const random = new Random(seed);
   const genre = genres[seed % genres.length] as Genre;
@@ -46,14 +51,14 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
 }
 
-/** Seconds of decay after the last bar: at least this, at most a bar more. */
+/** Minimum time for the sound to decay after the last bar. The actual time is less than a bar longer. */
 const minTailSeconds = 0.8;
 
 function barsWithin(durationSeconds: number, barSeconds: number): number {
   return Math.max(1, Math.floor((durationSeconds - minTailSeconds) / barSeconds));
 }
 
-/** Sections of equal length, by their number. */
+/** Possible sequences of sections, by the number of sections. */
 const forms: Record<number, readonly string[]> = {
   1: ["Verse", "Chorus"],
   2: ["Verse Chorus", "Intro Verse"],
@@ -79,7 +84,10 @@ function sectionsOf(bars: number, random: Random): Section[] {
   }));
 }
 
-/** Sections of one name share their harmony; an intro takes the verse's, an outro the chorus's. */
+/**
+ * Sections with the same name share their chords. An intro has those of the verse, an outro those of the
+ * verse or the chorus.
+ */
 function harmonise(
   genre: Genre,
   key: Key,
@@ -92,11 +100,11 @@ function harmonise(
   const [verse, chorus, bridge] = [chordsOf("verse"), chordsOf("chorus"), chordsOf("bridge")];
   const outro = random.chance(0.5) ? verse : chorus;
   const chords = { Intro: verse, Verse: verse, Chorus: chorus, Bridge: bridge, Outro: outro };
-  const spans = sections.flatMap((section) => spansOf(chords[section.name], key, section, barSteps));
+  const spans = sections.flatMap((section) => chordSpansOf(chords[section.name], key, section, barSteps));
   return random.chance(cadenceShare) ? endOnCadence(spans, key, barSteps, random) : spans;
 }
 
-/** The last bar leads to the final tonic chord. */
+/** Replaces the chords of the last bar by one that leads to the final tonic chord. */
 function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Random): ChordSpan[] {
   const end = spans.at(-1)?.end ?? barSteps;
   const numeral = random.pick(cadences[key.mode]);
@@ -106,7 +114,10 @@ function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Ra
   ];
 }
 
-/** Draws the band: a free instrument for every role that the genre has and the style has patterns for. */
+/**
+ * Draws the band. A role may play if the genre has it and the style has patterns for it. No two roles get the
+ * same instrument.
+ */
 function scoring({ band }: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
   const taken = new Set<InstrumentName>();
   const without = { drums: style.full.length === 0, pulse: style.pulse.length === 0 } as Record<

@@ -1,4 +1,4 @@
-/** The drummer: patterns a bar, a fill before each new section, a crash on its first beat. */
+/** Writes drums: bars of patterns, fills before a new section, and crash cymbals on first beats. */
 import { readGrid } from "./grid.js";
 import type { Note } from "./piece.js";
 import type { Random } from "./random.js";
@@ -31,7 +31,7 @@ const drumPitches = {
 
 export type DrumName = keyof typeof drumPitches;
 
-/** Drums and their grids: "X" accent, "x" hit, "o" ghost note. */
+/** A grid for each drum: "X" is an accent, "x" a hit, "o" a ghost note. */
 export type DrumPattern = (readonly [drum: DrumName, grid: string])[];
 
 export function drumNamed(name: string): DrumName {
@@ -52,7 +52,7 @@ export function drumBar(pattern: DrumPattern, firstStep: number, energy: number)
   );
 }
 
-export function crash(firstStep: number): Note {
+export function crashCymbal(firstStep: number): Note {
   return { start: firstStep, length: 4, pitch: drumPitches.crash, velocity: 96 };
 }
 

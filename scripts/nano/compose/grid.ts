@@ -1,9 +1,9 @@
-/** Patterns of one bar, written a character a sixteenth note; "-" holds the note before, "." rests. */
+/** Patterns of one bar, with one character per sixteenth note. "-" holds the previous note, "." is a rest. */
 
 export interface GridNote {
   /** Step within the bar. */
   step: number;
-  /** Steps until its sound ends. */
+  /** Length of the note in steps. */
   steps: number;
   symbol: string;
 }

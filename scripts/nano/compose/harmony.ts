@@ -2,15 +2,18 @@
 import type { Key } from "./piece.js";
 import { type Chord, chordOf, modulo } from "./theory.js";
 
-/** Steps of the piece. */
+/** A chord that sounds from step `start` to step `end` of the piece. */
 export interface ChordSpan {
   chord: Chord;
   start: number;
   end: number;
 }
 
-/** @param progression bars separated by "|", up to two chords each: "Imaj7 | ii7 V7". It repeats until the section ends. */
-export function spansOf(
+/**
+ * Repeats a progression until the section ends.
+ * @param progression bars separated by "|", up to two chords each: "Imaj7 | ii7 V7"
+ */
+export function chordSpansOf(
   progression: string,
   key: Key,
   section: { firstBar: number; bars: number },
@@ -21,7 +24,8 @@ export function spansOf(
   for (let bar = 0; bar < section.bars; bar++) {
     const numerals = bars[bar % bars.length] ?? [];
     const start = (section.firstBar + bar) * barSteps;
-    // A bar of two chords changes at its second half: beat 3 of 4/4, beat 2 of 2/4 and 6/8; of 3/4 at beat 3.
+    // The second of two chords starts in the middle of the bar, or after two thirds of a bar of 12 steps
+    // (3/4, 6/8).
     const change = barSteps === 12 && numerals.length === 2 ? (barSteps * 2) / 3 : barSteps / numerals.length;
     numerals.forEach((numeral, index) => {
       spans.push({
@@ -35,8 +39,8 @@ export function spansOf(
 }
 
 /**
- * Voicing of up to four notes. Among the inversions near the centre it minimises the movement of the voices plus the
- * distance from the centre.
+ * Chooses a voicing of up to four notes. Among the inversions near `centre` it minimises the movement of the
+ * voices plus the distance from `centre`.
  */
 export function voicing(chord: Chord, previous: readonly number[], centre: number): number[] {
   const classes = chord.pitchClasses.length > 4 ? chord.pitchClasses.slice(1) : chord.pitchClasses;

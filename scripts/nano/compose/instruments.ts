@@ -1,20 +1,22 @@
-/** The instruments that pieces are scored for: General MIDI programs, their stems, their words, their ranges. */
+/** The instruments of the pieces, with their General MIDI programs, stems, names in captions, and ranges. */
 
 type PitchedStem = "bass" | "guitar" | "keyboard" | "strings" | "synth" | "woodwinds" | "brass";
-/** Track names that the prompts of extract, lego and complete of ACE-Step 1.5 know, those used here. */
+/**
+ * The track names used here. ACE-Step 1.5 has these and more in its prompts for extract, lego and complete.
+ */
 export type StemName = "drums" | "percussion" | PitchedStem;
 
 export interface Instrument {
   stem: StemName;
-  /** General MIDI program, 0-based; of a drum kit, the kit. */
+  /** General MIDI program, counted from 0; for a drum kit, the number of the kit. */
   program: number;
   isDrumKit: boolean;
-  /** Its names in captions. */
+  /** Names of the instrument in captions. */
   words: readonly string[];
-  /** MIDI note numbers it sounds well in. */
+  /** Range of MIDI notes in which the instrument sounds well. */
   lowest: number;
   highest: number;
-  /** Share of its sound that goes to the reverb, 0 .. 127. */
+  /** Share of the sound that is sent to the reverb, 0 .. 127. */
   reverb: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Melodies from motifs. A motif is a rhythm and a contour of one bar. A phrase of four bars states it, answers it, varies
- * it and closes. Strong beats take notes of the chord, the others notes of the scale. Sections of one name share a theme,
- * so the melody of a chorus returns.
+ * Melodies from motifs. A motif is a rhythm and a contour of one bar. A phrase of four bars states it,
+ * answers it, varies it and closes. Strong beats take notes of the chord, the others notes of the scale.
+ * Sections of one name share a theme, so the melody of a chorus returns.
  */
 import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
@@ -18,13 +18,13 @@ interface MotifNote {
 export interface MelodyStyle {
   /** Approximate notes per beat. */
   density: number;
-  /** 0 .. 1: how often an onset falls beside the beat. */
+  /** 0 .. 1: how often notes start off the beat. */
   syncopation: number;
   /** The widest step within a motif, in scale degrees. */
   leap: number;
 }
 
-/** One bar. */
+/** Notes of one bar. */
 export type Motif = MotifNote[];
 
 export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: number, random: Random): Motif {
@@ -59,7 +59,7 @@ export function composeMotif(style: MelodyStyle, barSteps: number, beatSteps: nu
   });
 }
 
-/** The same rhythm with one part changed: an answer that is still the motif. */
+/** Writes an answer to a motif: the same rhythm, with a shifted or inverted contour. */
 export function varyMotif(motif: Motif, random: Random): Motif {
   const shift = random.pick([-2, -1, 1, 2]);
   const kind = random.pick(["sequence", "tail", "invert"]);
@@ -70,7 +70,10 @@ export function varyMotif(motif: Motif, random: Random): Motif {
   });
 }
 
-/** Bars of a phrase, by which form of the motif they carry; "close" ends on a long note of the chord. */
+/**
+ * What each bar of a phrase plays: the motif, its answer, another motif or a rest. "close" is the motif,
+ * shortened to end on a long note of the chord.
+ */
 const phraseForms = [
   ["motif", "answer", "motif", "close"],
   ["motif", "motif", "answer", "close"],
@@ -78,7 +81,10 @@ const phraseForms = [
   ["motif", "rest", "answer", "close"],
 ] as const;
 
-/** Scale degrees by which the bars of a phrase rise above its centre: up to the third bar, and home. */
+/**
+ * Scale degrees by which each bar of a phrase lies above the centre: it rises until the third bar and
+ * returns.
+ */
 const phraseArc = [0, 1, 2, 0] as const;
 
 /** Material shared by all sections of one name. */
@@ -139,7 +145,8 @@ function renderMotif(
     const target = moveAlong(anchor, chord.scale, contour + rise);
     const isStrong = step % frame.beatSteps === 0;
     const allowed = isStrong || steps >= 6 ? chord.pitchClasses : chord.scale;
-    // Drawn towards the note before, so that notes and bars join by steps.
+    // The target is pulled towards the previous note, so that the melody moves in small steps, also between
+    // bars.
     const pitch = nearestPitch(0.65 * target + 0.35 * previous, allowed, lowest, highest);
     previous = pitch;
     const accent = isStrong ? 10 : 0;

@@ -3,9 +3,11 @@ import type { Note } from "./piece.js";
 import type { Random } from "./random.js";
 
 export interface Feel {
-  /** Steps of the note that swings: 1 for sixteenths, 2 for eighths. */
+  /** Length of the notes that swing, in steps: 1 for sixteenths, 2 for eighths. */
   swingSteps: 1 | 2;
-  /** 0 straight, 1/3 triplets: how late the second of two swung notes comes, in such notes. */
+  /**
+   * How late the second note of each pair comes, in lengths of such a note: 0 is straight, 1/3 is triplets.
+   */
   swing: number;
   /** Standard deviation of note starts, seconds. */
   timingSeconds: number;
@@ -13,7 +15,7 @@ export interface Feel {
   touch: number;
 }
 
-export function perform(notes: readonly Note[], feel: Feel, stepSeconds: number, random: Random): Note[] {
+export function humanise(notes: readonly Note[], feel: Feel, stepSeconds: number, random: Random): Note[] {
   return notes.map((note) => {
     const start = swung(note.start, feel) + (gaussian(random) * feel.timingSeconds) / stepSeconds;
     const end = swung(note.start + note.length, feel);
@@ -26,7 +28,7 @@ export function perform(notes: readonly Note[], feel: Feel, stepSeconds: number,
   });
 }
 
-/** Stretches the first of each two swung notes and squeezes the second. */
+/** Lengthens the first note of each pair that swings and shortens the second. */
 function swung(step: number, { swingSteps, swing }: Feel): number {
   const pair = 2 * swingSteps;
   const base = Math.floor(step / pair) * pair;

@@ -3,7 +3,7 @@ import type { Instrument } from "./instruments.js";
 
 export type Metre = "2/4" | "3/4" | "4/4" | "6/8";
 
-/** Steps of a bar, and of the beat that the tempo counts: 6/8 has two dotted beats. */
+/** Steps per bar, and steps per beat of the tempo. A bar of 6/8 has two dotted beats. */
 export const metres: Record<Metre, { barSteps: number; beatSteps: number }> = {
   "2/4": { barSteps: 8, beatSteps: 4 },
   "3/4": { barSteps: 12, beatSteps: 4 },
@@ -12,11 +12,11 @@ export const metres: Record<Metre, { barSteps: number; beatSteps: number }> = {
 };
 
 export interface Note {
-  /** Steps from the beginning, fractions for swing and human timing. */
+  /** Steps from the beginning of the piece; a fraction after swing and humanised timing. */
   start: number;
-  /** Steps. */
+  /** In steps. */
   length: number;
-  /** MIDI note number; of a drum kit, the General MIDI drum. */
+  /** MIDI note number; for a drum kit, the number of the General MIDI drum. */
   pitch: number;
   /** 1 .. 127 */
   velocity: number;
@@ -57,7 +57,7 @@ export interface Piece {
   metre: Metre;
   key: Key;
   sections: Section[];
-  /** Bars in all; the last chord rings from their end to the end of the piece. */
+  /** Number of bars. After them the last chord rings until the end of the piece. */
   bars: number;
   /** Whole seconds. */
   durationSeconds: number;

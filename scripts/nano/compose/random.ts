@@ -2,13 +2,13 @@
 export class Random {
   readonly #state: Uint32Array;
 
-  /** Small fast counter generator (sfc32, Chris Doty-Humphrey). */
+  /** The generator is sfc32 ("small fast counter", Chris Doty-Humphrey). */
   constructor(seed: number) {
     this.#state = Uint32Array.of(0x9e3779b9, Math.floor(seed / 2 ** 32), seed, 1);
     for (let round = 0; round < 16; round++) this.unit();
   }
 
-  /** From 0 up to, not including, 1. */
+  /** Draws a number from 0 (inclusive) to 1 (exclusive). */
   unit(): number {
     const s = this.#state as unknown as [number, number, number, number];
     const sum = (s[0] + s[1] + s[3]) >>> 0;

@@ -6,7 +6,7 @@ const sharpNames = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", 
 /** Tonics of black keys that are usually spelled with a sharp. */
 const sharpTonics: Record<Mode, readonly number[]> = { major: [6], minor: [1, 6, 8] };
 
-/** @param respelled with the other of a black key's two names: prompts use both */
+/** @param respelled whether to use the less usual of a black key's two names, because prompts use both */
 export function keyOf(tonic: number, mode: Mode, respelled = false): Key {
   const names = sharpTonics[mode].includes(tonic) !== respelled ? sharpNames : flatNames;
   return { tonic, mode, name: `${names[tonic]} ${mode}` };
@@ -24,13 +24,15 @@ export interface Chord {
   root: number;
   /** Pitch classes, root first. */
   pitchClasses: number[];
-  /** The scale that melodies use over it: the key's, with the chord's own notes in place of their neighbours. */
+  /**
+   * Scale for melodies over the chord: the key's scale, in which the chord's notes replace their neighbours.
+   */
   scale: number[];
 }
 
 const degrees: Record<string, number> = { I: 0, II: 2, III: 4, IV: 5, V: 7, VI: 9, VII: 11 };
 
-/** Intervals of a suffix over a major or a minor third. */
+/** Intervals of a chord with this suffix, given its major or minor third. */
 const suffixes: Record<string, (third: number) => number[]> = {
   "": (third) => [0, third, 7],
   "5": () => [0, 7],
@@ -68,7 +70,10 @@ function scaleOver(pitchClasses: number[], key: Key): number[] {
   return [...own.filter((pitchClass) => !displaced(pitchClass)), ...foreign].sort((a, b) => a - b);
 }
 
-/** The note of these pitch classes nearest to `target`, within the range where one is. */
+/**
+ * The note nearest to `target` that is in the range and has one of the pitch classes; rounds `target` if
+ * there is none.
+ */
 export function nearestPitch(
   target: number,
   pitchClasses: readonly number[],
@@ -87,7 +92,7 @@ export function nearestPitch(
   return best;
 }
 
-/** Moves a note along a scale by a number of its degrees. */
+/** Moves a note along a scale by a number of scale degrees. */
 export function moveAlong(pitch: number, scale: readonly number[], steps: number): number {
   const direction = Math.sign(steps);
   let current = pitch;

@@ -10,27 +10,34 @@ import { renderPiece } from "../render/mix.js";
 import type { Stereo } from "../render/stereo.js";
 import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
-import { type PieceRecord, pieceId, recordOf } from "./record.js";
+import { createRecord, type PieceRecord, pieceId } from "./record.js";
 
-/** Training goes on from it, and its text encoder's tokenizer gives the ids of all records. */
+/**
+ * Training continues from this model. The tokenizer of its text encoder encodes the prompts of all records.
+ */
 export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 
 /**
- * Versions of notes, words and sound of the seeds, and of these with token ids and latents. They name folders of the cache, so
- * they change with what is made and not with the code: test/versions.test.ts and training/test/test_latent_space.py fail then.
+ * composerVersion stands for the notes, words and sound of all seeds. dataVersion also stands for token ids
+ * and latents. Both are part of folder names in the cache, so they must change if the output changes, but not
+ * if only the code does. test/versions.test.ts and training/test/test_latent_space.py fail if the output has
+ * changed.
  */
 export const composerVersion = "3dfe040934ff";
 export const dataVersion = "b9d1c07e52fa";
 
 interface Wishes {
-  /** Length of every piece, in place of its own. */
+  /** Length of every piece. By default each piece has its own. */
   seconds?: number | undefined;
   /** 0 .. 1: share of the pieces that keep their stems. */
   stemShare: number;
   onPiece: (piece: Piece) => void;
 }
 
-/** Composes and renders pieces, a folder each; finished pieces stay. @returns their records */
+/**
+ * Composes and renders pieces, each into its own folder. Keeps pieces that are finished.
+ * @returns the records of all pieces
+ */
 export async function makePieces(
   directory: string,
   seeds: readonly number[],
@@ -46,7 +53,7 @@ export async function makePieces(
       const piece = compose(seed, seconds);
       const keepsStems = new Random(seed + 3_000_017).chance(stemShare);
       const { mix, stems } = await renderPiece(piece, synthesiser, keepsStems);
-      const record = await recordOf(piece, tokenizer, [...stems.keys()]);
+      const record = await createRecord(piece, tokenizer, [...stems.keys()]);
       writePiece(directory, record, new Map([["mix", mix], ...stems]));
       onPiece(piece);
     }

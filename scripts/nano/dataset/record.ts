@@ -1,4 +1,7 @@
-/** Record of a piece, a line of pieces.jsonl. Paths are relative to its folder. Token ids are by the engine's own functions. */
+/**
+ * Record of a piece: a line of pieces.jsonl. Paths are relative to the folder of that file. The engine's own
+ * functions compute the token ids.
+ */
 import type { TaskType } from "../../../src/engine/addon.js";
 import { encodeLyricPrompt, encodeTextPrompt, instructionOf } from "../../../src/engine/conditioning.js";
 import { toThinkFields } from "../../../src/engine/metadata.js";
@@ -9,29 +12,31 @@ import type { StemName } from "../compose/instruments.js";
 import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
 import { type Description, describe, withoutMusicalFacts } from "../words/description.js";
 
-/** A way to ask for a piece, and the token ids of its prompts. */
+/** A request for a piece, and the token ids of its prompts. */
 interface Request {
   caption: string;
   lyrics: string;
   language: string;
   textTokenIds: number[];
-  /** The same where the client knows no tempo, key and metre. */
+  /** Token ids of the text prompt without tempo, key and metre. */
   bareTextTokenIds: number[];
   lyricTokenIds: number[];
   /** The language model's prompt, up to the assistant's turn. */
   lmPromptTokenIds: number[];
-  /** Its answer before the audio codes: the think block. The codes and <|im_end|> follow. */
+  /** The language model's answer up to the audio codes: the think block. The codes and <|im_end|> follow. */
   lmThinkTokenIds: number[];
 }
 
-/** Text prompts of the tasks that have a source, for the first way to ask. */
+/**
+ * Token ids of the text prompts for tasks with a source. They use the caption of the record's own request.
+ */
 interface TaskPrompts {
   cover: number[];
   repaint: number[];
-  /** By the stem that is wanted. */
+  /** By the stem to extract or add. */
   extract: Partial<Record<StemName, number[]>>;
   lego: Partial<Record<StemName, number[]>>;
-  /** By the stem that is given; the classes asked for are all the others. */
+  /** By the stem that is given. The prompt asks for all other stems. */
   complete: Partial<Record<StemName, number[]>>;
 }
 
@@ -48,15 +53,18 @@ export interface PieceRecord extends Request {
   durationSeconds: number;
   sections: { name: string; startSeconds: number; endSeconds: number }[];
   mix: string;
-  /** Empty where the stems of this piece were not kept; `tasks` then has none of them. */
+  /** Paths of the stems. Empty if they were not kept; `tasks` then has no prompts for stems. */
   stems: Partial<Record<StemName, string>>;
   tasks: TaskPrompts;
-  /** Other ways to ask for the same piece. */
+  /** Other requests for the same piece. */
   variants: Request[];
 }
 
 const requestsPerPiece = 12;
-/** One seed in this many is held out; coprime to the number of genres, so that all are. */
+/**
+ * One seed in this many is held out. It is coprime to the number of genres, so that every genre has held-out
+ * pieces.
+ */
 const heldOutStride = 7;
 
 export function isHeldOut(seed: number): boolean {
@@ -67,7 +75,11 @@ export function pieceId(seed: number): string {
   return `piece-${String(seed).padStart(6, "0")}`;
 }
 
-export async function recordOf(piece: Piece, tokenizer: Tokenizer, stems: StemName[]): Promise<PieceRecord> {
+export async function createRecord(
+  piece: Piece,
+  tokenizer: Tokenizer,
+  stems: StemName[],
+): Promise<PieceRecord> {
   const id = pieceId(piece.seed);
   const descriptions = describe(piece, requestsPerPiece);
   const [first, ...variants] = await Promise.all(

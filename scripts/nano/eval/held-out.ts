@@ -1,4 +1,7 @@
-/** The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of their size. */
+/**
+ * The held-out pieces of the evaluation, composed and rendered by the generator, and white noise of the same
+ * length.
+ */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../compose/random.js";
@@ -7,7 +10,7 @@ import { isHeldOut, type PieceRecord } from "../dataset/record.js";
 import { amplitude, sampleRate, scale, silence } from "../render/stereo.js";
 import { encodeWav } from "../render/wav.js";
 
-/** The first `count` held-out seeds from the `skip`-th on; they go round all genres. */
+/** Returns `count` held-out seeds, after skipping the first `skip`. They cycle through all genres. */
 export function heldOutSeeds(count: number, skip = 0): number[] {
   const seeds: number[] = [];
   for (let seed = 0; seeds.length < skip + count; seed++) {
@@ -16,12 +19,15 @@ export function heldOutSeeds(count: number, skip = 0): number[] {
   return seeds.slice(skip);
 }
 
-/** A folder of its own for what this composer makes. */
+/** Folder for held-out pieces of this version of the composer. */
 export function heldOutFolder(directory: string): string {
   return join(directory, `held-out-${composerVersion}`);
 }
 
-/** Renders missing pieces. @param seconds their length, in place of their own */
+/**
+ * Renders missing held-out pieces.
+ * @param seconds length of every piece; by default each piece has its own
+ */
 export function renderHeldOut(
   directory: string,
   seeds: number[],
@@ -39,8 +45,11 @@ export function renderHeldOut(
 /** Approximate loudness of the held-out pieces. */
 const noiseLevel = amplitude(-20);
 
-/** Writes uniform noise of the level of the held-out pieces once. @returns the file's path */
-export function whiteNoise(directory: string, { id, seed, durationSeconds }: PieceRecord): string {
+/**
+ * Writes uniform noise that is as loud as the held-out pieces, unless the file exists.
+ * @returns the path of the file
+ */
+export function writeWhiteNoise(directory: string, { id, seed, durationSeconds }: PieceRecord): string {
   mkdirSync(directory, { recursive: true });
   const path = join(directory, `${id}.wav`);
   if (existsSync(path)) return path;

@@ -4,7 +4,7 @@
  */
 export interface NaturalPrompt {
   caption: string;
-  /** Facts that it states, or null. */
+  /** The facts that the caption states; null for others. */
   bpm: number | null;
   keyScale: string | null;
   genre: string | null;

@@ -25,7 +25,7 @@ LOWEST = "A1"
 OCTAVES = 7.4
 BANDS_PER_OCTAVE = 24
 TITLE_WIDTH = 110
-# A picture of a hundred thousand bytes: flat colours, few of them.
+# A few flat colours keep a picture at about 100 kB.
 COLORS = 24
 
 

@@ -11,19 +11,21 @@ import soundfile
 
 ANALYSIS_RATE = 22050
 HOP = 256
-# Frames a second, nearly.
+# Approximate number of frames per second.
 FRAME_RATE = round(ANALYSIS_RATE / HOP)
 COMB_BPM = (45, 220)
 COMB_TEETH = 8
 PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 
-# Melody: frames of 93 ms, pitches from C4 to B6, overtones that add to a pitch in semitones above it and their weights.
+# Melody analysis: frames of 93 ms, pitches from C4 to B6. OVERTONES: semitones above a pitch, and weight with
+# which the power there is added.
 MELODY_HOP = 2048
 LOWEST_MELODY_HZ, MELODY_PITCHES = 261.63, 36
 OVERTONES = ((0, 1), (12, 0.5), (19, 0.33), (24, 0.25))
-# Melodies lie above their chords: 3 dB an octave, as amplitude.
+# Melodies lie above their chords, so each octave is amplified by 3 dB (as amplitude).
 MELODY_TILT = 10 ** (3 / 20)
-# A leading pitch is so much stronger than the median of all pitches, and than the loudest of the recording.
+# A leading pitch is stronger than LEADING times the median of all pitches and AUDIBLE times the maximum of
+# the recording.
 LEADING, AUDIBLE = 1.5, 0.03
 WHOLE_TONE = 2
 SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}
@@ -46,7 +48,7 @@ def onset_autocorrelation(mono):
     around = np.ones(FRAME_RATE) / FRAME_RATE
     onsets = onsets - np.convolve(onsets, around, mode="same")
     correlation = scipy.signal.correlate(onsets, onsets, method="fft")[len(onsets) - 1 :]
-    # Long lags have fewer frames in common.
+    # At long lags fewer frames overlap.
     unbiased = correlation / np.arange(len(onsets), 0, -1)
     return unbiased / max(unbiased[0], 1e-12)
 

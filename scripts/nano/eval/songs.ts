@@ -1,4 +1,4 @@
-/** Songs of the model through the public API, and reconstructions by its autoencoder. */
+/** Makes songs with the model through the public API, and reconstructs recordings with its autoencoder. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -17,14 +17,14 @@ import { runPython } from "../python.js";
 /** A song on disk. */
 export interface Song {
   path: string;
-  /** Time to make it, without loading models. */
+  /** Time to make the song, without loading models. */
   computeSeconds: number;
 }
 
-/** Default folders, unless the environment sets others. */
+/** Default models; the environment can set others. */
 const embeddedModel = { SVC_CONFIG_PATH: "carillon-nano", SVC_LM_MODEL_PATH: "carillon-nano/lm" };
 
-/** Makes songs by the configured models, and keeps them: a song that is there already is not made again. */
+/** Makes songs with the configured models and stores them. A stored song is not made again. */
 export class Singer {
   readonly #engine: MusicEngine;
   readonly #model: RendererCheckpoint;
@@ -35,7 +35,7 @@ export class Singer {
   #songs: string;
   #loading: Promise<unknown> | null = null;
 
-  /** @param directory gets a folder for every model */
+  /** @param directory folder of all songs; each model gets a sub-folder */
   constructor(directory: string) {
     const config = loadConfig({ ...embeddedModel, ...process.env });
     const checkpoints = new Checkpoints(config.checkpointsDirectory);
@@ -55,7 +55,10 @@ export class Singer {
     return this.#engine.close();
   }
 
-  /** From now on the language model fills what prompts leave open, and plans songs that ask for it. */
+  /**
+   * Loads the language model. For later songs it fills in what prompts leave open, and plans songs that
+   * request a plan.
+   */
   async loadLanguageModel(): Promise<void> {
     await this.#engine.loadLanguageModel(null);
     const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.model.path);
@@ -69,7 +72,7 @@ export class Singer {
   }
 
   /**
-   * @param name of the song, without a file type
+   * @param name file name of the song without extension
    * @param parameters as POST /release_task takes them
    */
   async sing(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
@@ -102,7 +105,7 @@ export class Singer {
 }
 
 /** A piece's prompt as request parameters. */
-export function promptOf(record: PieceRecord): Record<string, unknown> {
+export function promptParameters(record: PieceRecord): Record<string, unknown> {
   const { caption, lyrics, language, bpm, keyScale, timeSignature, durationSeconds } = record;
   return {
     ...{ prompt: caption, lyrics, vocal_language: language, bpm, key_scale: keyScale },
@@ -111,13 +114,13 @@ export function promptOf(record: PieceRecord): Record<string, unknown> {
 }
 
 /**
- * Encodes recordings and decodes them again with the training code.
- * @returns a WAV file per recording, in a folder of this autoencoder; existing files are kept
+ * Encodes and decodes recordings with the training code.
+ * @returns the path of a WAV file per recording, in a folder for this autoencoder; existing files are kept
  */
 export function reconstruct(vaeDirectory: string, paths: string[], directory: string): string[] {
   const own = join(directory, weightsVersion(vaeDirectory));
   mkdirSync(own, { recursive: true });
-  // A piece's folder has its name.
+  // The folder of a recording is named after its piece.
   const outputs = paths.map((path) => join(own, `${basename(dirname(path))}.wav`));
   const missing = paths.flatMap((path, index) => {
     const output = outputs[index] as string;
@@ -127,7 +130,7 @@ export function reconstruct(vaeDirectory: string, paths: string[], directory: st
   return outputs;
 }
 
-/** Hash of the parts of a checkpoint, by folder. */
+/** Hash of the weights and configs in the folders of a checkpoint. */
 function weightsVersion(...directories: string[]): string {
   const hash = createHash("sha256");
   for (const directory of directories) {

@@ -1,35 +1,38 @@
-/** Trials of every task on a held-out piece: the request, and the recordings that its answer is measured against. */
+/**
+ * Trials of every task on a held-out piece. A trial is a request, and the recordings to compare the result
+ * with.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { StemName } from "../compose/instruments.js";
 import type { PieceRecord } from "../dataset/record.js";
 import { addTo, type Stereo } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
-import { promptOf } from "./songs.js";
+import { promptParameters } from "./songs.js";
 
-/** A request, and paths as tasks.py reads them. */
+/** A request, and paths of the recordings that tasks.py compares the result with. */
 export interface Trial {
-  /** Among all trials. */
+  /** Unique among all trials. */
   name: string;
   /** Fields of POST /release_task. */
   parameters: Record<string, unknown>;
   task: "cover" | "repaint" | "extract" | "lego" | "complete";
-  /** Source of the task. */
+  /** Path of the source audio. */
   source: string;
-  /** Ground truth from the composer; of a repaint tasks.py makes it. */
+  /** Path of the ground truth. Missing for a repaint: tasks.py derives it. */
   truth?: string;
-  /** Mixes of other pieces. */
+  /** Paths of the mixes of other pieces. */
   others: string[];
   stems: string[];
-  /** Index of the stem that is asked for. */
+  /** Index in `stems` of the stem to extract. */
   wanted?: number;
-  /** Seconds. */
+  /** Start and end of the repainted region in seconds. */
   window?: [number, number];
 }
 
 const unpitched = new Set<StemName>(["drums", "percussion"]);
 
-/** @param directory holds the pieces' files. @param others pieces for comparison */
+/** @param directory folder of the pieces' files @param others pieces for comparison */
 export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): Trial[] {
   const mix = join(directory, record.mix);
   const stems = Object.keys(record.stems) as StemName[];
@@ -52,11 +55,11 @@ export function trialsOf(directory: string, record: PieceRecord, others: PieceRe
     };
   };
 
-  const asked = promptOf(record);
+  const asked = promptParameters(record);
   const start = Math.round(record.durationSeconds / 3);
   const end = Math.round((2 * record.durationSeconds) / 3);
   const trials = [
-    // In the words of another piece, without key or tempo, so that harmony can only come from the source.
+    // Uses the caption of another piece and no key or tempo, so that harmony can only come from the source.
     trial("cover", { truth: mix }, { prompt: others[0]?.caption ?? record.caption, lyrics: record.lyrics }),
     trial("repaint", { window: [start, end] }, { ...asked, repainting_start: start, repainting_end: end }),
   ];
@@ -79,7 +82,7 @@ export function trialsOf(directory: string, record: PieceRecord, others: PieceRe
   ];
 }
 
-/** Writes the mix of all other stems once. @returns its path */
+/** Writes the mix without `stem`, unless the file exists. @returns its path */
 function contextOf(directory: string, record: PieceRecord, stem: StemName): string {
   const path = join(directory, record.id, "context", `without-${stem}.wav`);
   if (existsSync(path)) return path;

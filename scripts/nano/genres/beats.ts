@@ -1,4 +1,4 @@
-/** Genres led by the beat. */
+/** Beat-driven genres. */
 import { genre } from "./genre.js";
 
 export const funk = genre(`

@@ -1,4 +1,4 @@
-/** Synthesisers and drum machines. */
+/** Electronic genres: synthesisers and drum machines. */
 import { genre } from "./genre.js";
 
 export const house = genre(`

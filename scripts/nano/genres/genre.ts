@@ -1,17 +1,20 @@
-/** A genre: tempo, harmony, patterns, band and words. Each genre is a chart. */
+/**
+ * A genre: tempo, harmony, patterns, band and words. Each genre is written as a text chart, which `genre`
+ * parses.
+ */
 import { type DrumName, type DrumPattern, drumNamed } from "../compose/drums.js";
 import { type InstrumentName, instrumentNamed } from "../compose/instruments.js";
 import type { MelodyStyle } from "../compose/melody.js";
 import type { Feel } from "../compose/performance.js";
 import { type Metre, metres, type Role, roles } from "../compose/piece.js";
 
-/** Patterns of a genre in one metre. */
+/** Tempo range and patterns of a genre in one metre. */
 export interface MetreStyle {
   metre: Metre;
   weight: number;
-  /** Beats a minute, both ends included; a beat of 6/8 is dotted. */
+  /** Minimum and maximum beats per minute. In 6/8 a beat is a dotted quarter. */
   bpm: readonly [number, number];
-  /** Drums of verses and of choruses; empty if the genre has none. */
+  /** Drums of verses (`light`) and of choruses (`full`); empty for a genre without drums. */
   light: DrumPattern[];
   full: DrumPattern[];
   bass: string[];
@@ -26,32 +29,35 @@ type Progressions = Record<(typeof parts)[number], readonly string[]>;
 
 export interface Genre {
   name: string;
-  /** Its names in captions. */
+  /** Names of the genre in captions. */
   names: readonly string[];
   moods: readonly string[];
-  /** Places or occasions where it is heard. */
+  /** Places and occasions for this music. */
   scenes: readonly string[];
-  /** What tells it from others, without its name. */
+  /** Phrases that describe what is typical of the genre without naming it. */
   marks: readonly string[];
   minorShare: number;
   feel: Feel;
   progressions: Progressions;
   styles: readonly MetreStyle[];
-  /** Share of pieces that have the part, and the instruments that may play it. Comping and bass are in all. */
+  /**
+   * Share of pieces with the role, and the instruments that may play it. Comping and bass are in every piece.
+   */
   band: Partial<Record<Role, readonly [share: number, ...InstrumentName[]]>>;
-  /** Drums of its fills, in their order. */
+  /** Drums of a fill, in the order in which they are played. */
   fill: readonly DrumName[];
   melody: MelodyStyle;
 }
 
 /**
- * @param chart rows of a name and a value; then a `style` for every metre:
+ * Parses the chart of a genre.
+ * @param chart rows of a name and a value, then one `style` chart per metre. The rows:
  * - names, moods, scenes, marks: phrases
  * - minor: share of pieces in minor
  * - feel, melody: numbers by name
- * - "major verse" to "minor bridge": progressions between " / "
- * - drums to lead: share of pieces that have the role, and instruments that may play it; comping and bass are in all
- * - fill: drums in order
+ * - "major verse" to "minor bridge": chord progressions, separated by " / "
+ * - drums to lead: share of pieces with the role, and the instruments that may play it; all pieces have comp and bass
+ * - fill: drums in the order in which they are played
  * @throws RangeError for an unknown instrument or drum, or a grid that is not one bar long
  */
 export function genre(chart: string): Genre {
@@ -85,8 +91,9 @@ export function genre(chart: string): Genre {
 }
 
 /**
- * @param chart metre, weight and tempo; then lines of patterns: `light` or `full` with pairs of drum and grid; `bass`, `comp` or
- * `pulse` with grids
+ * Parses the chart of a metre.
+ * @param chart metre, weight and tempo, then one line per pattern: `light` or `full` with pairs of drum and grid,
+ * or `bass`, `comp` or `pulse` with grids
  * @throws RangeError for an unknown drum, or a grid that is not one bar long
  */
 export function style(chart: string): MetreStyle {
@@ -95,7 +102,8 @@ export function style(chart: string): MetreStyle {
   const rowsOf = (part: string): string[] =>
     [...chart.matchAll(new RegExp(`^ *${part} +(.+)$`, "gm"))].map(([, row = ""]) => row);
   const bar = (grid: string): string => {
-    if (grid.length !== barSteps) throw new RangeError(`${grid} is not a bar of ${metre}`);
+    if (grid.length !== barSteps)
+      throw new RangeError(`${grid} has ${grid.length} steps, but a bar of ${metre} has ${barSteps}`);
     return grid;
   };
   const drumsOf = (part: string): DrumPattern[] =>

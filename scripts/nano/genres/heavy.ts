@@ -1,4 +1,4 @@
-/** Loud guitars. */
+/** Genres with loud guitars. */
 import { genre } from "./genre.js";
 
 export const rock = genre(`

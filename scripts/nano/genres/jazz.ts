@@ -1,4 +1,4 @@
-/** Jazz, and what took its chords: bossa nova and lo-fi hip hop. */
+/** Jazz, and two genres with jazz chords: bossa nova and lo-fi hip hop. */
 import { genre } from "./genre.js";
 
 export const bossaNova = genre(`

@@ -1,4 +1,4 @@
-/** Orchestras, pianos and pads. */
+/** Genres played by orchestras, pianos and pads. */
 import { genre } from "./genre.js";
 
 export const ambient = genre(`

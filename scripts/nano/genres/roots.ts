@@ -1,4 +1,4 @@
-/** Folk, blues, and what grew from them. */
+/** Folk, blues, and two genres that descend from them: country and soul. */
 import { genre } from "./genre.js";
 
 export const folk = genre(`

@@ -1,4 +1,7 @@
-/** Stems and their mix: each part at the level of its role, all scaled by one gain, so stems add up to the mix. */
+/**
+ * Renders the stems of a piece and their mix. The role of a part sets its level. One gain scales all stems
+ * and the mix, so that the stems add up to the mix.
+ */
 import type { StemName } from "../compose/instruments.js";
 import { type Piece, type Role, secondsPerStep } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
@@ -11,17 +14,17 @@ export interface RenderedPiece {
   stems: Map<StemName, Stereo>;
 }
 
-/** Relative levels of sounding parts in decibels. */
+/** Level of each role in decibels, measured while the part sounds. */
 const levels: Record<Role, number> = { drums: -16, bass: -16, comp: -20, pulse: -24, pad: -25, lead: -17 };
 const levelSpread = 2;
 
-/** Maximum panning of a role from the centre. */
+/** Maximum panning of each role from the centre; 1 is fully left or right. */
 const panSpread: Record<Role, number> = { drums: 0, bass: 0, comp: 0.35, pulse: 0.5, pad: 0.1, lead: 0.15 };
 
 const mixPeak = amplitude(-1.5);
 const fadeSeconds = 0.25;
 
-/** @param keepsStems otherwise `stems` is empty: one reverb then serves the whole mix */
+/** @param keepsStems if false, `stems` is empty and all parts share one reverb */
 export async function renderPiece(
   piece: Piece,
   synthesiser: Synthesiser,

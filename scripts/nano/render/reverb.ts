@@ -1,13 +1,16 @@
 /** Hall reverb: a feedback delay network of eight lines, mixed by a Householder reflection, behind two allpass diffusers. */
 import { type Stereo, sampleRate } from "./stereo.js";
 
-/** Low frequencies fall by 60 dB in this time; the lines' low-pass filters shorten it for high ones. */
+/**
+ * Reverberation time (decay by 60 dB) at low frequencies. The lines' low-pass filters shorten it at high
+ * frequencies.
+ */
 const decaySeconds = 2.3;
 const lowpass = 0.75;
-/** Wet loudness of a full send relative to the dry sound: -13 dB. */
+/** Output gain: with a full send, the reverb is 13 dB quieter than the dry sound. */
 const gain = 0.068;
 
-/** Prime numbers of samples, so that echoes do not coincide. The signs decorrelate the channels. */
+/** Delays are prime numbers of samples, so that echoes do not coincide. The signs decorrelate the channels. */
 const lines = [
   { delay: 1399, left: 1, right: 1 },
   { delay: 1747, left: 1, right: -1 },
@@ -20,10 +23,10 @@ const lines = [
 ] as const;
 const diffusers = [241, 613] as const;
 const diffusion = 0.6;
-/** Whole blocks pass through a line: none is shorter. */
+/** A line processes a whole block at once, so no delay may be shorter than a block. */
 const blockSamples = 1024;
 
-/** Adds the reverberation of `send` to `audio`, and overwrites `send`. */
+/** Adds the reverb of `send` to `audio`. Overwrites `send`. */
 export function addReverb(send: Float32Array, audio: Stereo): void {
   const allpasses = diffusers.map((delay) => new Ring(delay));
   const network = lines.map(({ delay, left, right }) => new Line(delay, left * gain, right * gain));
@@ -76,7 +79,7 @@ class Line extends Ring {
     this.#right = right;
   }
 
-  /** Filters the block that leaves the line, and adds it to `sum` and both channels. */
+  /** Filters the oldest block in the line, and adds it to `sum` and to both channels. */
   read(sum: Float32Array, left: Float32Array, right: Float32Array): void {
     const { samples } = this;
     const [decay, toLeft, toRight] = [this.#decay, this.#left, this.#right];
@@ -93,7 +96,7 @@ class Line extends Ring {
     this.#low = low;
   }
 
-  /** Puts the reflected block and the input in place of the block that was read. */
+  /** Replaces the block that `read` filtered by its reflection plus the input. */
   write(sum: Float32Array, input: Float32Array): void {
     const { samples } = this;
     const share = 2 / lines.length;

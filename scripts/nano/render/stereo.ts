@@ -33,7 +33,7 @@ export function peakOf({ left, right }: Stereo): number {
   return peak;
 }
 
-/** Root mean square of the passages that sound: frames of 50 ms within 30 dB of the loudest one. */
+/** Root mean square of the audible passages: frames of 50 ms within 30 dB of the loudest frame. */
 export function activeLevel({ left, right }: Stereo): number {
   const frame = sampleRate / 20;
   const powers: number[] = [];

@@ -1,14 +1,17 @@
-/** Notes to sound: a General MIDI soundfont played by spessasynth_core, offline and sample by sample. */
+/**
+ * Renders notes to audio offline, with spessasynth_core and a General MIDI soundfont. Events are exact to the
+ * sample.
+ */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type BasicSoundBank, SoundBankLoader, SpessaSynthProcessor } from "spessasynth_core";
 import type { Note, Part } from "../compose/piece.js";
 import { type Stereo, sampleRate, silence } from "./stereo.js";
 
-/** At most this many samples a call; events fall between calls, on their own sample. */
+/** Maximum samples per render call. A call ends early at the sample of the next event. */
 const blockSamples = 480;
 const drumChannel = 9;
-/** More would be tails of released notes. */
+/** Maximum simultaneous voices. Voices beyond it would only be tails of released notes. */
 const mostVoices = 32;
 const controllers = { volume: 7, pan: 10 } as const;
 
@@ -24,7 +27,7 @@ export class Synthesiser {
   }
 
   /**
-   * One part alone, without effects. The next call overwrites the result.
+   * Renders one part without effects. The next call overwrites the returned audio.
    * @param pan -1 left .. 1 right
    */
   async play(part: Part, stepSeconds: number, durationSeconds: number, pan: number): Promise<Stereo> {
@@ -61,7 +64,7 @@ export class Synthesiser {
     return audio;
   }
 
-  /** The same memory for all parts: new pages cost as much time as a voice. */
+  /** Reuses one buffer for all parts: allocating new pages takes as long as rendering a voice. */
   #silence(samples: number): Stereo {
     if (this.#audio.left.length < samples) this.#audio = silence(samples);
     const [left, right] = [this.#audio.left.subarray(0, samples), this.#audio.right.subarray(0, samples)];
@@ -71,7 +74,7 @@ export class Synthesiser {
   }
 }
 
-/** A velocity of 0 ends the note. */
+/** Note starts and ends in the order of their samples. An event of velocity 0 ends a note. */
 function eventsOf(notes: readonly Note[], stepSeconds: number) {
   const toSample = (step: number): number => Math.round(step * stepSeconds * sampleRate);
   const events = notes.flatMap(({ start, length, pitch, velocity }) => [

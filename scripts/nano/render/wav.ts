@@ -13,7 +13,7 @@ export function encodeWav({ left, right }: Stereo): Buffer {
   return Buffer.concat([wavHeader("int16", sampleRate, left.length), Buffer.from(samples.buffer)]);
 }
 
-/** Reads what `encodeWav` wrote. */
+/** Decodes a file that `encodeWav` made. */
 export function decodeWav(file: Buffer): Stereo {
   const audio = silence((file.length - headerBytes) / 4);
   for (let i = 0; i < audio.left.length; i++) {

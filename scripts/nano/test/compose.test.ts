@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { compose } from "../compose/compose.js";
-import { spansOf } from "../compose/harmony.js";
+import { chordSpansOf } from "../compose/harmony.js";
 import {
   metres,
   type Note,
@@ -18,7 +18,7 @@ const anySeed = fc.integer({ min: 0, max: 1_000_000 });
 const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
 
 describe("composer of carillon-nano's pieces", () => {
-  it("fills whole seconds with bars and one last chord", () => {
+  it("makes pieces of whole seconds: sections without gaps, then a final chord", () => {
     fc.assert(
       fc.property(anySeed, (seed) => {
         const piece = compose(seed);
@@ -54,19 +54,19 @@ describe("composer of carillon-nano's pieces", () => {
     );
   });
 
-  it("keeps melodies in their key, but for the notes of borrowed chords", () => {
+  it("keeps melodies in their key, except over borrowed chords", () => {
     const shares = pieces.flatMap(melodyShareInScale);
     expect(Math.min(...shares)).to.be.at.least(0.6);
     expect(meanOf(shares)).to.be.above(0.93);
   });
 
-  it("plays the melody of the first chorus again in the second", () => {
+  it("repeats the melody of the first chorus in the second", () => {
     let songs = 0;
     for (const piece of pieces) {
       const [first, second] = piece.sections.filter(({ name }) => name === "Chorus");
       if (first === undefined || second === undefined) continue;
       songs++;
-      const bars = Math.min(first.bars, second.bars) - 1; // the last bar may lead elsewhere
+      const bars = Math.min(first.bars, second.bars) - 1; // the last bar may lead to a different section
       const [one, other] = [
         leadPitches(piece, first.firstBar, bars),
         leadPitches(piece, second.firstBar, bars),
@@ -79,7 +79,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(songs).to.be.above(20);
   });
 
-  it("moves melodies by steps more often than by leaps", () => {
+  it("writes melodies with more steps than leaps", () => {
     const intervals = pieces.flatMap((piece) => {
       const pitches = leadPitches(piece, 0, piece.bars);
       return pitches.slice(1).map((pitch, index) => Math.abs(pitch - (pitches[index] as number)));
@@ -88,7 +88,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(steps.length / intervals.length).to.be.above(0.65);
   });
 
-  it("plays choruses fuller than verses in every genre", () => {
+  it("plays choruses with more energy than verses in every genre", () => {
     for (const genre of genres) {
       const ratios = piecesOf(genre.name).flatMap((piece) => {
         const [verse, chorus] = [energyOf(piece, "Verse"), energyOf(piece, "Chorus")];
@@ -98,7 +98,7 @@ describe("composer of carillon-nano's pieces", () => {
     }
   });
 
-  it("leads drums to every new section by a bar of its own", () => {
+  it("ends almost every section with a drum fill", () => {
     const ends = pieces.flatMap((piece) =>
       piece.sections.slice(0, -1).flatMap((section) => {
         const { firstBar, bars } = section;
@@ -110,7 +110,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(ends.filter(Boolean).length / ends.length).to.be.above(0.95);
   });
 
-  it("ends on a tonic chord that rings, mostly after a cadence", () => {
+  it("ends every piece on a sustained tonic chord, mostly after a cadence", () => {
     let cadences = 0;
     for (const piece of pieces) {
       const { barSteps } = metres[piece.metre];
@@ -129,7 +129,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(cadences / pieces.length).to.be.above(0.6);
   });
 
-  it("reaches every genre, key and metre, and tempos from 60 to 180", () => {
+  it("covers every genre, key and metre, and tempos from 60 to 180", () => {
     const pieces = Array.from({ length: 720 }, (_, seed) => compose(seed));
     expect(new Set(pieces.map(({ genre }) => genre)).size)
       .to.equal(genres.length)
@@ -143,26 +143,26 @@ describe("composer of carillon-nano's pieces", () => {
 });
 
 describe("harmony of carillon-nano's pieces", () => {
-  it("spells chords over the major scale of their key", () => {
+  it("reads chord numerals relative to the major scale on the tonic", () => {
     const aMinor = keyOf(9, "minor");
     expect(chordOf("V7", aMinor).pitchClasses).to.deep.equal([4, 8, 11, 2]);
     expect(chordOf("bVImaj7", aMinor).pitchClasses).to.deep.equal([5, 9, 0, 4]);
-    // The raised seventh takes the place of its neighbours, which would clash with it.
+    // The raised seventh replaces the neighbouring notes of the scale, which would clash with it.
     expect(chordOf("V7", aMinor).scale).to.deep.equal([0, 2, 4, 5, 8, 11]);
     expect(() => chordOf("H", aMinor)).to.throw(RangeError);
   });
 
-  it("knows every chord of every genre", () => {
+  it("can parse every chord of every genre", () => {
     for (const progression of genres.flatMap(({ progressions }) => Object.values(progressions).flat())) {
       const bars = progression.split("|").length;
-      const spans = spansOf(progression, keyOf(0, "minor"), { firstBar: 0, bars }, 16);
+      const spans = chordSpansOf(progression, keyOf(0, "minor"), { firstBar: 0, bars }, 16);
       expect(spans.at(-1)?.end).to.equal(16 * bars);
     }
   });
 
-  it("rejects a pattern of the wrong length, and an unknown drum or instrument", () => {
+  it("rejects a pattern of the wrong length, an unknown drum and an unknown instrument", () => {
     const waltz = "3/4, weight 1, 90-100 bpm\n";
-    expect(() => style(`${waltz}bass R---5---`)).to.throw(RangeError, "is not a bar of 3/4");
+    expect(() => style(`${waltz}bass R---5---`)).to.throw(RangeError, "has 8 steps, but a bar of 3/4 has 12");
     expect(() => style(`${waltz}full gong x...........`)).to.throw(RangeError, "gong is no drum");
     expect(() => genre("drums 1, kazoo")).to.throw(RangeError, "kazoo is no instrument");
   });
@@ -187,7 +187,7 @@ function notesOf({ parts, metre }: Piece, firstBar: number, bars: number, role?:
     .flatMap(({ notes }) => notes.filter((note) => note.start >= start && note.start < end));
 }
 
-/** Squared velocities a bar of the sections of this name. */
+/** Sum of squared velocities per bar, over all sections of this name. */
 function energyOf(piece: Piece, wanted: SectionName): number {
   const named = piece.sections.filter(({ name }) => name === wanted);
   const notes = named.flatMap(({ firstBar, bars }) => notesOf(piece, firstBar, bars));
@@ -201,7 +201,7 @@ function energyOf(piece: Piece, wanted: SectionName): number {
   );
 }
 
-/** Onsets and drums of a bar, without its crashes. */
+/** Onsets and pitches of the drums in a bar, without crash cymbals. */
 function drumsOf(piece: Piece, bar: number): string {
   const start = bar * metres[piece.metre].barSteps;
   return notesOf(piece, bar, 1, "drums")
@@ -219,7 +219,7 @@ function leadPitches(piece: Piece, firstBar: number, bars: number): number[] {
   return notesOf(piece, firstBar, bars, "lead").map(({ pitch }) => pitch);
 }
 
-/** None where the piece has no melody. */
+/** Share of melody notes in the scale of the piece's key, as a list; empty for a piece without a melody. */
 function melodyShareInScale(piece: Piece): number[] {
   const { key, bars } = piece;
   const pitches = leadPitches(piece, 0, bars + 1);

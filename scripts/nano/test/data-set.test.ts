@@ -20,7 +20,7 @@ describe("data set of carillon-nano", () => {
   before(function () {
     this.timeout(600_000);
     directory = mkdtempSync(join(tmpdir(), "carillon-nano-"));
-    // Seeds 5 and 6: a piece to train on and a held-out one.
+    // Seed 5 makes a training piece, seed 6 a held-out piece.
     const options = ["--pieces", "2", "--seed-start", "5", "--duration", String(seconds), "--out", directory];
     execFileSync(process.execPath, ["--import", "tsx", program, ...options]);
     records = readFileSync(join(directory, "pieces.jsonl"), "utf8")
@@ -31,14 +31,14 @@ describe("data set of carillon-nano", () => {
 
   after(() => rmSync(directory, { recursive: true }));
 
-  it("holds a record a piece, in both splits", () => {
+  it("has one record per piece, with its split", () => {
     expect(records.map(({ id, split }) => [id, split])).to.deep.equal([
       ["piece-000005", "train"],
       ["piece-000006", "heldout"],
     ]);
   });
 
-  it("writes canonical WAV files of exactly the duration, the mix below -1 dB", () => {
+  it("writes WAV files of the exact duration, with the mix peaking between -2 and -1 dB", () => {
     for (const record of records) {
       const files = [record.mix, ...Object.values(record.stems)];
       expect(files.length).to.be.above(2);
@@ -64,7 +64,7 @@ describe("data set of carillon-nano", () => {
     }
   });
 
-  it("gives token ids that read as the engine's own prompts", async () => {
+  it("writes token ids that decode to the engine's prompts", async () => {
     const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));
     for (const record of records) {
       const text = tokenizer.decode(record.textTokenIds);
@@ -81,7 +81,7 @@ describe("data set of carillon-nano", () => {
 });
 
 describe("WAV files of carillon-nano", () => {
-  it("come back as they were", () => {
+  it("decode to the encoded samples, clipped at full scale", () => {
     const audio = { left: Float32Array.of(0, 0.5, -1), right: Float32Array.of(1, -0.25, 2) };
     const read = decodeWav(encodeWav(audio));
     expect(read.left[1]).to.be.closeTo(0.5, 1e-4);

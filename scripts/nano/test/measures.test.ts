@@ -5,12 +5,12 @@ import { genres } from "../genres/index.js";
 import { testPython } from "../python.js";
 
 describe("evaluation of carillon-nano", () => {
-  it("passes its own tests, which are in Python", function () {
+  it("passes the Python tests of scripts/nano/eval", function () {
     this.timeout(1_200_000);
     testPython("eval");
   });
 
-  it("asks for keys and genres that can be judged, once each", () => {
+  it("uses natural prompts that are unique and name only known keys and genres", () => {
     const names = [null, ...genres.map(({ name }) => name)];
     for (const { caption, keyScale, genre } of naturalPrompts) {
       if (keyScale !== null) expect(canonicalKeyScale(keyScale), caption).to.equal(keyScale);

@@ -10,7 +10,7 @@ import { readStatus } from "../supervisor.js";
 
 const supervisor = new URL("../supervisor.ts", import.meta.url).href;
 
-/** Counts to `steps`; keeps its count on SIGTERM and resumes from it, or ignores the signal. */
+/** Program that counts to `steps`. On SIGTERM it saves its count to resume from it, or ignores the signal. */
 const counter = (directory: string, steps: number, onStop: "save" | "ignore"): string => `
   const { existsSync, readFileSync, writeFileSync } = require("node:fs");
   const state = ${JSON.stringify(join(directory, "state"))};
@@ -59,7 +59,7 @@ describe("supervisor of carillon-nano's training", () => {
     while ((readStatus(directory)?.step ?? 0) < step) await delay(10);
   };
 
-  it("lets the program save its state when it is stopped, and resumes from it", async () => {
+  it("lets a stopped program save its state, and resumes from that state", async () => {
     const first = start(counter(directory, 1000, "save"));
     const ended = once(first, "exit");
     await reaches(3);
@@ -72,7 +72,7 @@ describe("supervisor of carillon-nano's training", () => {
     expect(readStatus(directory)).to.include({ state: "finished", step: saved + 2 });
   });
 
-  it("kills a program that does not end when asked", async () => {
+  it("kills a program that ignores SIGTERM", async () => {
     const training = start(counter(directory, 10_000, "ignore"));
     const ended = once(training, "exit");
     await reaches(3);
@@ -83,7 +83,7 @@ describe("supervisor of carillon-nano's training", () => {
     expect(() => process.kill(pid, 0)).to.throw("ESRCH");
   });
 
-  it("stops a program whose processes together exceed the memory limit", async function () {
+  it("stops a program when the sum of its processes exceeds the memory limit", async function () {
     if (process.platform !== "linux") this.skip();
     const holding = "const held = Buffer.alloc(200e6, 1); setInterval(() => held.length, 1000);";
     const program = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(holding)}]); ${holding}`;
@@ -91,7 +91,7 @@ describe("supervisor of carillon-nano's training", () => {
     expect(await text(training.stderr as NodeJS.ReadableStream)).to.contain("used more than 380000000 bytes");
   });
 
-  it("pauses the program when its hours are full, and counts them over runs", async () => {
+  it("pauses the program after the given training hours, and sums the hours of all runs", async () => {
     expect(await outputOf(start(counter(directory, 10_000, "save"), 0.5))).to.contain("paused");
     const hours = readStatus(directory)?.trainedHours ?? 0;
     expect(hours).to.be.at.least(0.5 / 3600);

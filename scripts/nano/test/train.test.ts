@@ -44,12 +44,12 @@ describe("training carillon-nano", () => {
   const smoke = "--smoke --shards 1 --evaluate-hours 0".split(" ");
   const run = promisify(execFile);
 
-  it("passes its own tests, which are in Python", function () {
+  it("passes the Python tests of scripts/nano/training", function () {
     this.timeout(1_200_000);
     testPython("training");
   });
 
-  it("runs once at a time and stops when asked", async function () {
+  it("refuses a second run at the same time, and stops on --stop", async function () {
     this.timeout(1_200_000);
     const training = spawn(process.execPath, command(...smoke), { stdio: "ignore" });
     const ended = once(training, "exit");
@@ -57,19 +57,19 @@ describe("training carillon-nano", () => {
     const refusal = await run(process.execPath, command(...smoke)).catch((error: Error) => error);
     expect(String(refusal)).to.contain(`process ${training.pid}`);
     const { stdout } = await run(process.execPath, command("--stop"));
-    // Rendering may end while the second run starts.
+    // Rendering may end, and packing begin, while the second command starts.
     expect(stdout).to.match(/stopped: (render|pack\.py)/);
     expect((await ended)[0]).to.equal(0);
     expect(readStatus(cache)?.state).to.equal("stopped");
   });
 
-  it("rejects data that other options made", async function () {
+  it("rejects a cache whose data set was made with other options", async function () {
     this.timeout(1_200_000);
     const refusal = await run(process.execPath, command()).catch((error: Error) => error);
     expect(String(refusal)).to.contain("delete the folder to start again");
   });
 
-  it("resumes and ends with a checkpoint that the engine renders with", async function () {
+  it("resumes, and ends with a checkpoint that the engine can load", async function () {
     this.timeout(1_200_000);
     const rendered = join(cache, "shard-0000", "piece-000000", "mix.wav");
     const before = statSync(rendered).mtimeMs;

@@ -4,20 +4,20 @@ import { expect } from "chai";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import { compose } from "../compose/compose.js";
 import { shippedModel } from "../dataset/data-set.js";
-import { recordOf } from "../dataset/record.js";
+import { createRecord } from "../dataset/record.js";
 import { renderPiece } from "../render/mix.js";
 import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
 
 describe("versions of carillon-nano's data", () => {
-  it("change if a seed gets other notes, words, token ids or sound", async function () {
+  it("must be raised when the notes, words, token ids or audio of a seed change", async function () {
     this.timeout(600_000);
     const made = createHash("sha256");
     const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));
     for (let seed = 0; seed < 88; seed++) {
       const piece = compose(seed);
       const notes = piece.parts.map((part) => [part.role, part.instrument.program, part.notes]);
-      const record = await recordOf(piece, tokenizer, ["bass", "drums"]);
+      const record = await createRecord(piece, tokenizer, ["bass", "drums"]);
       made.update(JSON.stringify([notes, record]));
     }
     const synthesiser = new Synthesiser();

@@ -18,7 +18,7 @@ describe("words for carillon-nano's pieces", () => {
     }
   });
 
-  it("uses a word of a mood, scene or tempo once", () => {
+  it("rarely repeats a mood or tempo word in a caption", () => {
     const adjectives = new Set(
       genres.flatMap(({ moods }) => moods).concat("slow", "fast", "steady", "moderate", "brisk", "lively"),
     );
@@ -26,18 +26,18 @@ describe("words for carillon-nano's pieces", () => {
       const words = (caption.toLowerCase().match(/[a-z-]+/g) ?? []).filter((word) => adjectives.has(word));
       return new Set(words).size < words.length;
     });
-    // Some names of instruments have no other word: "bright piano" in a bright piece.
+    // Some instruments have only one name, and it may repeat a mood: "bright piano" in a bright piece.
     expect(doubled.length).to.be.below(0.01 * captions.length);
   });
 
-  it("writes a or an by the sound of the next word", () => {
+  it('chooses "a" or "an" by the sound of the next word', () => {
     const articles = captions.flatMap(({ caption }) => caption.match(/\ban? [a-z0-9]+/gi) ?? []);
     expect(articles).to.include("An 80s");
     const wrong = articles.filter((words) => /^a ((?!eu)[aeiou]|8)|^an (eu|[^aeiou8])/i.test(words));
     expect(wrong).to.deep.equal([]);
   });
 
-  it("says tempo and key in half of the captions, and drums that are not there", () => {
+  it("states the tempo in about half of the captions, and missing drums in some", () => {
     const stated = captions.filter(({ piece, caption }) => new RegExp(`\\b${piece.bpm}`).test(caption));
     expect(stated.length / captions.length).to.be.within(0.35, 0.65);
     const hasDrums = (piece: (typeof pieces)[number]): boolean =>
@@ -47,7 +47,7 @@ describe("words for carillon-nano's pieces", () => {
     expect(without.filter(({ piece }) => hasDrums(piece))).to.deep.equal([]);
   });
 
-  it("gives metadata in the form of the prompts", () => {
+  it("writes metadata in the format of the engine's prompts", () => {
     for (const piece of pieces) {
       const { metadata } = describePiece(piece, 1)[0] ?? expect.fail();
       expect(canonicalKeyScale(metadata.keyScale)).to.equal(metadata.keyScale);
@@ -56,7 +56,7 @@ describe("words for carillon-nano's pieces", () => {
     }
   });
 
-  it("lists the sections in order, or says that the piece is instrumental", () => {
+  it("writes lyrics that list the sections in order or mark the piece as instrumental", () => {
     const lyrics = pieces.map((piece) => ({ piece, lyrics: describePiece(piece, 1)[0]?.lyrics ?? "" }));
     const tagged = lyrics.filter((entry) => entry.lyrics !== "[Instrumental]");
     expect(tagged.length).to.be.within(1, lyrics.length - 1);

@@ -68,7 +68,7 @@ class Data:
             for split, pieces in zip((self.train, self.held_out), read_pieces(shard["records"], path)):
                 split.extend(pieces)
         if not self.train or not self.held_out:
-            raise ValueError(f"{data}: needs pieces of both splits, train and heldout")
+            raise ValueError(f"{data} must contain pieces of both splits, train and heldout")
         self.silence = torch.load(start / SILENCE)[0].T.float()  # [frames, C], as long as the longest song
         training = json.loads((data / "training.json").read_text())
         self.genres, self.unconditional_prompt = training["genres"], training["unconditionalPrompt"]

@@ -79,16 +79,16 @@ class Dit(nn.Module):
         """state [B, T, C], context [B, T, 2 C] (source, chunk mask), times [B], conditions [B, L, width]."""
         frames, config = state.shape[1], self.config
         padded = F.pad(torch.cat([context, state], 2), (0, 0, 0, -frames % self.patch))
-        # Both convolutions are linear over a patch's frames; so written they are faster.
+        # Both convolutions are linear layers over the frames of a patch, and run faster as such.
         first, last = self.proj_in["1"], self.proj_out["1"]
         x = F.linear(padded.unflatten(1, (-1, self.patch)).flatten(2), first.weight.mT.flatten(1), first.bias)
         table = rotary(x.shape[1], config["head_dim"], config["rope_theta"], x.device)
         embedding, modulation = self.time_embed(times)
-        # The second time is the first: all inference runs r = t, so that t - r = 0.
+        # The second embedding takes t - r, which is 0 here: inference always has r = t.
         embedding_r, modulation_r = self.time_embed_r(times[:1] * 0)
         modulation = modulation + modulation_r
         conditions = self.condition_embedder(conditions)
-        # Without a mask attention is faster.
+        # Drops a mask that hides nothing, because attention is faster without one.
         keys = None if condition_mask is None or condition_mask.all() else condition_mask
         for layer, kind in zip(self.layers, config["layer_types"]):
             window = config["sliding_window"] if kind == "sliding_attention" else 0

@@ -46,7 +46,7 @@ def number_count(genres):
 def as_numbers(facts, genres):
     """Numbers between 0 and 1: tempo as overlapping ranges, tonic, mode, metre, genre."""
     if facts.genre not in genres:
-        raise ValueError(f"'{facts.genre}' is no genre of the data set")
+        raise ValueError(f"'{facts.genre}' is not a genre of the data set")
     numbers = torch.zeros(number_count(genres))
     place = math.log2(facts.bpm / SLOWEST) / OCTAVES_BETWEEN_TEMPOS
     numbers[:TEMPOS] = torch.exp(-0.5 * (place - torch.arange(TEMPOS)) ** 2)

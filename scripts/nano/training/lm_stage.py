@@ -87,7 +87,7 @@ def special_tokens(tokenizer):
     try:
         return ids["<|audio_code_0|>"], ids["<|im_end|>"]
     except KeyError as error:
-        raise ValueError(f"the language model's tokenizer lacks {error}") from error
+        raise ValueError(f"the language model's tokenizer has no token {error}") from error
 
 
 def kept_codes(tokenizer, data, path):

@@ -19,7 +19,7 @@ def read_wav(path):
     """PCM of 16 bits, stereo, 48 kHz: int16 [samples, 2]."""
     with wave.open(str(path)) as file:
         if file.getparams()[:3] != (2, 2, 48000):
-            raise ValueError(f"{path}: expected a WAV file of 16 bits, 48 kHz and two channels")
+            raise ValueError(f"{path}: expected a WAV file with 16 bits, 48 kHz and two channels")
         return torch.frombuffer(bytearray(file.readframes(file.getnframes())), dtype=torch.int16).view(-1, 2)
 
 

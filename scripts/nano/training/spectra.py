@@ -51,7 +51,7 @@ class MelSpectrum:
         self.filters = mel_filters(sample_rate, window, bands).to(device)
 
     def __call__(self, waves):
-        # The root has no gradient at 0.
+        # The square root has no finite gradient at 0.
         linear = (energies(waves, self.window // 4, self.hann) + 1e-12).sqrt() * (2 / self.window)
         return linear, self.filters @ linear
 
@@ -93,7 +93,7 @@ class ReconstructionError:
         def side(audio):
             return (audio[:, 0] - audio[:, 1]) / 2
 
-        # Latents hold nothing about the side channel: it is compared at one resolution.
+        # The side channel is compared at one resolution only, because latents hold nothing about it.
         distances = [self.distance(self.resolutions[1], side(made), side(real))]
         distances += [self.distance(spectrum, made.mean(1), real.mean(1)) for spectrum in self.resolutions]
         spectral = sum(distances) / len(distances)

@@ -164,7 +164,7 @@ def make_repaint(item, draw):
     source = item.target.clone()
     source[inside] = item.source[inside]
     item.source = source
-    # The engine passes a mask of ones if the model is to decide what to repaint.
+    # Some items keep their mask of ones, which the engine passes to let the model decide what to repaint.
     if draw.random() >= AUTO_MASK_SHARE:
         item.mask = torch.zeros_like(item.target)
         item.mask[inside] = 1

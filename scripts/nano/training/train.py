@@ -24,11 +24,12 @@ from dit_stage import DitStage
 from lm_stage import LmStage
 from optimizer import TrainState, read_average
 
-# A stage is a module with `loss(draw)`, the loss of a batch and its parts, and `measure()`, figures on held-out pieces.
+# A stage is a module with two methods: `loss(draw)` returns the loss of a random batch and its parts, `measure()`
+# returns figures on held-out pieces.
 STAGES = {"tokenizer": TokenizerStage, "decoder": DecoderStage, "dit": DitStage, "guidance": DitStage, "lm": LmStage}
 Recipe = namedtuple("Recipe", "steps seconds batch crop_seconds learning_rate")
-# seconds: of a step on one core of a Zen 3, to estimate the hours that stages ahead take. The batch of the DiT is in
-# seconds of audio, of the others in items.
+# `seconds` is the time of one step on one core of a Zen 3, to estimate the hours of later stages. `batch` is in seconds
+# of audio for the DiT, and in items for the other stages.
 RECIPES = {
     "tokenizer": Recipe(6000, 0.45, 16, 4, 1e-3),
     "decoder": Recipe(6000, 2.2, 3, 1.28, 3e-4),
@@ -123,7 +124,7 @@ class Stop:
 
     def __init__(self):
         self.running = None  # state and path
-        # Python calls handlers between operations of the main thread, but writes to this pipe at once.
+        # A Python handler runs only between bytecodes of the main thread; the signal writes to this pipe immediately.
         self.pipe, written = os.pipe()
         os.set_blocking(written, False)
         signal.signal(signal.SIGTERM, lambda *_: None)

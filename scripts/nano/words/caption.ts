@@ -21,8 +21,9 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
 };
 
 /**
- * Captions with names of words in braces; "all" are lead and others. A name with "a" before it gets its article, and "noun" is the
- * genre as a noun. Captions of sentences end with a full stop.
+ * Templates of captions, with placeholders in braces. `{a mood}` adds an article to the mood. `{noun}` is the
+ * genre as a noun, and `{all}` is lead and others together. Templates that consist of sentences end with a
+ * full stop.
  */
 const forms: readonly { weight: number; text: string }[] = [
   { weight: 2, text: "{mood} {genre}" },
@@ -61,9 +62,9 @@ const forms: readonly { weight: number; text: string }[] = [
 
 /** Share of captions that state tempo or key. */
 const statedShare = 0.5;
-/** Share of captions with the moods of their own genre, among those that name it. */
+/** Among captions that name the genre: share whose moods come from that genre and not from all genres. */
 const ownMoodShare = 0.5;
-/** Share of captions that mention a missing common part, among pieces that lack one. */
+/** Among captions of pieces that lack a common part: share that mention the missing part. */
 const negatedShare = 0.35;
 
 const allMoods = [...new Set([...commonMoods, ...genres.flatMap(({ moods }) => moods)])];
@@ -110,7 +111,7 @@ function stated({ bpm, key }: Piece, random: Random): string {
   return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
 }
 
-/** Common parts that this piece lacks. */
+/** Phrases such as "no drums" for the common parts that this piece lacks. */
 function absent({ parts }: Piece): string[] {
   const lacks = (role: string): boolean => !parts.some((part) => part.role === role);
   const named: [string, string][] = [
@@ -159,7 +160,10 @@ function drawWords(
   };
 }
 
-/** Picks a phrase without a word of these sets and adds its words to the first; undefined if there is none. */
+/**
+ * Picks a random phrase that shares no word with the sets in `said`, and adds its words to the first set.
+ * Returns undefined if there is no such phrase.
+ */
 function pickFresh(
   phrases: readonly string[],
   said: readonly Set<string>[],
@@ -174,7 +178,10 @@ function pickFresh(
 
 const functionWords = new Set(["a", "an", "the", "and", "of", "for", "with", "in", "on", "to", "at", "like"]);
 
-/** Beginnings of words in lower case: "groove" and "groovy" are one. */
+/**
+ * Content words of a phrase, in lower case and cut to five letters, so that "groove" and "groovy" count as
+ * one word.
+ */
 function contentWords(phrase: string): string[] {
   const words = phrase.toLowerCase().match(/[a-z0-9]+/g) ?? [];
   return words.filter((word) => !functionWords.has(word)).map((word) => word.slice(0, 5));
@@ -185,7 +192,7 @@ function beatsPerMinuteFelt({ bpm, metre }: Piece): number {
   return metre === "6/8" ? 1.4 * bpm : bpm;
 }
 
-/** Some names are adjectives by themselves. */
+/** The genre as a noun: adds "track" to names that are adjectives. */
 function noun(genre: string): string {
   return /(?:score|soundtrack|soundscape|groove|beat|tune|jam|song|ballad|anthem|waltz|riff|instrumental)$/.test(
     genre,
@@ -194,7 +201,7 @@ function noun(genre: string): string {
     : `${genre} track`;
 }
 
-/** By sound: an 80s track, a euphoric one. */
+/** Adds "a" or "an" by sound: "an 80s track", "a euphoric track". */
 function article(words: string): string {
   if (/^an? /i.test(words)) return words;
   return `${/^(?!eu)[aeiou8]/i.test(words) ? "an" : "a"} ${words}`;

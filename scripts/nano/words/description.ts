@@ -10,7 +10,7 @@ import { writeCaption } from "./caption.js";
 /** A prompt without its instruction. */
 export type Description = Omit<TextConditions, "instruction">;
 
-/** `count` ways to ask for the piece. The first names no language; of the others every second says "en". */
+/** Writes `count` descriptions of the piece. Their languages alternate between "unknown" and "en". */
 export function describe(piece: Piece, count: number): Description[] {
   const random = new Random(piece.seed + 2_000_003);
   const genre = genreNamed(piece.genre);
@@ -18,13 +18,13 @@ export function describe(piece: Piece, count: number): Description[] {
   return Array.from({ length: count }, (_, index) => ({
     caption: writeCaption(piece, genre, random),
     lyrics: writeLyrics(piece, random),
-    // Clients that do not care send "en", the service's default.
+    // Clients that choose no language send "en", the service's default.
     language: index % 2 === 0 ? "unknown" : "en",
     metadata: { bpm, keyScale: key.name, timeSignature: metre.charAt(0), durationSeconds },
   }));
 }
 
-/** Lyrics of an instrumental piece: the tag for that, or its sections in order. */
+/** Lyrics of an instrumental piece: the instrumental tag, or the names of its sections in order. */
 function writeLyrics({ sections }: Piece, random: Random): string {
   if (random.chance(0.4)) return INSTRUMENTAL_LYRICS;
   return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));

@@ -23,7 +23,7 @@ export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Ano
     });
 }
 
-/** Ignores heights: a bridge over a building is reported too. */
+/** Ignores heights, so a road bridge over a building is reported too. */
 function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined {
   const halfWidth = halfExtent(building.prefab.width);
   const halfLength = halfExtent(building.prefab.length);

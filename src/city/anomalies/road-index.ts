@@ -1,4 +1,4 @@
-/** Index of a city's roads for the detectors: by id, by place, by shared node. */
+/** Index of a city's roads for the anomaly detectors. Finds roads by area and by node. */
 import Flatbush from "flatbush";
 import type { NetSegment } from "../game.js";
 import { type Box, boxAround, position } from "../geometry.js";
@@ -29,7 +29,7 @@ export class RoadIndex {
    * @param passes filter by index into `segments`
    */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): NetSegment[] {
-    // A city without roads has no index, because Flatbush must not be empty.
+    // Flatbush does not accept an empty index.
     if (this.segments.length === 0) return [];
     this.#tree ??= treeOf(this.segments);
     const found = this.#tree.search(minX, minZ, maxX, maxZ, passes).sort((a, b) => a - b);
@@ -43,7 +43,7 @@ export class RoadIndex {
   }
 }
 
-export const roadsOf = cachedByRevision("networkRevision", (city: SimulatedCity) => new RoadIndex(city));
+export const roadIndexOf = cachedByRevision("networkRevision", (city: SimulatedCity) => new RoadIndex(city));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);
@@ -59,14 +59,14 @@ export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) 
   return { startNodeId, endNodeId, start: position(start), end: position(end) };
 }
 
-/** Whether the segment's name says that it was built through the bridge. */
-export function isBuiltThroughBridge({ name }: NetSegment): boolean {
+/** Whether the segment's name says that a client of the HTTP bridge built it. */
+export function isBuiltByClient({ name }: NetSegment): boolean {
   return nameHas(name, "agent");
 }
 
 /** Whether the road belongs to the town, not to the highway through the map. */
 export function isLocalRoad(segment: NetSegment): boolean {
-  return isBuiltThroughBridge(segment) || !segment.prefab.name.includes("Highway");
+  return isBuiltByClient(segment) || !segment.prefab.name.includes("Highway");
 }
 
 /** @param word in lower case */

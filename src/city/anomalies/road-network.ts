@@ -16,7 +16,7 @@ import { type RoadIndex, segmentEnds } from "./road-index.js";
 
 const FIRST_SEARCH_METERS = 32;
 
-/** Short segments with a dead end, in id order. */
+/** Short segments that have a dead end, in id order. */
 export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): Anomaly[] {
   return roads.segments.flatMap((segment): Anomaly[] => {
     const length = lengthOf(segment);

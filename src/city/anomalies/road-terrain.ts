@@ -3,7 +3,7 @@ import type { NetSegment, Position } from "../game.js";
 import { type Box, boxAround, boxesTouch, lengthOf, middle, pointAlong, position } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
-import { isBuiltThroughBridge, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
+import { isBuiltByClient, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
 
 const AREA_MARGIN_METERS = 700;
 const BELOW_GRADE_METERS = 24;
@@ -15,27 +15,30 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** Roads to the outside that were built through the bridge are always reported as cliffs from this length on. */
+/** A client's road to the map edge is always reported as a cliff if it is at least this long. */
 const MIN_CONNECTOR_METERS = 140;
 
-/** Anomalies in order of segment id. For each segment, "below grade" comes before "cliff". */
+/**
+ * Anomalies in order of segment id. A segment can have two: first `roadBelowLocalGrade`, then
+ * `roadTerrainCliff`.
+ */
 export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];
   const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);
   const localGradeY = gradeOf(segments);
   return segments.filter(isOnGround).flatMap((segment) => {
-    const isExamined = isBuiltThroughBridge(segment) || boxesTouch(boxAround(segment, 0), area);
+    const isExamined = isBuiltByClient(segment) || boxesTouch(boxAround(segment, 0), area);
     return [belowGrade(segment, localGradeY), isExamined ? cliff(city, segment) : null].filter(
       (anomaly) => anomaly !== null,
     );
   });
 }
 
-/** Mean height of ground roads built through the bridge, without links to the outside; 0 when there are none. */
+/** Mean height of the ground roads that clients built, except those to the map edge; 0 if there are none. */
 function gradeOf(segments: readonly NetSegment[]): number {
   const heights = segments
-    .filter((segment) => isOnGround(segment) && isBuiltThroughBridge(segment))
+    .filter((segment) => isOnGround(segment) && isBuiltByClient(segment))
     .filter(({ name }) => !nameHas(name, "outside") && !nameHas(name, "highway connector"))
     .map(meanHeight);
   return heights.length === 0 ? 0 : heights.reduce((sum, height) => sum + height, 0) / heights.length;
@@ -44,7 +47,7 @@ function gradeOf(segments: readonly NetSegment[]): number {
 function belowGrade(segment: NetSegment, localGradeY: number): Anomaly | null {
   const roadY = meanHeight(segment);
   const belowBy = localGradeY - roadY;
-  if (localGradeY <= 0 || !isBuiltThroughBridge(segment) || belowBy < BELOW_GRADE_METERS) return null;
+  if (localGradeY <= 0 || !isBuiltByClient(segment) || belowBy < BELOW_GRADE_METERS) return null;
   return {
     type: "roadBelowLocalGrade",
     segmentId: segment.id,
@@ -62,7 +65,7 @@ function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
   if (length < MIN_CLIFF_ROAD_METERS) return null;
   const relief = sampleRelief(city, segment, length);
   const isConnector =
-    length >= MIN_CONNECTOR_METERS && isBuiltThroughBridge(segment) && nameHas(segment.name, "outside");
+    length >= MIN_CONNECTOR_METERS && isBuiltByClient(segment) && nameHas(segment.name, "outside");
   const roadToTerrain = isConnector
     ? Math.max(relief.roadToTerrain, ROAD_TO_TERRAIN_METERS)
     : relief.roadToTerrain;
@@ -88,11 +91,11 @@ interface Relief {
   roadToTerrain: number;
   sideToSide: number;
   adjacent: number;
-  /** Point of the road with the largest difference between its sides. */
+  /** Point of the road where the terrain heights on its two sides differ most. */
   samplePosition: Position;
 }
 
-/** Samples heights away from the road on both sides, at three places along it. */
+/** Samples terrain heights beside the road: on both sides, at three places along it. */
 function sampleRelief(city: SimulatedCity, { start, end }: NetSegment, length: number): Relief {
   const relief: Relief = {
     roadToTerrain: 0,

@@ -1,4 +1,6 @@
-/** Detects unintended zoning, by block and by cluster: mixed zones, or one zone full of holes. */
+/**
+ * Detects unintended zoning in blocks and clusters of blocks: mixed zones, or a zone with many unzoned cells.
+ */
 import type { ZoneBlock } from "../game.js";
 import { boundsOf, meanOf, position } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";

@@ -15,7 +15,7 @@ import { PALETTE } from "./palette.js";
 import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
-/** Layers by name of the game's info view. */
+/** Data layer for each name of the game's info views. */
 const MODES: Readonly<Record<string, Layer | null>> = {
   None: null,
   Traffic: "traffic",

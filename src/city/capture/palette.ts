@@ -1,4 +1,7 @@
-/** Colours of a captured map: the page's light scheme. */
+/**
+ * Colours of a captured map, the same as the city page's light scheme. The functions return indices into
+ * PALETTE.
+ */
 import type { Rgb } from "./raster.js";
 
 const GROUND: Rgb = [238, 240, 233];
@@ -51,7 +54,7 @@ export const PALETTE: readonly Rgb[] = [
   ...FEATURES.map((name) => FEATURE_COLORS[name]),
 ];
 
-export function colorOf(thing: Feature): number {
+export function featureColor(thing: Feature): number {
   return 4 * SHADES + FEATURES.indexOf(thing);
 }
 
@@ -66,7 +69,7 @@ export function waterColor(share: number): number {
 }
 
 /** @param share 0 bad, 1 good */
-export function scaleColor(share: number): number {
+export function ratingColor(share: number): number {
   const index = Math.min(Math.max(Math.round(share * (2 * SHADES - 1)), 0), 2 * SHADES - 1);
   return 2 * SHADES + index;
 }

@@ -86,7 +86,7 @@ const INDEXED_COLOR = 3;
 const NO_FILTER = 0;
 const compress = promisify<Buffer, Buffer>(deflate);
 
-/** Writes the four PNG chunks; Node's zlib compresses in its own thread. */
+/** Encodes the raster as a PNG file. Node's zlib compresses in another thread. */
 export async function encodePng({ pixels, frame }: Raster, palette: readonly Rgb[]): Promise<Buffer> {
   const edge = frame.pixels;
   const header = Buffer.alloc(13);

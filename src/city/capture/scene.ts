@@ -4,7 +4,7 @@ import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, pointInBlock, squareAr
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isGrowable, isRuin } from "../state/buildings.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
-import { colorOf, type Feature, groundColor, scaleColor, waterColor } from "./palette.js";
+import { type Feature, featureColor, groundColor, ratingColor, waterColor } from "./palette.js";
 import { type Frame, Raster, type Shape, thickLine } from "./raster.js";
 
 interface FilledShape {
@@ -37,7 +37,7 @@ function paintSteps<T>(
 const MARGIN_METERS = 80;
 
 /**
- * Paints in pieces; the caller can yield between them.
+ * Paints the map step by step, so that the caller can serve other requests between two steps.
  * @param layer data layer shown instead of zones and building types; null for none
  */
 export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): Generator<void, Raster> {
@@ -61,9 +61,11 @@ export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): 
   return raster;
 }
 
-/** Height of the plain; then the height above it and the water depth at which the colour gradients end. */
+/** Height of the plain, where the colour gradient of the ground begins. */
 const PLAIN_METERS = 60;
+/** Height above the plain at which the gradient of the ground ends. */
 const HILL_METERS = 60;
+/** Water depth at which the gradient of the water ends. */
 const DEEP_METERS = 20;
 const PIXELS_PER_PIECE = 2048;
 
@@ -75,7 +77,7 @@ function* paintGround(
   for (let i = 0; i < raster.pixels.length; i++) {
     const { x, z } = raster.placeOf(i % pixels, Math.floor(i / pixels));
     const here = sample(x, z);
-    if (!here) raster.pixels[i] = colorOf("offMap");
+    if (!here) raster.pixels[i] = featureColor("offMap");
     else if (here.depth > 0) raster.pixels[i] = waterColor(here.depth / DEEP_METERS);
     else raster.pixels[i] = groundColor((here.ground - PLAIN_METERS) / HILL_METERS);
     if (i % PIXELS_PER_PIECE === PIXELS_PER_PIECE - 1) yield;
@@ -101,7 +103,7 @@ function zoneSteps(city: SimulatedCity, frame: Frame): PaintStep[] {
       return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
     })
     .reverse();
-  // One copy of all cells: tens of thousands of small copies would dominate the time.
+  // Copies all cells into one array, because tens of thousands of small arrays would take most of the time.
   const copies = new Uint8Array(blocks.reduce((sum, { cells }) => sum + cells.length, 0));
   const starts = new Int32Array(blocks.length);
   let end = 0;
@@ -124,7 +126,9 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
     // pointInBlock counts from the stored position, which is four columns and four rows beyond the first cell.
     const at = (c: number, r: number) => pointInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
-    return [{ shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: colorOf(thing) }];
+    return [
+      { shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: featureColor(thing) },
+    ];
   };
   const { cells, rows } = block;
   const [first = 0] = cells;
@@ -145,7 +149,7 @@ function layerSteps(city: SimulatedCity, frame: Frame, layer: Layer): PaintStep[
         { x: x + half, z: z + half },
         { x: x - half, z: z + half },
       ];
-      return [{ shape, color: scaleColor(isGood ? value / 100 : 1 - value / 100) }];
+      return [{ shape, color: ratingColor(isGood ? value / 100 : 1 - value / 100) }];
     },
   );
 }
@@ -158,7 +162,9 @@ function networkSteps(city: SimulatedCity, raster: Raster): PaintStep[] {
   return paintSteps([...below, ...above], ({ prefab, start, end }) => {
     const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
     const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
-    return [{ shape: thickLine(start, end, Math.max(width, least)), color: colorOf(networkFeature(prefab)) }];
+    return [
+      { shape: thickLine(start, end, Math.max(width, least)), color: featureColor(networkFeature(prefab)) },
+    ];
   });
 }
 
@@ -177,7 +183,7 @@ function buildingSteps(city: SimulatedCity, frame: Frame, isPlain: boolean): Pai
   const visible = city
     .buildings()
     .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view));
-  const colors = visible.map((building) => colorOf(isPlain ? "plain" : buildingFeature(building)));
+  const colors = visible.map((building) => featureColor(isPlain ? "plain" : buildingFeature(building)));
   return paintSteps(visible, ({ position, angleDegrees, prefab }, i) => {
     return [{ shape: cornersOf({ position, angleDegrees, prefab }), color: colors[i] as number }];
   });

@@ -10,7 +10,7 @@ import { fieldText, number, optionalNumber, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
 
-/** Ten years, the period that the statistics keep. */
+/** Ten years, the period for which statistics are kept. */
 const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
 const PROBLEMS: readonly string[] = [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET];
@@ -35,7 +35,7 @@ export const advance = defineGameCommand({
           ),
           balance: optionalNumber,
           problem: text("").describe(
-            "Stops when this problem begins anywhere. A name of GET /state/problems, or `any`.",
+            "Stops when this problem appears at a new place. A problem name of GET /state/problems, or `any`.",
           ),
         },
         "must be an object with citizens, balance or problem",

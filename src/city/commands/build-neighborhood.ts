@@ -13,7 +13,10 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Part of the grid whose blocks are assigned first. The zone with the highest weight gets the blocks left over. */
+/**
+ * Part of the grid where zones are assigned first. The zone with the highest weight gets the remaining
+ * blocks.
+ */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
@@ -36,7 +39,7 @@ export const buildNeighborhood = defineCommand({
       .nullable()
       .default(null)
       .describe(
-        "What to connect the grid to: the nearest node of this service, or the road node nearest to this place.",
+        "Connects the grid to the nearest node of this service, or to the road node nearest to this place.",
       ),
     connectMaxDistance: number(400),
     zoneMix: z.record(z.string(), number(0), "must be an object of zones and their weights"),

@@ -21,7 +21,7 @@ export const buildNetwork = defineCommand({
     end: point,
     name: text("").describe("Empty: a generated name."),
     snapDistance: optionalNumber.describe(
-      "Search radius for a node, 0 to 64 m, nearest first; null: 2 m, lowest id first.",
+      "An end uses the nearest node within this distance, 0 to 64 m. Null: the node with the lowest id within 2 m.",
     ),
   }),
   act: ({ world }, { dryRun, roadPrefab, start, end, name, snapDistance }) => {
@@ -67,5 +67,5 @@ export const buildNetwork = defineCommand({
   }),
 });
 
-/** Older name of `build-network`. */
+/** Former path of `build-network`, which clients still use. */
 export const buildRoad = { ...buildNetwork, path: "/commands/build-road" };

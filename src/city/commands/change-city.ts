@@ -14,7 +14,7 @@ const MAX_SEED = 2 ** 32 - 1;
 const FIELDS = {
   paused: flag(true).describe("The new city is paused until `advance` or `set-simulation-speed`."),
   discard: flag(false).describe(
-    "Discard the loaded city; otherwise it is first saved under an automatic name.",
+    "Discards the loaded city without saving it. If false, the city is first saved under an automatic name.",
   ),
 };
 

@@ -10,7 +10,7 @@ export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly path: string;
   /** Summary of the command in the OpenAPI document. */
   readonly summary: string;
-  /** Overlay line. The body is not validated yet. */
+  /** Returns the overlay line of the command. The body has not been validated. */
   readonly label: (body: Body) => string;
   readonly fields: z.ZodObject<Shape>;
   /**
@@ -33,7 +33,7 @@ export interface CommandRoute {
 
 const OP_ID = {
   opId: text("").describe(
-    "A repeat with the same id returns the first reply and changes nothing; empty for none.",
+    "Id of the operation. Repeating a command with the same id returns the first reply and changes nothing.",
   ),
 };
 
@@ -129,7 +129,10 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 
 const MAX_REMEMBERED_REPLIES = 200;
 
-/** Replies of commands that replace the city, and of running commands, by path and `opId`. */
+/**
+ * Per game: pending replies of running commands, and replies of commands that replaced the city. By path and
+ * `opId`.
+ */
 const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 
 /** Key of a stored reply; empty without an `opId`. */

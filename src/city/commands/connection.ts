@@ -17,7 +17,7 @@ export interface Connection {
   readonly link: PlannedLink | null;
 }
 
-/** Reply fields. `nodeId` is 0 for a node that a dry run would create. */
+/** Reply fields of a connection. `nodeId` is 0 if the node does not exist yet, in a dry run. */
 export function connectionFields({ from, target, link }: Connection, segmentIds: readonly number[]) {
   const { x, z } = target.position;
   return {
@@ -31,8 +31,8 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 }
 
 /**
- * Plans a link from a place to the nearest node of the service that is not connected to the place yet. If there is no
- * such node and the place is itself a node of the service, no link is planned.
+ * Plans a link from a place to the nearest node of the service that is not yet connected to the place. Plans
+ * no link if there is no such node and the place is itself a node of the service.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { BLOCKED_PREFAB } from "../simulation/catalogue/building-prefabs.js";
+import { BROKEN_ASSET_PREFAB } from "../simulation/catalogue/building-prefabs.js";
 import { defineCommand } from "./command.js";
 
 export const disableBlockedAssets = defineCommand({
@@ -10,7 +10,7 @@ export const disableBlockedAssets = defineCommand({
   act: ({ world }) => {
     const wasEnabled = world.blockedAssetEnabled;
     world.blockedAssetEnabled = false;
-    const { name } = BLOCKED_PREFAB;
+    const { name } = BROKEN_ASSET_PREFAB;
     return [
       {
         package: "Block Services",

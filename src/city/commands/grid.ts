@@ -20,7 +20,7 @@ export const GRID_FIELDS = {
   spacing: number(DEFAULT_SPACING_METERS).describe("Metres between crossings, 32 to 256."),
   rotationDegrees: number(0).describe("Clockwise seen from above."),
   snapDistance: number(DEFAULT_SNAP_METERS).describe(
-    "Crossings this close to a compatible node use that node, 0 to 64 m.",
+    "A crossing uses an existing compatible node within this distance, 0 to 64 m.",
   ),
 };
 

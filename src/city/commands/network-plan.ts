@@ -43,7 +43,7 @@ export interface NetworkPlan {
   readonly cost: number;
 }
 
-/** Result of a build. The ids of a dry run are empty. */
+/** Result of a build or a dry run. A dry run has no ids. */
 export interface BuiltNetwork {
   /** All nodes in the order of the plan, including reused ones. */
   readonly nodeIds: readonly number[];
@@ -129,7 +129,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Builds a plan unless `dryRun` is set. Returns the result in both cases. */
+/** Builds a plan unless `dryRun` is set. A dry run returns the expected result. */
 export function buildUnlessDryRun(
   world: World,
   plan: NetworkPlan,
@@ -158,7 +158,10 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-/** Existing segments that a planned segment would cross without a shared node. They would only look connected. */
+/**
+ * Existing segments that a planned segment would cross without a shared node. They look connected but are
+ * not.
+ */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
@@ -204,7 +207,7 @@ function requireRoomAtNodes(links: readonly PlannedLink[]): void {
   }
 }
 
-/** Faults of planned segments that do not prevent building. */
+/** Warnings about planned segments. They do not prevent the build. */
 export function warningsOf(world: World, links: readonly PlannedLink[]): string[] {
   const warnings: string[] = [];
   const [first, ...more] = new Set(links.flatMap((link) => crossedBy(world, link).map(({ id }) => id)));

@@ -18,13 +18,14 @@ import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
 import { FOOTPRINT_TOLERANCE_METERS, MAX_RISE_METERS, riseUnder, roadsUnder } from "./site-faults.js";
 
-/** Search radius and number of suggestions. */
+/** Radius of the search for free places. */
 export const SUGGESTION_RADIUS_METERS = 600;
 const SUGGESTIONS = 5;
 const STEP_METERS = 8;
 const SHORE_STEP_METERS = 16;
-/** Penalties, as metres of additional distance: for a missing pipe, and for each home that would be polluted. */
+/** A place without a water pipe ranks as if it were this much farther away. */
 const NO_PIPE_METERS = 200;
+/** Additional distance for each home that the building would pollute. */
 const SMOKED_HOME_METERS = 10;
 const SMOKE_METERS = 120;
 
@@ -37,7 +38,7 @@ export type Suggestion = {
   readonly waterPipe: boolean;
 };
 
-/** Suggestions, best first; empty if no place within the radius is free. */
+/** Suggested places, best first; empty if no place within the radius is free. */
 export function suggestPlaces(
   world: World,
   prefab: SimBuildingPrefab,

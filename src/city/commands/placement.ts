@@ -1,4 +1,4 @@
-/** Checks of the prefab and place of building commands. */
+/** Checks for commands that place or move a building: its id, prefab and position. */
 import { CommandRefusedError } from "../refusal.js";
 import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import type { SimBuilding } from "../simulation/state/entities.js";

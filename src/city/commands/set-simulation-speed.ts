@@ -10,7 +10,7 @@ export const setSimulationSpeed = defineCommand({
   fields: z.object({
     paused: flag(false),
     speed: optionalNumber.describe(
-      "Truncated and clamped to 1..3. Null: a pause keeps the selected speed, else 1.",
+      "Truncated and clamped to 1..3. Null: keeps the selected speed with `paused`, else sets it to 1.",
     ),
   }),
   act: ({ world }, { paused, speed }) => {

@@ -83,7 +83,7 @@ function findName<T extends string>(
   return found;
 }
 
-/** `Level1` to `Level5`, or 0 to 4 as a number or as text. */
+/** Parses a level: `Level1` to `Level5`, or 0 to 4 as a number or as text. Returns null for all levels. */
 function levelFilter(value: string | number): Level | null {
   const wanted = String(value).toLowerCase();
   if (ANY.includes(wanted)) return null;
@@ -95,8 +95,8 @@ function levelFilter(value: string | number): Level | null {
 }
 
 /**
- * Rows that the filters select: first the six sliders, one row per level. Then every sub-service: one row for all
- * levels together unless a level is given, and one row per level.
+ * Rows that the filters select. First one row per level for each of the six tax sliders. Then for each
+ * sub-service: one row for all levels together (only without a level filter), and one row per level.
  */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {
   const passes = (row: { service: string; subService: string }) =>

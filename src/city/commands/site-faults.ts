@@ -22,16 +22,16 @@ import { zoneOf } from "../terms.js";
 
 /** Footprints may overlap by this much. */
 export const FOOTPRINT_TOLERANCE_METERS = 1;
-/** A larger height difference within a footprint is a fault. */
+/** Maximum height difference within a footprint; more is a fault. */
 export const MAX_RISE_METERS = 10;
-/** Roads farther away than this are not mentioned. */
+/** If no road is within reach, the fault names the nearest road up to this distance. */
 const NEAREST_ROAD_METERS = 500;
 
 export interface Site extends Footprint {
   readonly prefab: SimBuildingPrefab;
 }
 
-/** @param moved a building that is being moved, so its own ground counts as free */
+/** @param moved building that is being moved; its present ground counts as free */
 export function siteFaults(world: World, site: Site, moved?: SimBuilding): string[] {
   if (site.prefab.helper) return [];
   return [...groundFaults(world, site, moved), ...connectionFaults(world, site)];

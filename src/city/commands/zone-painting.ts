@@ -9,12 +9,15 @@ import type { World } from "../simulation/state/world.js";
 import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
-/** A building belongs to blocks within half its longer side plus this distance. */
+/** A building belongs to the blocks within this distance plus half of its longer side. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );
-/** A block is ambiguous if the squared distances to two growables differ by less than this. */
+/**
+ * A block is ambiguous if its squared distances to growables of two zones differ by less than this, in square
+ * metres.
+ */
 const AMBIGUOUS_SQUARE_METERS = 100;
 
 /** @throws CommandRefusedError unless the zone may be painted */
@@ -85,8 +88,9 @@ const NONE = -1;
 const AMBIGUOUS = -2;
 
 /**
- * Zone of the growable nearest to each block; null if none is near. Growables are visited in id order. A block becomes
- * ambiguous if a growable of another zone is about as near as the nearest one visited before.
+ * Expected zone of each block: the zone of the nearest growable, or null if none is near. Visits growables in
+ * id order. A block becomes ambiguous if a growable of another zone is about as near as the nearest growable
+ * so far.
  */
 export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
   const grid = new SquareGrid(world.blocks.all(), buildingReach(LARGEST_GROWABLE_CELLS));

@@ -11,12 +11,15 @@ import { BRIDGE_NAME } from "../embedded-routes.js";
 import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** Shorter than the timeouts of clients that poll /health, so that they learn that the game hangs. */
+/** Shorter than the timeouts of clients that poll /health, so that a hanging game is reported to them. */
 const HEALTH_TIMEOUT_MS = 1500;
-/** A game's bridge may run into its own time limit twice, ten seconds each, before it answers. */
+/** A game's bridge may need twice its own time limit of ten seconds before it answers. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/** Timeout of commands that build many segments or buildings. Some bridges have such commands for public transport. */
+/**
+ * Timeout of commands that build many segments or buildings. Some bridges have more of them, for public
+ * transport.
+ */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 
@@ -65,7 +68,10 @@ async function forward(game: URL, request: Request, response: Response): Promise
   }
 }
 
-/** Replaces the request's headers: some bridges refuse an Origin, and none reads chunked bodies. */
+/**
+ * Sends the request with new headers, because some bridges refuse an Origin header, and none reads chunked
+ * bodies.
+ */
 function ask(
   game: URL,
   { method, originalUrl }: Request,

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { World } from "./state/world.js";
 import { tick } from "./tick.js";
 
-/** Duration of a slice. A request takes a few turns of the event loop, and waits for one slice before each. */
+/** Duration of a slice. A request needs a few turns of the event loop, and each turn waits for one slice. */
 const SLICE_MS = 2;
 
 /** Limits of an advance; the first one reached ends it. */
@@ -19,7 +19,10 @@ export interface AdvanceLimits {
 
 export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
-/** Advances the city, even if it is paused. Its own clock is stopped meanwhile. Commands run between two slices. */
+/**
+ * Advances the city, even if it is paused. The city's regular clock does not tick meanwhile. Commands run
+ * between slices.
+ */
 export async function advanceWorld(world: World, limits: AdvanceLimits): Promise<Outcome> {
   const { maxFrames, maxSeconds, isReached, isStopped } = limits;
   const lastFrame = world.frame + maxFrames;

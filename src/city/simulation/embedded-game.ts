@@ -109,7 +109,10 @@ export class EmbeddedGame {
     return this.#saves.settled();
   }
 
-  /** Calls back with the new city after a load and with null after an unload. Returns the unsubscriber. */
+  /**
+   * Calls `listener` with the new city after a load, or with null after an unload. Returns a function that
+   * unsubscribes.
+   */
   onCityChanged(listener: (city: SimulatedCity | null) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -131,14 +134,15 @@ export class EmbeddedGame {
   }
 }
 
-/** Frames per real second at speed 1, and the factor of each speed. */
+/** Frames per real second at speed 1. */
 export const FRAMES_PER_SECOND = 60;
+/** Factor on FRAMES_PER_SECOND by selected speed. */
 const SPEED_FACTORS = [0, 1, 2, 4];
 
 const SLICE_INTERVAL_MS = 8;
-/** Time limit of a slice. A request waits for at most one. */
+/** Time limit of a slice. A request waits for at most one slice. */
 const SLICE_BUDGET_MS = 6;
-/** Backlog limit. Frames beyond it, for example during a save, are dropped. */
+/** Maximum time to catch up on. Frames missed before that, for example during a save, are dropped. */
 const LONGEST_BACKLOG_MS = 250;
 
 class CityClock {

@@ -18,7 +18,10 @@ import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
 export class SimulatedCity {
-  /** @param save starts to write the world under a name; @throws CommandRefusedError while another save is written */
+  /**
+   * @param save starts saving the world under the given name; throws CommandRefusedError while another save is being
+   * written
+   */
   constructor(
     readonly world: World,
     readonly save: (name: string) => SaveResult,
@@ -75,7 +78,7 @@ export class SimulatedCity {
   readonly node = (id: number) => this.world.nodes.get(id);
   readonly segments = () => this.world.segments.all();
   readonly segment = (id: number) => this.world.segments.get(id);
-  /** Ids of segments that this one crosses without a shared node. */
+  /** Ids of the segments that the given segment crosses without a shared node. */
   crossings(segmentId: number): number[] {
     const segment = this.world.segments.get(segmentId);
     return segment ? crossedSegments(this.world, segment.prefab, segment).map(({ id }) => id) : [];
@@ -96,12 +99,15 @@ export class SimulatedCity {
   /** Traffic of a segment; undefined if it is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
-  /** Values of the squares with growables, or with roads in the traffic layer. */
+  /** One value for each grid square that contains growables; in the traffic layer, that contains roads. */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
   /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
-  /** Services that some homes lack and that the town expects or will expect soon, sorted by threshold. */
+  /**
+   * Services that some homes lack and that the town expects or will expect soon, sorted by the population at which
+   * the town expects them.
+   */
   readonly missingServices = () => missingServices(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
@@ -111,7 +117,7 @@ export class SimulatedCity {
 
   /** Tiles that the city can own, row by row from the south-west. */
   readonly areas = () => areasOf(this.world);
-  /** All prefabs in load order, including blocked ones. */
+  /** All prefabs in load order, including the game's broken assets `Block Services - ...`. */
   readonly networkPrefabs = () => NETWORK_PREFABS;
   readonly buildingPrefabs = () => BUILDING_PREFABS;
   /** Distance from the origin to each edge of the map. */

@@ -19,12 +19,19 @@ import { updateDemand } from "./life/demand.js";
 import { closeWeek } from "./life/finance.js";
 import { continueConstruction, growOnBlock, updateLevel } from "./life/growth.js";
 import { spanFrames } from "./life/individual-differences.js";
-import { complain, praise, reportAbandoned, reportBurnedDown, reportCity, wish } from "./life/messages.js";
+import {
+  maybePostComplaint,
+  maybePostWish,
+  postPraise,
+  reportAbandoned,
+  reportBurnedDown,
+  reportCity,
+} from "./life/messages.js";
 import { updateResidents } from "./life/residents.js";
 import { closeServiceCycle, updateSurroundings } from "./life/services.js";
-import { updateStores } from "./life/stores.js";
+import { updateStorageAndFuel } from "./life/stores.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
-import { countTraffic, routeService } from "./life/traffic.js";
+import { assignProviders, countTraffic } from "./life/traffic.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
 import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
 import type { World } from "./state/world.js";
@@ -39,7 +46,7 @@ const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
   [150, markDeadHighways],
   [200, updateDemand],
   [250, reportCity],
-  ...ROAD_COVERAGES.map((_, i) => [20 + 25 * i, (world: World) => routeService(world, i)] as const),
+  ...ROAD_COVERAGES.map((_, i) => [20 + 25 * i, (world: World) => assignProviders(world, i)] as const),
 ]);
 
 /** Advances the city by one frame. */
@@ -76,7 +83,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
   }
   if (!building.switchedOff) prosper(world, building);
   updateSeverity(building, world.frame, spanFrames(world, building, "patience"));
-  complain(world, building);
+  maybePostComplaint(world, building);
   const reason = reasonToAbandon(world, building);
   if (reason) {
     abandon(world, building);
@@ -91,13 +98,13 @@ function prosper(world: World, building: SimBuilding): void {
   payTaxes(world, building);
   if (building.homes > 0) updateResidents(world, building, around, excessTax);
   if (building.jobs > 0) updateBusiness(world, building);
-  if (updateLevel(world, building, around)) praise(world, building);
-  else wish(world, building, around);
+  if (updateLevel(world, building, around)) postPraise(world, building);
+  else maybePostWish(world, building, around);
 }
 
 function visitCivic(world: World, building: SimBuilding): void {
   closeServiceCycle(building);
-  updateStores(world, building);
+  updateStorageAndFuel(world, building);
   checkSupplies(world, building);
   payUpkeep(world, building);
   updateSeverity(building, world.frame, spanFrames(world, building, "patience"));

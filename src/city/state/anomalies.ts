@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
-import { roadsOf } from "../anomalies/road-index.js";
+import { roadIndexOf } from "../anomalies/road-index.js";
 import { findConflictingRoads, findDeadEnds, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
@@ -23,7 +23,7 @@ export const roadAnomalies: ReadRoute = {
     const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
     const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
     const includeDeadEnds = query.flag("includeDeadEnds", true);
-    const roads = roadsOf(city);
+    const roads = roadIndexOf(city);
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
       ...cachedFindings(city),
@@ -37,7 +37,7 @@ export const roadAnomalies: ReadRoute = {
 
 /** Results of the two most expensive detectors. */
 const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
-  const roads = roadsOf(city);
+  const roads = roadIndexOf(city);
   return [...findConflictingRoads(roads), ...findTerrainMismatches(city, roads)];
 });
 
@@ -46,7 +46,7 @@ export const buildingAnomalies: ReadRoute = {
   label: "Inspect building placement",
   parameters: LIST,
   read: ({ city, query }) => {
-    const found = findBuildingOverlaps(city, roadsOf(city));
+    const found = findBuildingOverlaps(city, roadIndexOf(city));
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     return { ok: true, ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
   },

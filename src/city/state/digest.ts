@@ -8,7 +8,7 @@ import type { JsonObject } from "../wire/answers.js";
 import { isGrowable } from "./buildings.js";
 import { countBy } from "./listing.js";
 
-/** Maximum rows of each list; the counts cover all. */
+/** Maximum rows of each list. The counts also include entities that are not listed. */
 const MAX_ROWS = 20;
 
 interface GrowableState {

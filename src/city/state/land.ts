@@ -118,19 +118,19 @@ export const terrain: ReadRoute = {
   },
 };
 
-/** Points named in a query. */
+/** Places that a query asks for: `points`, or else `x` and `z`. */
 function placesOf(query: Query): GroundPoint[] {
   const points = query.text("points");
   if (points === "") return [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }];
   const places = points.split(";").map(pointOf);
   if (places.length <= MAX_POINTS) return places;
-  throw new FieldError(`points must name at most ${MAX_POINTS} places, not ${places.length}`);
+  throw new FieldError(`points must have at most ${MAX_POINTS} places, not ${places.length}`);
 }
 
 function pointOf(text: string): GroundPoint {
   const [x, z, ...rest] = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
   if (x === undefined || z === undefined || rest.length > 0 || !Number.isFinite(x + z)) {
-    throw new FieldError(`points must be x1,z1;x2,z2 and so on, not "${text.slice(0, 40)}"`);
+    throw new FieldError(`points must be a list such as x1,z1;x2,z2, not "${text.slice(0, 40)}"`);
   }
   return { x, z };
 }
@@ -190,7 +190,8 @@ export function areaRow({ bounds, ...area }: MapArea) {
 }
 
 /**
- * GET /state/layer?layer=: one value from 0 to 100 for each square with growables, or with roads in the traffic layer.
+ * GET /state/layer?layer=: one value from 0 to 100 for each grid square that contains growables. The traffic layer
+ * has one for each square that contains roads.
  */
 export const layer: ReadRoute = {
   path: "/state/layer",

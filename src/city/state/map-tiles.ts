@@ -27,7 +27,7 @@ interface Tile {
   revision: number;
 }
 
-/** Last seen state of a city. */
+/** Detects which tiles of a city changed since an earlier request. */
 class TileTracker {
   /** Key of the loaded city. A client's `since` is valid only with the same key. */
   readonly key = randomUUID();
@@ -64,8 +64,9 @@ class TileTracker {
 const trackers = new WeakMap<SimulatedCity, TileTracker>();
 
 /**
- * GET /state/map-tiles: buildings by tiles of 256 m, only tiles that changed after `since`, the `revision` of an earlier
- * response with the same `key`. `complete` is false if more tiles have changed than fit into one response.
+ * GET /state/map-tiles: buildings, grouped by tiles of 256 m. Sends only tiles that changed after `since`, which is
+ * the `revision` of an earlier response with the same `key`. `complete` is false if more tiles have changed than fit
+ * into one response.
  */
 export const mapTiles: ReadRoute = {
   path: "/state/map-tiles",

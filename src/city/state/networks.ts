@@ -1,5 +1,5 @@
 /** Endpoints about networks and the town's connection to the map edge. */
-import { isBuiltThroughBridge, isLocalRoad, type RoadIndex, roadsOf } from "../anomalies/road-index.js";
+import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { meanOf, middle, position } from "../geometry.js";
 import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
@@ -63,7 +63,7 @@ export const externalConnections: ReadRoute = {
       ...page,
       roadComponents: components.length,
       outsideRoadNodes: outside.size,
-      outsideRoadSegments: roadsOf(city).segments.filter((segment) =>
+      outsideRoadSegments: roadIndexOf(city).segments.filter((segment) =>
         endsOf(segment).some((id) => outside.has(id)),
       ).length,
       localRoadComponents: local.length,
@@ -82,7 +82,7 @@ const connectionsOf = cachedByRevision("networkRevision", (city: SimulatedCity) 
       .filter(isOutside)
       .map(({ id }) => id),
   );
-  return { outside, components: findComponents(roadsOf(city), outside) };
+  return { outside, components: findComponents(roadIndexOf(city), outside) };
 });
 
 function isOutside({ outside, position: { x, z } }: NetNode): boolean {
@@ -102,7 +102,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
     return {
       componentId: index + 1,
       segmentCount: segments.length,
-      agentNamedSegments: segments.filter(isBuiltThroughBridge).length,
+      agentNamedSegments: segments.filter(isBuiltByClient).length,
       nonHighwaySegments: segments.filter(({ prefab }) => !prefab.name.includes("Highway")).length,
       outsideNodes,
       outsideConnected: outsideNodes > 0,
@@ -135,7 +135,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** The component with the highest score counts as the town. Segments built through the bridge weigh most. */
+/** The component with the highest score counts as the town. Segments that clients built weigh most. */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

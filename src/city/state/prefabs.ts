@@ -94,7 +94,7 @@ function buildingRow(prefab: SimBuildingPrefab) {
   };
 }
 
-/** Requirements for the building to work at a place. */
+/** Requirements of the building, such as a road, power or fuel. */
 function needsOf(prefab: SimBuildingPrefab): string[] {
   const { growable, civic } = prefab;
   if (growable) return [`zone ${zoneOf(prefab)}`, "road", "power", "water", "sewage"];

@@ -49,7 +49,7 @@ export const chirps: ReadRoute = {
   },
 };
 
-/** GET /state/economy: the six sliders show level 1 of their sub-service; the table shows all. */
+/** GET /state/economy: tax rates. The six sliders show level 1 of their sub-service; the table shows all levels. */
 export const economy: ReadRoute = {
   path: "/state/economy",
   label: "Read economy state",

@@ -1,6 +1,6 @@
 /**
- * Answers of the bridge. JSON has at most three decimals, exact 64-bit integers, and never an exponent, NaN or -0. A
- * failure is a status and `{"ok":false,"error":"..."}` with one line.
+ * Responses of the bridge. Numbers have at most three decimals, and never an exponent, NaN or -0; 64-bit integers are
+ * exact. A failure has an error status and the body `{"ok":false,"error":"..."}`, whose error is one line.
  */
 
 import { randomUUID } from "node:crypto";
@@ -116,13 +116,13 @@ function isUnreadable(error: unknown): error is Error {
 
 const ROWS_PER_PIECE = 100;
 
-/** Rows of a long list. The text of a row is cached until one of its facts changes. */
+/** Rows of a long list. Caches the text of each row until one of its inputs changes. */
 export class RowCache<T extends object> {
   readonly #rows = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
   readonly #rowOf: (thing: T) => Json;
   readonly #factsOf: (thing: T) => readonly unknown[];
 
-  /** @param factsOf mutable inputs of a row, each a primitive or an immutable object */
+  /** @param factsOf the mutable inputs of a row, each a primitive or an immutable object */
   constructor(rowOf: (thing: T) => Json, factsOf: (thing: T) => readonly unknown[]) {
     this.#rowOf = rowOf;
     this.#factsOf = factsOf;

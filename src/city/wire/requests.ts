@@ -1,7 +1,8 @@
 /**
- * Parses bodies and queries of requests. Bodies are strict: a missing field has its default, a wrong type is refused (a
- * command must not run on defaults by accident), numbers may be strings, and unknown fields are ignored and named in
- * the answer. Queries are lenient: a value that does not parse counts as missing, and endpoints clamp numbers.
+ * Parses bodies and queries of requests. Bodies are strict: a missing field gets its default, and a wrong type is
+ * rejected, because a command must not run on defaults by accident. Numbers may be strings. Unknown fields are
+ * ignored, but the response names them. Queries are lenient: a value that does not parse counts as missing, and
+ * endpoints clamp numbers.
  */
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
@@ -81,7 +82,7 @@ function asSent(value: unknown): string {
 
 const MAX_WARNINGS = 20;
 
-/** Dotted names, at most 20, of fields in a body that its schema does not have. */
+/** Dotted names of the fields in a body that the schema does not define; at most 20. */
 export function unknownFields(schema: z.ZodObject, body: Body): string[] {
   return findUnknownFields(schema, body, "").slice(0, MAX_WARNINGS);
 }
@@ -96,7 +97,7 @@ function findUnknownFields(schema: unknown, value: unknown, path: string): strin
   );
 }
 
-/** Object schema within a field's optional or union schema; null if it has none. */
+/** Object schema that a field's schema wraps, such as an optional or a union; null if there is none. */
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
@@ -110,7 +111,7 @@ function shorten(value: string): string {
   return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS - 3)}...` : value;
 }
 
-/** A field for an overlay line, shortened if it is long. */
+/** Text of a field for an overlay line, shortened if it is long. */
 export function fieldText(value: unknown, whenAbsent: string): string {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
   return isPlain && value !== "" ? shorten(String(value)) : whenAbsent;

@@ -48,7 +48,7 @@ export function readCaption(caption: string): CaptionFacts {
   };
 }
 
-/** Returns the first statement of a fact. Adds a remark if later ones contradict it. */
+/** Returns the first statement of a fact. Adds a remark if another statement contradicts it. */
 function onlyOne<Value>(
   spotted: readonly PlacedStatement<Value>[],
   what: string,

@@ -19,7 +19,7 @@ const GLUED_MODE = /^(?:m|M|[Mm]in|[Mm]inor|[Mm]aj|[Mm]ajor)$/;
 const CHORD = /^[A-G](?:b|bm|m|maj|min|sus|dim|aug)?$/;
 /** Note names that are also ordinary words. */
 const AMBIGUOUS_NOTES = new Set(["a", "la", "do", "si", "mi"]);
-/** "and" in languages that name notes by syllables: "maggiore e minore". */
+/** The word "and" in languages that name notes by syllables, as in "maggiore e minore". */
 const AND = "e";
 const CONNECTORS = Phrases.of(
   "and with at for by or featuring mit und bei avec et à a con y e com at around | - – #".split(" "),
@@ -124,7 +124,7 @@ function isInProgression(text: TokenText, start: number, end: number): boolean {
   );
 }
 
-/** All readings of a possible note: "b" is B, or B flat in German. */
+/** All notes that a token may mean: "b" is B, or B flat in German. */
 function notesAt(text: TokenText, start: number): Note[] {
   const before = ACCIDENTALS_BEFORE.at(text, start);
   const at = before?.end ?? start;
@@ -172,8 +172,8 @@ function standsBeforeClause(text: TokenText, end: number): boolean {
 }
 
 /**
- * Whether the words are a whole clause or list item, or are capitalised within a clause and not followed by a noun such
- * as "key".
+ * Whether the words stand apart from the rest: as a whole clause or list item, or capitalised within a clause. In the
+ * second case a noun such as "key" must not follow.
  */
 function standsAsItem(text: TokenText, start: number, end: number): boolean {
   if (text.beginsClause(start)) return text.endsClause(end);
@@ -189,7 +189,7 @@ function isLabelled(text: TokenText, start: number): boolean {
   return IN_WORDS.before(text, start) !== null;
 }
 
-/** Parses a note without a mode, which is major: "key of D", "in Bb", "in C.", "en si bémol". */
+/** Parses a note without a mode, which means major: "key of D", "in Bb", "in C.", "en si bémol". */
 function majorKeyAt(
   text: TokenText,
   start: number,

@@ -21,7 +21,7 @@ const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
 const MAX_FILLERS = 4;
 /** Two numbers further apart are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
-/** Width of the range above or below a stated bound. */
+/** Ratio between the ends of the range that a single bound, such as "under 100", stands for. */
 const BOUND_RATIO = 1.25;
 /** Range in which a number without a unit can be a tempo. Lower numbers beside a key may be opus numbers. */
 const MIN_BARE_BPM = 50;
@@ -120,14 +120,17 @@ function skipFillers(text: TokenText, start: number): number {
   return at;
 }
 
-/** A number of seconds, hertz or years, or part of a date or fraction. */
+/**
+ * Whether the number before `end` counts something else, such as seconds, hertz or years, or is part of a date or
+ * fraction.
+ */
 function countsOtherThings(text: TokenText, end: number): boolean {
   return lexicon.OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
 /**
- * Whether a number without a unit is a tempo: after "@", after "at" at the end of a clause, next to a key, or next to a
- * genre or pace with such a tempo.
+ * Whether a number without a unit is a tempo: after "@", after "at" at the end of a clause, next to a key, or next to
+ * a genre or pace that usually has such a tempo.
  */
 function standsAlone(
   text: TokenText,
@@ -178,7 +181,10 @@ interface Usual {
 
 const rangesOf = (kind: Usual["kind"], entries: readonly { range: TempoRange; words: string[] }[]) =>
   entries.flatMap(({ range, words }) => words.map((phrase): [string, Usual] => [phrase, { kind, range }]));
-const USUAL = new Phrases([...rangesOf("paces", lexicon.PACES), ...rangesOf("genres", lexicon.GENRES)]);
+const USUAL = new Phrases([
+  ...rangesOf("paces", lexicon.PACE_TEMPOS),
+  ...rangesOf("genres", lexicon.GENRE_TEMPOS),
+]);
 
 export function readPace(text: TokenText, start: number, found: MentionedFacts): number | null {
   const usual = USUAL.at(text, start);
@@ -189,7 +195,9 @@ export function readPace(text: TokenText, start: number, found: MentionedFacts):
   return usual.end;
 }
 
-/** A pace word that describes something else than the song: "slow attack", "comida rápida", "dancing on my grave". */
+/**
+ * Whether a pace word describes something other than the song: "slow attack", "comida rápida", "dancing on my grave".
+ */
 function isOtherPace(text: TokenText, start: number, end: number): boolean {
   if (lexicon.AMBIGUOUS_PACES.at(text, start)?.end === end && !text.beginsClause(start)) return true;
   return (
@@ -198,7 +206,7 @@ function isOtherPace(text: TokenText, start: number, end: number): boolean {
   );
 }
 
-/** A genre word in its other sense: "a house on the hill", "my empty house", but not "a house track". */
+/** Whether a genre word has its other meaning: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
   if (lexicon.AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
   const isNamed =
@@ -206,7 +214,10 @@ function isThing(text: TokenText, start: number, end: number): boolean {
   return isNamed && lexicon.WORDS_AFTER_GENRE.at(text, end) === null && USUAL.at(text, end) === null;
 }
 
-/** Null if paces contradict each other, as with a slow verse and a fast chorus. */
+/**
+ * Usual tempo of the caption's paces and genres. Paces that contradict each other, such as a slow verse and a fast
+ * chorus, are ignored.
+ */
 export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRange> | null {
   const [pace] = paces;
   const isOnePace = paces.every(({ value }) => overlap(value, pace?.value ?? value) !== null);
@@ -216,7 +227,10 @@ export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRa
   return { value: paceOf(genre.value, pace.value), words: `${pace.words} ${genre.words}` };
 }
 
-/** In a compound such as "ambient techno" the last genre counts, otherwise the first. */
+/**
+ * Joins two genres. Uses the tempos that both have in common. If there are none, the last genre counts in a compound
+ * such as "ambient techno", otherwise the first.
+ */
 function joinGenres(
   all: PlacedStatement<TempoRange> | null,
   one: PlacedStatement<TempoRange>,
@@ -231,7 +245,7 @@ function joinGenres(
   };
 }
 
-/** Part of a genre's range: "slow techno" is the slower part. */
+/** Part of a genre's range that fits a pace: "slow techno" is the slower part. */
 function paceOf(genre: TempoRange, pace: TempoRange): TempoRange {
   const common = overlap(genre, pace);
   if (common !== null) return common;

@@ -195,20 +195,20 @@ export const WORDS_AFTER_FALSE_METRE = phrases(
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
 );
-/** A dance word between one of these and a direction is a movement: "they waltz into the bar". */
+/** Words before the name of a dance that make it a movement if a direction follows: "they waltz into the bar". */
 export const WORDS_BEFORE_DANCE_VERB = phrases(
   "they | we | you | i | he | she | it | to | who | couples | people",
 );
 export const DIRECTIONS = phrases("into | out | away | off | through | past");
 
-/** Words before a number that is a heart rate and no tempo: "pulse of 120". */
+/** Words before a number that is a heart rate, not a tempo: "pulse of 120". */
 export const HEART_RATES = phrases(
   "heart rate | heart rate of | heart rate is | heart rate at | heartbeat of | heartbeat at | pulse of | pulse is | pulse at | pulse rate of | puls von | " +
     "puls bei | herzfrequenz von | fréquence cardiaque de | pouls à | frecuencia cardiaca de | pulso de | frequência cardíaca de | battito cardiaco a | 心率 | 心拍数 | 심박수",
 );
 
-/** Paces, and Italian tempo marks with their metronome ranges. */
-export const PACES = tempos(`
+/** Tempos of pace words and of Italian tempo marks. */
+export const PACE_TEMPOS = tempos(`
   40-58: very slow | extremely slow | super slow | sehr langsam | très lent | très lente | muy lento | molto lento | muito lento | grave
   58-80: slow | slowly | slow-paced | slow tempo | langsam | langsame | langsames | langsamer | lent | lente | lento | lenta | devagar
   58-80: 慢速 | 慢板 | 缓慢 | 慢节奏 | 慢歌 | ゆっくり | スロー | スローテンポ | 느린 | 느리게 | медленный | медленно
@@ -231,14 +231,14 @@ export const PACES = tempos(`
   196-220: prestissimo
 `);
 
-/** Nouns that a pace word before them describes, so that it is not the tempo: "slow attack". */
+/** Nouns after a pace word that show that it describes the noun, not the tempo: "slow attack". */
 export const WORDS_AFTER_FALSE_PACE = phrases(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
-/** Nouns that a pace word after them describes: "comida rápida". */
+/** Nouns before a pace word that show that it describes the noun: "comida rápida". */
 export const WORDS_BEFORE_FALSE_PACE = phrases("comida | restauration | alimentation");
 /** Tempo marks that are also everyday words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
@@ -258,7 +258,7 @@ export const WORDS_AFTER_GENRE = phrases(
     "for | vocal | vocals | bass | bassline | piano | classic | classics | production | - track | - beat | - groove | - song | - musik | - stück",
 );
 
-export const GENRES = tempos(`
+export const GENRE_TEMPOS = tempos(`
   60-85: ambient | drone | new age | meditation | meditative | spa music | 氛围 | アンビエント | 앰비언트
   60-80: ballad | ballads | ballade | lullaby | balada | ballata | 抒情 | 民谣抒情 | バラード | 발라드
   66-94: lofi | lo-fi | lofi hip hop | lo-fi hip hop | chillhop | lo-fi hip-hop | lofi hip-hop | ローファイ

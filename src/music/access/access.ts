@@ -1,6 +1,6 @@
 /**
- * Access control by API key, by Host header (a loopback server without a key accepts only names of this machine) and by
- * Origin (web pages of this machine and listed ones).
+ * Access control by API key, Host header and Origin header. A loopback server without a key accepts only host
+ * names of this machine. Web pages may be from this machine or a listed origin.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -9,7 +9,7 @@ import { type Config, ConfigError } from "../../config.js";
 import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../../http/origins.js";
 import { describe } from "../../parameters.js";
 import { HttpError } from "../errors.js";
-import { endedSessionCookie, sessionCookie, sessionKeyIndex } from "./session.js";
+import { expiredSessionCookie, sessionCookie, sessionKeyIndex } from "./session.js";
 
 const PREFLIGHT_HEADERS = {
   "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE, OPTIONS",
@@ -36,9 +36,12 @@ export function requireKeyIfReachable({ apiHost, apiKey, isLocal, allowsNoKey }:
 export class Authenticator {
   readonly #keyDigests: readonly Buffer[];
 
-  /** @param apiKey blank: no authentication. @param further more keys; the queue treats each key as a client */
-  constructor(apiKey: string, further: readonly string[] = []) {
-    const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...further];
+  /**
+   * @param apiKey blank: no authentication.
+   * @param moreKeys additional keys; the queue treats each key as a client
+   */
+  constructor(apiKey: string, moreKeys: readonly string[] = []) {
+    const keys = apiKey.trim() === "" ? [] : [apiKey.trim(), ...moreKeys];
     this.#keyDigests = keys.map(digest);
   }
 
@@ -47,9 +50,10 @@ export class Authenticator {
   }
 
   /**
-   * Client name of an authorized request, for `FairTurns`: "key 2" for the second key, or "" if the server has at most
-   * one key. Only turns in the queue and `Idempotency-Key`s are separate for each key; tasks, songs, adapters and
-   * data sets are shared. In a fleet, list the keys in the same order on all gateways.
+   * Name of the client that sent an authorized request, for `FairTurns`: "key 2" for the second key, "" if the
+   * server has at most one key. Each key has its own turns in the queue and its own `Idempotency-Key`s. All
+   * keys share tasks, songs, adapters and data sets. In a fleet, list the keys in the same order on all
+   * gateways.
    */
   clientOf(request: IncomingMessage, bodyToken?: unknown): string {
     if (this.#keyDigests.length < 2) return "";
@@ -63,7 +67,7 @@ export class Authenticator {
   }
 
   endSession(request: IncomingMessage): string {
-    return endedSessionCookie(request);
+    return expiredSessionCookie(request);
   }
 
   /** Index of the presented key; -1 without a valid one. */
@@ -84,7 +88,10 @@ export class Authenticator {
     throw unauthorized("Invalid API key");
   }
 
-  /** For a body that cannot be read. @throws `failure` if the headers hold a valid key, otherwise HttpError 401 */
+  /**
+   * Refuses a request whose body cannot be read.
+   * @throws `failure` if the headers have a valid key, otherwise HttpError 401
+   */
   refuseUnread(request: IncomingMessage, failure: unknown): never {
     if (this.acceptsHeaders(request)) throw failure;
     throw unauthorized("No valid key in the headers, and no ai_token could be read from the body");
@@ -100,7 +107,7 @@ export class Authenticator {
     return !this.isEnabled || this.#presented(request, null) >= 0;
   }
 
-  /** Whether `presented` is a key; always true without authentication. */
+  /** Whether `presented` is a valid key; always true if the server has no key. */
   accepts(presented: unknown): boolean {
     return !this.isEnabled || this.#indexOf(presented) >= 0;
   }
@@ -158,9 +165,9 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
 type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
 
 /**
- * CORS: answers preflights and sets headers for allowed origins. Refuses requests of other origins before any work is
- * done, unless their method only reads. Pages of this machine are always allowed; `allowedOrigins` adds more ("null":
- * pages opened from a file; "*": every page).
+ * CORS: answers preflights and sets headers for allowed origins. Rejects requests of other origins before any
+ * work is done, unless their method is safe (`SAFE_METHODS`). Pages of this machine are always allowed;
+ * `allowedOrigins` adds more ("null": pages opened from a file; "*": every page).
  */
 export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowed = new Set(allowedOrigins);

@@ -16,7 +16,7 @@ export interface ConcurrencyOptions {
   placesPerAddress: number;
   /** Maximum number of waiting calls per address. */
   waitingPerAddress: number;
-  /** `Retry-After` of calls beyond these limits. */
+  /** `Retry-After` header of rejected calls. */
   retryAfterSeconds: number;
 }
 

@@ -19,7 +19,7 @@ export function sessionCookie(request: IncomingMessage, keyDigest: Buffer): stri
   return cookie(request, `${expires}.${signature(keyDigest, expires)}`, LIFETIME_SECONDS);
 }
 
-export function endedSessionCookie(request: IncomingMessage): string {
+export function expiredSessionCookie(request: IncomingMessage): string {
   return cookie(request, "", 0);
 }
 
@@ -28,7 +28,7 @@ function cookie(request: IncomingMessage, value: string, maxAgeSeconds: number):
   return `${cookieName(request)}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** Index of the key that the session of a request was started with; -1 without a valid session. */
+/** Index of the key that started the request's session; -1 if the request has no valid session. */
 export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly Buffer[]): number {
   if (isFromOtherOrigin(request)) return -1;
   const prefix = `${cookieName(request)}=`;
@@ -42,7 +42,10 @@ export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly B
   });
 }
 
-/** SameSite permits requests from other ports of the host, which are the same site but another origin. */
+/**
+ * Needed besides SameSite, which permits requests from other ports of the host: they are the same site, but
+ * another origin.
+ */
 function isFromOtherOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host, "sec-fetch-site": site = "same-origin" } = headers;
   if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)) return true;

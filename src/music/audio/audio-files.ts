@@ -100,8 +100,9 @@ export class AudioFiles {
   }
 
   /**
-   * Called at start-up. Removes files of interrupted jobs: unfinished files, and files that their task does not list.
-   * Audio without a task record is moved to `quarantine` and kept, because the record may have been lost.
+   * Called at start-up. Removes files that interrupted jobs left: unfinished files, and files that the record
+   * of their task does not list. Moves audio without a task record to `quarantine`, because the record may have
+   * been lost.
    * @param namesOf file names of a task; "all" if its record is unreadable, null if there is no such task
    * @returns the moved files
    */
@@ -126,15 +127,15 @@ export class AudioFiles {
   }
 
   /**
-   * Removes unfinished files that were not written for a day, left by killed workers. Newer files are kept even at
-   * start-up, because other servers may be writing them in a shared directory.
+   * Removes unfinished files that killed workers left, if they were not written for a day. Newer files are kept
+   * even at start-up, because other servers may be writing them in a shared directory.
    */
   async removeAbandoned(): Promise<void> {
     const names = (await readdir(this.directory).catch(() => [])).filter(
       (name) => name.endsWith(PARTIAL_SUFFIX) && OWN_FILE.test(name),
     );
     if (names.length === 0) return;
-    // If the folder is unavailable, no file counts as old.
+    // Without the folder's clock, time 0 makes no file old.
     const nowMs = await this.#folderTimeMs().catch(() => 0);
     for (const name of names) {
       const path = this.pathOf(name);

@@ -17,7 +17,10 @@ import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
 import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadName, uploadPath } from "./uploads.js";
 
-/** Limits of decoding for new requests. No client can occupy all decoders, and jobs keep most of the processor. */
+/**
+ * Limits the decoding of recordings in new requests, so that no client occupies all decoders and most of the
+ * CPU stays free for jobs.
+ */
 const DECODERS = { places: 3, placesPerAddress: 2, waitingPerAddress: 64, retryAfterSeconds: 10 };
 /** How long a request waits for free file descriptors. */
 const REQUEST_WAIT = { maxWaitSeconds: 3, signal: undefined };
@@ -27,7 +30,7 @@ const SILENT_PEAK = 1e-6;
 const MIN_SOURCE_SECONDS = 0.04;
 
 export interface AudioInputOptions {
-  /** Directories that paths may point into, besides the service's own; null: any. */
+  /** Directories that clients' paths may point into, besides the service's own; null: any directory. */
   roots: readonly string[] | null;
   /** Finished songs; relative paths start in this folder. */
   songs: FileStorage;
@@ -41,8 +44,8 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * A new request may name uploads that are kept for another task. Makes a hard link to each of them, so that the
-   * recording survives the removal of that task.
+   * Makes hard links to uploads of other tasks that a new request names, so that the request keeps its
+   * recordings when those tasks are removed.
    * @throws RequestError if an upload is gone
    */
   async claim(request: GenerationRequest): Promise<GenerationRequest> {

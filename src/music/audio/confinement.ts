@@ -1,6 +1,7 @@
 /**
- * Confines a program that reads untrusted files, as far as this system supports it: limits of CPU time, memory and file
- * output (`sh`), no network (`unshare`), no new privileges, killed with the server (`setpriv`).
+ * Confines a program that reads untrusted files, as far as this system supports it. `sh` limits CPU time,
+ * memory and file size; `unshare` removes the network; `setpriv` prevents new privileges and ends the program
+ * with the server.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -8,7 +9,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 export interface ProcessLimits {
-  /** Limit of the CPU time of all threads; the process is then killed. */
+  /** CPU time of all threads after which the process is killed. */
   cpuSeconds: number;
   /** Limit of heap and stack memory, without mapped programs and libraries. */
   memoryBytes: number;
@@ -33,8 +34,8 @@ interface Wrapper {
 }
 
 /**
- * The first working wrapper of each kind is used. Wrappers that change credentials come before pdeathsig, which a
- * change of credentials resets.
+ * Wrappers by kind; the first working one of each kind is used. `unshare` comes before `--pdeathsig`, because a
+ * change of credentials resets the latter.
  */
 const WRAPPERS: readonly (readonly Wrapper[])[] = [
   [

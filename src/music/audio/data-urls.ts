@@ -78,7 +78,7 @@ async function* encoded(file: FileHandle, bytes: number): AsyncGenerator<string>
     const length = Math.min(PIECE_BYTES, bytes - begin);
     for (let filled = 0; filled < length; ) {
       const { bytesRead } = await file.read(piece, filled, length - filled, begin + filled);
-      if (bytesRead === 0) throw new Error(`a song was truncated below ${bytes} bytes while it was sent`);
+      if (bytesRead === 0) throw new Error(`a song file shrank below ${bytes} bytes while it was sent`);
       filled += bytesRead;
     }
     yield piece.toString("base64", 0, length);

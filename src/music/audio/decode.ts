@@ -5,16 +5,21 @@ import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
 import { openRegular, UnusableFileError } from "../../system/regular-file.js";
 import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 
-/** Far above the time for any valid recording; a file that takes longer is malicious. */
+/**
+ * Time limit of decoding, far above the time for any valid recording: a file that takes longer is malicious.
+ */
 const TIMEOUT_SECONDS = 120;
 /** Maximum file size: twice that of an hour of eight 32-bit channels at 192 kHz. */
 const MAX_RECORDING_BYTES = 32 * 2 ** 30;
-/** Allowance for the padding of lossy formats: raw AAC has up to two frames, which are shorter than this at 22 kHz. */
+/**
+ * Extra length that is tolerated, because lossy formats add padding: up to two frames in raw AAC, which last
+ * less than this at 22 kHz.
+ */
 const PADDING_SECONDS = 0.1;
 /** How long a request waits for free file descriptors; an accepted job waits longer. */
 const REQUEST_WAIT_SECONDS = 3;
 const JOB_WAIT_SECONDS = 600;
-/** Number of decoded parts copied before yielding to the event loop. */
+/** Number of decoded chunks copied before yielding to the event loop. */
 const PARTS_PER_TURN = 32;
 
 /** Allowed formats. Playlists and the like are excluded, because they make ffmpeg open other files. */
@@ -52,7 +57,7 @@ export interface DecodeJob {
   path: string;
   /** Name of the recording in messages, for example "src_audio". */
   name: string;
-  /** Maximum length of the recording, without PADDING_SECONDS of padding. */
+  /** Maximum length of the recording; PADDING_SECONDS more are tolerated as padding. */
   maxSeconds: number;
   /** Whether a longer recording is rejected (default) or cut. */
   beyondMaximum?: "refuse" | "cut" | undefined;
@@ -156,10 +161,10 @@ export function openRecording(
 }
 
 function argumentsOf({ maxSeconds, beyondMaximum }: DecodeJob): string[] {
-  // One second more, to distinguish a longer recording from one of exactly this length.
+  // Decodes one second more than the maximum, to detect a longer recording.
   const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
-    // One thread, because each needs memory in proportion to the file.
+    // Only one thread, because each thread needs memory in proportion to the file.
     ...[
       "-threads",
       "1",

@@ -3,7 +3,7 @@ import { open, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
-import { type AudioFinish, finishOf } from "../request/output-parameters.js";
+import { type OutputParameters, outputParametersOf } from "../request/output-parameters.js";
 import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
@@ -17,7 +17,10 @@ const MAX_WAIT_SECONDS = 600;
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
-/** Allowance for headers and the last frame. The rest of a file is never larger than its samples as floats. */
+/**
+ * Added to the file size limit for headers and the last frame. The samples take at most four bytes each in
+ * every format.
+ */
 const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
@@ -38,7 +41,7 @@ export interface EncodeJob {
   sampleRate: number;
   format: AudioFormat;
   /** Output parameters; absent ones have their defaults. */
-  finish?: Partial<AudioFinish>;
+  finish?: Partial<OutputParameters>;
   tags?: SongTags | undefined;
   /** Path of the output file, which is written atomically. */
   path: string;
@@ -50,7 +53,7 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   const wait = { maxWaitSeconds: MAX_WAIT_SECONDS, signal: job.signal };
   const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);
   const { sample }: AudioProfile = AUDIO_PROFILES[job.format];
-  const finish = finishOf(job.finish ?? {});
+  const finish = outputParametersOf(job.finish ?? {});
   const filters = filtersOf(job, finish);
   const isPlain = filters.length === 0 && finish.sampleRate === job.sampleRate;
   const write = async (partial: string) => {
@@ -68,7 +71,7 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
 }
 
 /** ffmpeg filters that set the level and then fade. */
-function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: AudioFinish): string[] {
+function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: OutputParameters): string[] {
   const { normalizationDb, fadeInSeconds, fadeOutSeconds } = finish;
   const filters: string[] = [];
   const peak = normalizationDb === null ? 0 : peakOf(audio);
@@ -87,7 +90,7 @@ function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: 
 
 async function runFfmpeg(
   job: EncodeJob,
-  { sampleRate, mp3Bitrate }: AudioFinish,
+  { sampleRate, mp3Bitrate }: OutputParameters,
   filters: readonly string[],
   outputPath: string,
 ): Promise<void> {
@@ -95,7 +98,7 @@ async function runFfmpeg(
   // bitexact keeps versions and dates out of the file.
   const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
   const args = [
-    "-xerror", // otherwise a full disk at close gives exit status 0
+    "-xerror", // without it ffmpeg exits with 0 if the disk is full at close
     "-y",
     ...input,
     ...(filters.length === 0 ? [] : ["-af", filters.join(",")]),
@@ -119,7 +122,8 @@ async function runFfmpeg(
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
-  // If ffmpeg fails, its stdin fails too, with a broken pipe. Only the error of the exit has the reason.
+  // If ffmpeg fails, writing to its stdin fails too, with a broken pipe. Only the rejection of `exited` has the
+  // reason.
   if (exit.status === "rejected") throw exit.reason;
   if (feed.status === "rejected") throw feed.reason;
 }
@@ -136,7 +140,7 @@ function encodeFailure(error: unknown): unknown {
   if (error.code === "FFMPEG_MISSING") {
     return new EncodeError(
       error.code,
-      `${message}; without it only wav and wav32 at 48 kHz are possible, without level or fades`,
+      `${message}; without ffmpeg songs can only be wav or wav32 at 48 kHz, with no normalization and no fades`,
       {
         cause: error,
       },
@@ -147,7 +151,7 @@ function encodeFailure(error: unknown): unknown {
   return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
 }
 
-/** An exceeded quota counts as a full disk. Some file systems report either only on fsync. */
+/** Whether the disk is full or a quota is exceeded. */
 function isFullDisk(code: string | undefined, stderr: string): boolean {
   if (code === "ENOSPC" || code === "EDQUOT") return true;
   return /No space left on device|Disk quota exceeded/.test(stderr);

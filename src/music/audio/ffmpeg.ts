@@ -104,7 +104,7 @@ function packagedProgram(): string | null {
   try {
     return (createRequire(import.meta.url)(STATIC_PACKAGE) as { path: string }).path;
   } catch {
-    return null; // Not installed, or there is none for this platform: the caller says what to do.
+    return null; // Not installed, or no program for this platform. The caller's error says what to do.
   }
 }
 

@@ -6,7 +6,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
-import { type FloatTensor, safetensors } from "../../engine/weight-file.js";
+import { type FloatTensor, safetensorsChunks } from "../../engine/weight-file.js";
 import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { readRegular, UnusableFileError } from "../../system/regular-file.js";
@@ -30,7 +30,7 @@ export async function writeLatents(path: string, latents: SongLatents): Promise<
   if (silentFrame !== null)
     tensors.set("silence", { shape: [silentFrame.length], values: () => silentFrame });
   const metadata = { samples: String(samples), sample_rate: String(SAMPLE_RATE) };
-  const bytes = Buffer.concat([...safetensors(tensors, metadata)]);
+  const bytes = Buffer.concat([...safetensorsChunks(tensors, metadata)]);
   await writeAtomically(path, (partial) => writeFile(partial, bytes), { partial: `${path}.part` });
   return bytes.length;
 }
@@ -99,7 +99,10 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
   return new Float32Array(words.buffer);
 }
 
-/** Samples stated in the metadata, by default those of all frames; null if they do not end within the last frame. */
+/**
+ * Song length in samples: as in the metadata, or all frames by default. Null if it does not end within the last
+ * frame.
+ */
 function samplesOf(metadata: unknown, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;
   const stated = isObject(metadata) ? metadata.samples : undefined;

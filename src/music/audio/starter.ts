@@ -22,12 +22,14 @@ export interface Program {
 
 export interface ProgramInput {
   path: string;
-  /** Device and inode of the checked file. If the path leads to another file by now, opening it fails. */
+  /**
+   * Device and inode of the checked file. The program does not start if the path leads to another file by then.
+   */
   device: string;
   inode: string;
 }
 
-/** File descriptor of `ProgramInput`. */
+/** File descriptor at which the program gets the file of `ProgramInput`. */
 export const INPUT_DESCRIPTOR = 3;
 
 interface End {
@@ -77,7 +79,7 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
   return socketPath;
 }
 
-/** @throws Error of a program that cannot be started, with the system's error code */
+/** @throws Error with the system's error code if the program cannot be started */
 export async function startProgram(program: Program): Promise<Running> {
   try {
     return await ask(await ensureStarter(program.env), program);

@@ -10,7 +10,7 @@ const BPM_RANGE = { min: 50, max: 200 };
 /** Preferred tempo, and the standard deviation of the preference in octaves. */
 const PREFERRED_BPM = 120;
 const PREFERENCE_OCTAVES = 1;
-/** Number of following beats that are compared. */
+/** Number of beat lengths ahead at which the autocorrelation is read. */
 const BEATS_AHEAD = 4;
 
 /** Beats per minute of planar stereo, an integer from 50 to 200; null for silence. */

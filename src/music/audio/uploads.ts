@@ -8,8 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../storage/file-storage.js";
 
 /**
- * Form fields of each kind of upload. The first name is preferred and is the prefix of stored files. The last name is
- * used in messages, and with `_path` appended it is the path parameter.
+ * Names of the form field for each kind of upload. The first one has priority, and stored files begin with it.
+ * Messages use the last one; with `_path` appended it names the parameter for a path.
  */
 export const UPLOAD_FIELDS = {
   sourceAudio: ["ctx_audio", "src_audio"],
@@ -81,7 +81,8 @@ export async function storeUpload(content: Readable, path: string): Promise<numb
     await pipeline(content, file);
     return file.bytesWritten;
   } finally {
-    // The caller may delete the file next, which is not reliable while it is still being opened.
+    // Waits for the close, because the caller may delete the file next, and deleting a file that is being
+    // opened is not reliable.
     await closed;
   }
 }

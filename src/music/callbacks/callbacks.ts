@@ -84,7 +84,7 @@ export class Callbacks {
       await this.queue.scheduleCallback(id, null);
       this.log.info({ task: id, attempts }, "callback delivered");
     } catch (error) {
-      // Do not count an attempt that the stop of the server interrupted.
+      // An attempt that the server's shutdown interrupted does not count.
       if (this.#stopping.signal.aborted) return;
       await this.#failed(task, attempts, (error as Error).message);
     }

@@ -1,6 +1,6 @@
 /**
- * Data sets: pieces of music with descriptions, their JSON form in the names used by other tools, and the training
- * prompt of each piece.
+ * Data sets: music files with descriptions. Reads and writes them as JSON with the field names of other tools,
+ * and builds the training prompt of each sample.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -185,7 +185,10 @@ export function sampleSummary(sample: DataSetSample, index: number) {
 
 export type SampleSummary = ReturnType<typeof sampleSummary>;
 
-/** Stable id: eight characters of a hash of the text. With it a later preparation finds existing files. */
+/**
+ * Eight characters of a hash of the text. The id is stable, so a repeated preparation finds the files of the
+ * first.
+ */
 export function sampleId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
@@ -201,8 +204,9 @@ export function withUniqueIds(samples: readonly DataSetSample[]): DataSetSample[
 }
 
 /**
- * Prompt of every labeled sample, by id: its caption or genre with the tag. Samples with the lowest id hashes use the
- * genre, so that the choice is stable when samples are added or removed.
+ * Training prompt of each labeled sample, by sample id: the caption or the genre, with the trigger word. The
+ * samples whose ids have the lowest hashes use the genre, so adding or removing samples changes the choice for
+ * few others.
  */
 export function trainingPrompts(dataSet: DataSet): Map<string, string> {
   const labeled = dataSet.samples.filter((sample) => sample.labeled);

@@ -1,12 +1,12 @@
 /** Automatic labels: the language model describes music from its audio codes. */
 import { appendFile } from "node:fs/promises";
 import type { z } from "zod";
-import { NOTHING_KNOWN } from "../../engine/metadata.js";
+import { UNKNOWN_METADATA } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
 import { RequestError } from "../errors.js";
-import { readyLanguageModel } from "../models/models.js";
+import { ensureLanguageModel } from "../models/models.js";
 import type { labeledDataSet } from "../openapi/answers.js";
 import type { LabelRequest } from "../request/data-set-bodies.js";
 import { drawSeed } from "../song/seeds.js";
@@ -44,7 +44,10 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     super("Labeling", log);
   }
 
-  /** Labels the current samples, each updated as soon as it is done. @throws RequestError if it cannot start */
+  /**
+   * Starts labeling the samples of the current data set. Each sample changes as soon as its label is written.
+   * @throws RequestError if labeling cannot start
+   */
   async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
     const { savePath } = request;
     const { samples } = this.editor.current;
@@ -54,7 +57,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
       .map(({ id }) => id);
     const details = { save_path: savePath, last_updated_index: null, last_updated_sample: null };
     return this.begin(ids.length, details, async ({ signal, report }) => {
-      if (ids.length > 0) await readyLanguageModel(this.engine, { signal }, request.lmModelPath);
+      if (ids.length > 0) await ensureLanguageModel(this.engine, { signal }, request.lmModelPath);
       const failures: SampleFailure[] = [];
       for (const [done, id] of ids.entries()) {
         signal.throwIfAborted();
@@ -92,7 +95,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     }
   }
 
-  /** Saves the data set, and appends the label to its JSON Lines log. */
+  /** Saves the data set, and appends the label to a JSON Lines log beside the file. */
   async #save(file: string, summary: SampleSummary): Promise<void> {
     await this.editor.write(file);
     const line = { ts: new Date().toISOString(), index: summary.index, status: "labeled", sample: summary };
@@ -151,7 +154,13 @@ function rewrite(
   languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
-  const request = { languageModel, caption: "", lyrics: rawLyrics, language: null, metadata: NOTHING_KNOWN };
+  const request = {
+    languageModel,
+    caption: "",
+    lyrics: rawLyrics,
+    language: null,
+    metadata: UNKNOWN_METADATA,
+  };
   return engine.formatInput({ ...request, sampling: FORMATTING, seed: drawSeed() }, { signal });
 }
 
@@ -164,7 +173,7 @@ async function listen(
 ): Promise<SongSheet> {
   const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
   const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
-  const metadata = { ...NOTHING_KNOWN, durationSeconds };
+  const metadata = { ...UNKNOWN_METADATA, durationSeconds };
   return engine.understand(
     { languageModel, audioCodes, metadata, sampling: LISTENING, seed: drawSeed() },
     { signal },

@@ -91,7 +91,7 @@ async function readManifest(directory: string): Promise<Manifest | null> {
 
 async function listSamples(directory: string): Promise<string[]> {
   const names = (await readdir(directory)).filter(isSampleName).sort();
-  // A sample in both formats counts once.
+  // If a sample exists as .pt and as .safetensors, lists only the .pt file.
   const nameOfId = new Map<string, string>();
   for (const name of names) {
     const id = name.replace(SAMPLE_EXTENSION, "");

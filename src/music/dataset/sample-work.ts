@@ -147,7 +147,10 @@ export interface SampleFailure {
   reason: string;
 }
 
-/** Failures of a single sample. Others, such as a full disk or a missing model, would affect all samples. */
+/**
+ * Error codes that concern only one sample. Other errors, such as a full disk or a missing model, would affect
+ * all.
+ */
 const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY", "PROMPT_TOO_LONG"];
 
 /** Describes the failure of one sample. @throws `error` itself if it would affect all samples */

@@ -11,7 +11,7 @@ import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./dat
 import { type Description, describeAudio, readTables, readText } from "./sidecar-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
-/** Files are measured up to this length; longer files count as this long. */
+/** Maximum measured length; a longer file counts as this long. */
 const LONGEST_SECONDS = 3600;
 /** Number of files measured at once. */
 const CONCURRENCY = 4;

@@ -26,7 +26,10 @@ const BYTE_ORDER_MARK = "\uFEFF";
 /** Size limit of a sidecar file: enough for a table of ten thousand songs with a hundred words each. */
 const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
 
-/** @returns null if there is no such file @throws UnusableFileError if it is not a regular file */
+/**
+ * Reads a text file; null if it does not exist.
+ * @throws UnusableFileError if it is not a regular file or is too large
+ */
 export async function readText(path: string): Promise<string | null> {
   try {
     return (await readRegular(path, MAX_SIDECAR_BYTES)).toString("utf8");

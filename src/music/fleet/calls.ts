@@ -13,9 +13,9 @@ import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
-import { noWorker } from "./workers.js";
+import { noWorkerError } from "./workers.js";
 
-/** Time limit of a call: a few seconds of writing, and the calls queued before it. */
+/** Time limit of a call. Writing takes a few seconds; the rest is for calls queued before it. */
 const TIMEOUT_MS = 120_000;
 const RESTART_MS = 200;
 
@@ -61,7 +61,7 @@ export class Calls {
     // `once` of node:events would reject on every "error" event, even if listening can continue.
     const completion = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
       (results as EventEmitter).once(completed, resolve);
-      const stop = () => reject(signal.aborted ? signal.reason : noWorker("answer in time"));
+      const stop = () => reject(signal.aborted ? signal.reason : noWorkerError("answer in time"));
       if (over.aborted) stop();
       over.addEventListener("abort", stop);
     });
@@ -75,7 +75,7 @@ export class Calls {
         ),
       ]);
       const read = resultSchema.safeParse(returnvalue).data;
-      if (read === undefined) throw noWorker("return a readable result");
+      if (read === undefined) throw noWorkerError("return a readable result");
       if ("value" in read) return read.value as T;
       throw new EngineError(read.code as EngineErrorCode, read.message);
     } finally {
@@ -135,7 +135,7 @@ export class Calls {
     return client;
   }
 
-  /** Listens again after BullMQ has stopped at an event that it cannot read. */
+  /** Removes events that BullMQ cannot read, and listens again: BullMQ stops at such an event. */
   #restartListening(results: QueueEvents, key: string, err: Error): void {
     if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
     sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })
@@ -159,7 +159,10 @@ export class Calls {
     await quarantine.moveEntries(key, entries);
   }
 
-  /** BullMQ duplicates this connection for blocking commands. It waits for Redis instead of failing. */
+  /**
+   * Options of BullMQ. It duplicates this connection for blocking commands. Commands on it wait until Redis is
+   * back instead of failing.
+   */
   #options() {
     if (this.#blocking === undefined) {
       this.#blocking = this.fleet.redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });

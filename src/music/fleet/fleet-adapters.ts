@@ -8,10 +8,10 @@ import {
   activeAdapters,
   assertNameIsFree,
   NO_ADAPTERS,
+  withAdapterAdded,
+  withAdapterRemoved,
   withEnabled,
-  withLoaded,
   withScale,
-  withUnloaded,
 } from "../../engine/adapters.js";
 import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
@@ -28,7 +28,7 @@ type FleetAdapterState = AdapterState<FleetAdapter>;
 
 const ADAPTERS_KEY = keyOf("adapters");
 
-/** Sets the state if it has not changed since it was read. */
+/** Lua script: replaces a model's adapter state, unless it has changed since it was read. */
 const CHANGE = `
 if (redis.call('HGET', ARGV[1] .. ':adapters', ARGV[2]) or '') ~= ARGV[3] then return 0 end
 redis.call('HSET', ARGV[1] .. ':adapters', ARGV[2], ARGV[4])
@@ -57,11 +57,11 @@ export class FleetAdapters {
       enabled: true,
     };
     const info = await this.calls.call<AdapterInfo>(adapterCalls(model), "inspect", adapter);
-    return this.#change(model, (state) => withLoaded(state, { ...adapter, ...info }));
+    return this.#change(model, (state) => withAdapterAdded(state, { ...adapter, ...info }));
   }
 
   unload(model: string, name: string | null): Promise<AdapterState> {
-    return this.#change(model, (state) => withUnloaded(state, name));
+    return this.#change(model, (state) => withAdapterRemoved(state, name));
   }
 
   enable(model: string, name: string | null, enabled: boolean): Promise<AdapterState> {
@@ -90,7 +90,7 @@ export class FleetAdapters {
   }
 }
 
-/** Adapters that a new task records. */
+/** Active adapters of the state, in the form that a new task records. */
 export function taskAdaptersIn(state: FleetAdapterState): TaskAdapter[] {
   return activeAdapters(state).map(({ name, scale, doraEpsilon, digest, files, entry }) => ({
     ...{ name, scale, doraEpsilon, digest, files, entry },

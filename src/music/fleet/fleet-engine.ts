@@ -17,7 +17,7 @@ import type {
 import { refuseInFleet } from "../errors.js";
 import { type Calls, TEXT_CALLS } from "./calls.js";
 import type { FleetAdapters } from "./fleet-adapters.js";
-import { noWorker, type Workers } from "./workers.js";
+import { noWorkerError, type Workers } from "./workers.js";
 
 const refuse = async (): Promise<never> => refuseInFleet();
 
@@ -43,7 +43,7 @@ export class FleetEngine implements MusicEngine {
     private readonly calls: Calls,
   ) {}
 
-  // biome-ignore lint/correctness/useYield: it only refuses
+  // biome-ignore lint/correctness/useYield: this generator always throws, so it never yields
   async *renderSongs(): AsyncGenerator<never> {
     refuseInFleet();
   }
@@ -95,11 +95,11 @@ export class FleetEngine implements MusicEngine {
   /** The worker's tokenizer checks the text when the task runs. */
   async checkTextLength(): Promise<void> {}
 
-  /** Prepares nothing here: the worker prepares its language model when a call needs it. */
+  /** Only checks that a worker has a language model. The worker loads it when a call needs it. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
     if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();
-    if (first === undefined) throw noWorker("write text");
+    if (first === undefined) throw noWorkerError("write text");
     return { name: first.name, writesText: true };
   }
 
@@ -131,7 +131,7 @@ export class FleetEngine implements MusicEngine {
     return this.fleetAdapters.scale(await this.#model(), name, scale);
   }
 
-  /** The preferred model, which adapters apply to. */
+  /** The fleet's default model. Adapters are loaded for it. */
   #model(): Promise<string> {
     return this.workers.preferredModel("take adapters");
   }

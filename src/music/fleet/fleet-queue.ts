@@ -39,7 +39,7 @@ export interface FleetQueueOptions {
   capacity: number;
   /** Assumed average duration of jobs until the first one ends. */
   averageJobSeconds: number;
-  /** Called for tasks that this gateway ended. */
+  /** Cleans up after a waiting task that was cancelled through this gateway. */
   cleanUp(task: Task): Promise<void>;
 }
 
@@ -139,7 +139,7 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #endWaiting(task: Task): Promise<void> {
-    // If a worker takes the job before it is removed, it reads in the record that the task has ended.
+    // A worker may take the job before its removal. It then finds in the record that the task has ended.
     await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
     await this.options.cleanUp(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "could not clean up after a task");
@@ -186,7 +186,7 @@ export class FleetQueue implements TaskQueue {
       const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));
       return { progress: parsed.data ?? INITIAL_PROGRESS, position };
     }
-    // The task is not queued yet, or its job is delayed.
+    // The job of the task is not in the queue yet, or it is delayed.
     return { progress: undefined, position: waiting };
   }
 

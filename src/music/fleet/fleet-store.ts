@@ -7,7 +7,7 @@ import { isCallbackPending } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../queue/store.js";
-import { SubmissionTakenError } from "../queue/task-queue.js";
+import { DuplicateSubmissionError } from "../queue/task-queue.js";
 import { makeCallbackDue } from "./fleet-callbacks.js";
 import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, FleetUnreachableError, keyOf, PREFIX } from "./redis.js";
@@ -20,7 +20,7 @@ import {
   WRITE_TASK_SCRIPT,
 } from "./task-scripts.js";
 
-/** Finished tasks cached for reads while Redis is unreachable. */
+/** Number of finished tasks that are cached, to be readable while Redis is unreachable. */
 const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
@@ -70,9 +70,9 @@ export class FleetStore {
     return this.drop([id]);
   }
 
-  /** @throws SubmissionTakenError */
+  /** @throws DuplicateSubmissionError */
   async add(task: Task): Promise<void> {
-    if ((await this.#write(null, task)) === 0) throw new SubmissionTakenError();
+    if ((await this.#write(null, task)) === 0) throw new DuplicateSubmissionError();
   }
 
   /** @throws DamagedRecordError; FleetUnreachableError unless the task is in the cache of finished tasks */
@@ -95,7 +95,7 @@ export class FleetStore {
       const next = change(current.task, nowMs);
       if (next === current.task) return next;
       if ((await this.#write(current, next)) !== 1) continue;
-      // If this process dies first, a gateway finds the callback within a minute.
+      // If this process dies before this step, a gateway finds the callback within a minute.
       if (!hasEnded(current.task.state) && hasEnded(next.state) && isCallbackPending(next)) {
         await makeCallbackDue(this.redis, id).catch(() => {});
       }
@@ -139,7 +139,8 @@ export class FleetStore {
       throw error;
     });
     if (stored === undefined) await this.drop([id]);
-    // Does nothing if another process has changed the task meanwhile, and so has already written the indices.
+    // If another process has changed the task meanwhile, nothing is written: that process has updated the
+    // indices.
     else await this.#write(stored, stored.task);
     return stored?.task;
   }
@@ -159,7 +160,8 @@ export class FleetStore {
     }
     if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key)))
       await this.#eval(DISCARD_CHANGES_SCRIPT, []);
-    // If the counter was lost, continues it after the latest task, so that new tasks still sort last.
+    // If the sequence counter was quarantined, it continues after the latest task, so that new tasks still sort
+    // last.
     if (moved.includes(keyOf("sequence"))) {
       const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
       await this.redis.incrby(keyOf("sequence"), latest);
@@ -319,7 +321,10 @@ function decodeFleetTask(id: string, record: Buffer): Task {
   return decodeTask(id, record);
 }
 
-/** Index that holds exactly the matching tasks; null if the summaries must be searched. */
+/**
+ * Key of the index that contains exactly the tasks of the filter; null if there is none and the summaries must
+ * be searched.
+ */
 function indexOf({ ids, state, favorite, retakesOf, search, order }: CatalogFilter): string | null {
   if (ids !== null || order === "title") return null;
   if (search.trim() !== "" || favorite === false || retakesOf !== null) return null;

@@ -19,7 +19,10 @@ import { type Announcement, HEARTBEAT_MS, queuesOfWorker } from "./workers.js";
 const RENEWALS_PER_LEASE = 4;
 /** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
 const POLL_MS = 1_000;
-/** How long workers without the model in memory wait, so that workers with it take the task first. */
+/**
+ * A worker that must first load the model waits this long, so that a worker with the model in memory takes the
+ * task.
+ */
 const HEAD_START_MS = 300;
 /** Minimum interval of progress updates within a stage. */
 const PROGRESS_MS = 100;
@@ -45,7 +48,9 @@ interface HeldTask {
   bull: FleetJob;
   token: string;
   route: string;
-  /** For each task that was already running when this one was taken: resolves at its end. */
+  /**
+   * One promise for each task that was already running when this task was taken; resolves when that task ends.
+   */
   others: Promise<void>[];
   ended: Promise<void>;
   /** Detached: another worker has the task, or it was requeued. Results of this run are ignored. */
@@ -145,29 +150,32 @@ export class FleetWorker {
     }
   }
 
-  /** Takes tasks; concurrent calls run one after the other. @param isCold also takes tasks of models that must be loaded first */
-  #poll(isCold: boolean): void {
+  /**
+   * Takes tasks; concurrent calls run one after the other.
+   * @param includesCold whether to take tasks for models that are not in memory, too
+   */
+  #poll(includesCold: boolean): void {
     if (this.#isTaking) {
       this.#pollsAgain = true;
       return;
     }
     this.#isTaking = true;
-    this.#takeAll(isCold)
+    this.#takeAll(includesCold)
       .catch((err: unknown) => this.log.debug({ err }, "could not take a task"))
       .finally(() => {
         this.#isTaking = false;
-        if (this.#pollsAgain) this.#poll(isCold);
+        if (this.#pollsAgain) this.#poll(includesCold);
         this.#pollsAgain = false;
       });
   }
 
   /** Takes from each queue in turn, so that none starves. */
-  async #takeAll(isCold: boolean): Promise<void> {
+  async #takeAll(includesCold: boolean): Promise<void> {
     let isAnyTaken = true;
     while (isAnyTaken) {
       isAnyTaken = false;
       for (const { route, isWarm } of this.#routes) {
-        if (!isWarm && !isCold) continue;
+        if (!isWarm && !includesCold) continue;
         if (
           this.#isDraining ||
           this.#cannotSeeStore ||
@@ -344,7 +352,7 @@ export class FleetWorker {
       await this.fleet.publish({ type: "progress", id, progress, request: requestId });
     };
     return (reported) => {
-      // Gateways cannot read the preview in a worker's memory.
+      // The preview is in the worker's memory, so gateways must not offer it.
       const progress = { ...reported, previewSeconds: 0 };
       const nowMs = performance.now();
       if (progress.stage === stage && nowMs - publishedMs < PROGRESS_MS) return;

@@ -39,7 +39,7 @@ export type FleetJob = Job<FleetJobData, null, string>;
 
 interface FleetEvents {
   event: [FleetEvent];
-  /** The connection for commands or the one for messages is back. Messages since the disconnect are lost. */
+  /** The command connection or the message connection is restored. Messages since its loss were missed. */
   reconnected: [];
 }
 
@@ -54,7 +54,7 @@ export class Fleet {
   readonly #listener: Redis;
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
-  /** Inspections of all Redis keys: one may run, and one may wait for it. */
+  /** Resolves after the latest inspection of all Redis keys, running or waiting. At most one waits. */
   #inspections: Promise<void> = Promise.resolve();
   #nextInspection: Promise<void> | undefined;
   #foundNothingAtMs = Number.NEGATIVE_INFINITY;
@@ -156,7 +156,10 @@ export class Fleet {
       );
   }
 
-  /** Moves foreign data to quarantine and rebuilds the indices. Commands that fail before it starts share one call. */
+  /**
+   * Moves foreign data to quarantine and rebuilds the indices. Calls that arrive before the next inspection
+   * starts share it.
+   */
   #repair(): Promise<void> {
     this.#nextInspection ??= this.#inspections.then(() => {
       this.#nextInspection = undefined;

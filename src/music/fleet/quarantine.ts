@@ -27,8 +27,9 @@ end
 local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p + 2) end`;
 
 /**
- * ARGV: prefix, then name, type and rule of each key. Rules: `integer`: a whole number; `expires`: has a time to live;
- * `meta`: BullMQ's queue settings are whole numbers.
+ * Quarantines keys that have another type or break their rule. ARGV: prefix, then name, type and rule of each
+ * key. Rules: `integer`: the value is a whole number; `expires`: the key has a time to live; `meta`: BullMQ's
+ * queue settings in the hash are whole numbers.
  */
 const MOVE_KEYS = `${RECORD_COPY}
 local function isInteger(text) return not text or string.match(text, '^%d+$') end

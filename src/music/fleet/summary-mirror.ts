@@ -6,11 +6,14 @@ import { summarySchema, type TaskSummary } from "../queue/catalog.js";
 import { parseJson } from "./messages.js";
 import { type FleetRedis, keyOf } from "./redis.js";
 
-/** Redis keeps the latest change of this many tasks. A process that has missed more reads all summaries again. */
+/**
+ * Number of changed tasks that Redis lists, each with its latest change. A process that has missed more changes
+ * reads all summaries again.
+ */
 const MAX_CHANGES = 10_000;
 
-/** Lua function that every script calls when it changes or removes a summary. */
-export const RECORD_CHANGE = `
+/** Lua function `noteChange`. Every script calls it when it changes or removes a summary. */
+export const NOTE_CHANGE_LUA = `
 local function noteChange(p, id)
   redis.call('ZADD', p .. ':changes', redis.call('INCR', p .. ':revision'), id)
   if redis.call('ZCARD', p .. ':changes') > ${MAX_CHANGES} then
@@ -45,7 +48,8 @@ export class SummaryMirror {
 
   async #read(): Promise<void> {
     const known = this.#revision;
-    // The order matters: a change between these reads is read again next time, or `forgotten` reveals it.
+    // `revision` is read first, so the next search repeats a change between these reads. `forgotten` is read
+    // last, so a change that is no longer listed is noticed.
     const ask = () =>
       this.redis.batch((pipeline) =>
         pipeline
@@ -63,7 +67,7 @@ export class SummaryMirror {
     const ids = isComplete
       ? changed
       : await this.redis.attempt(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
-    // Set before the summaries are read, so as not to overwrite the null of a reconnect during the read.
+    // Set before the summaries are read: a reconnect during the read sets it to null, and that must stay.
     this.#revision = latest;
     try {
       const summaries = await this.readSummaries(ids);

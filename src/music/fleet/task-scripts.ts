@@ -1,7 +1,10 @@
 /** Lua scripts that change task records and their indices atomically. */
-import { RECORD_CHANGE } from "./summary-mirror.js";
+import { NOTE_CHANGE_LUA } from "./summary-mirror.js";
 
-/** BullMQ's largest priority. The priority of a job is its turn; turns restart when no task waits or runs. */
+/**
+ * BullMQ's largest priority: a task's turn is the priority of its job. Turns restart at 1 when no task waits or
+ * runs.
+ */
 const MAX_TURN = 2 ** 21 - 1;
 
 /** Lua function that parses a whole number; returns 0 for anything else. */
@@ -36,7 +39,7 @@ return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters',
  * learn of it even if its worker dies right after. The record is written last, so that the script can run again after
  * an error.
  */
-export const WRITE_TASK_SCRIPT = `${RECORD_CHANGE}${INTEGER}
+export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local turn, channel, ends = tonumber(ARGV[12]), ARGV[13], ARGV[14]
@@ -64,7 +67,7 @@ redis.call('SET', key, record)
 if ends == '1' then redis.call('PUBLISH', channel, cjson.encode({type = 'ended', id = id})) end
 return 1`;
 
-export const REMOVE_TASK_SCRIPT = `${RECORD_CHANGE}
+export const REMOVE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
 for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
@@ -77,7 +80,7 @@ redis.call('ZREM', p .. ':ended', id)
 return 1`;
 
 /** Removes ids without a record from the indices. */
-export const REMOVE_IDS_SCRIPT = `${RECORD_CHANGE}
+export const REMOVE_IDS_SCRIPT = `${NOTE_CHANGE_LUA}
 local p = ARGV[1]
 for i = 2, #ARGV do
   local id = ARGV[i]

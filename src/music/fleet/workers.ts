@@ -13,7 +13,7 @@ import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
  * older worker leaves newer tasks to others. Update workers before gateways.
  */
 export const RECORD_VERSION = 2;
-/** Versions that this process can run. Version 1 has at most one adapter per task. */
+/** Versions of task records that this process can run. In version 1 a task has at most one adapter. */
 export const READABLE_VERSIONS: readonly number[] = [1, RECORD_VERSION];
 /** Interval and expiry of announcements. */
 export const HEARTBEAT_MS = 2_000;
@@ -127,10 +127,10 @@ export class Workers {
   }
 
   /**
-   * Returns the models of a worker whose files equal the fleet's, so that no song is made from two checkpoints. The
-   * first worker with a model name defines its files (compared by `MusicEngine.fingerprint`), as long as workers with
-   * them are running. To replace a checkpoint, stop all workers with the old files; workers with the new ones then get
-   * tasks.
+   * Returns the models of a worker that have the same files as in the rest of the fleet, so that no song is
+   * made from two checkpoints. The first worker with a model defines its files, for as long as a worker with
+   * these files runs. Files are compared by `MusicEngine.fingerprint`. To replace a checkpoint, stop all
+   * workers with the old files; workers with the new ones then get tasks.
    */
   async matchingModels(models: Announcement["models"]): Promise<Announcement["models"]> {
     const answers = await this.redis.batch((pipeline) => {
@@ -191,7 +191,7 @@ export class Workers {
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();
     const [first] = this.models;
-    if (first === undefined) throw noWorker(what);
+    if (first === undefined) throw noWorkerError(what);
     return first.name;
   }
 
@@ -214,7 +214,7 @@ export class Workers {
   }
 }
 
-export function noWorker(action: string): HttpError {
+export function noWorkerError(action: string): HttpError {
   const headers = { "Retry-After": NO_WORKER_RETRY_SECONDS };
   return new HttpError(503, `No worker of the fleet can ${action}; start one or retry later`, headers);
 }

@@ -6,7 +6,7 @@ import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
 import { requireModel } from "./models.js";
 
-/** Initial scale of an adapter, also reported if no adapter is loaded. */
+/** Initial scale of an adapter. Also the scale in the status if no adapter is loaded. */
 const FULL_SCALE = 1;
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
@@ -31,7 +31,7 @@ export class Adapters {
       active_adapter: newest?.name ?? null,
       adapters: adapters.map(({ name }) => name),
       enabled_adapters: adapters.filter(({ enabled }) => enabled).map(({ name }) => name),
-      // Always false: every adapter has its own name.
+      // Always false: no adapter gets a synthetic default name.
       synthetic_default_mode: false,
     };
   }

@@ -7,7 +7,7 @@ import { PUBLISHED_MODELS, SINGING_MODEL, sourceOf } from "../../models/publishe
 import { type PullProgress, pullModel } from "../../models/pull.js";
 import { DirectoryInUseError } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
-import { detailFor, HttpError, RequestError } from "../errors.js";
+import { detailFilter, HttpError, RequestError } from "../errors.js";
 import type { modelPull } from "../openapi/answers.js";
 
 type PullState = NonNullable<z.output<typeof modelPull>["pull"]>;
@@ -75,7 +75,7 @@ export class ModelPulls {
     } catch (error) {
       pull.state = signal.aborted ? "cancelled" : "failed";
       if (signal.aborted) return;
-      pull.error = detailFor(this.config)(error instanceof Error ? error.message : String(error));
+      pull.error = detailFilter(this.config)(error instanceof Error ? error.message : String(error));
       const isExpected = error instanceof PullError || error instanceof DirectoryInUseError;
       this.log[isExpected ? "warn" : "error"]({ err: error, model: pull.model }, "model pull failed");
     }

@@ -143,7 +143,7 @@ export async function reloadModels(engine: MusicEngine) {
 }
 
 /** Loads the language model `named` by the client, or the default. @throws HttpError 400, or 500 if loading fails */
-export async function readyLanguageModel(
+export async function ensureLanguageModel(
   engine: MusicEngine,
   call: CallOptions,
   named: string | null = null,
@@ -154,7 +154,10 @@ export async function readyLanguageModel(
 
 const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPORTED_MODEL"]);
 
-/** Maps load errors: 400 if the client `named` a model that does not exist or is not a model, otherwise 500. */
+/**
+ * Loads, and maps errors to HttpError: 400 if the client `named` a model that does not exist or is unsupported,
+ * otherwise 500.
+ */
 async function loadOrRefuse(what: string, named: string | null, load: () => Promise<unknown>): Promise<void> {
   try {
     await load();

@@ -74,7 +74,7 @@ export function openApiDocument(
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
     }
   }
-  // Added explicitly, because this schema occurs only as JSON text inside another response.
+  // This schema is added explicitly, because responses contain it only as JSON text in a string.
   reference(resultRecordSchema);
   return {
     openapi: "3.1.1",

@@ -8,7 +8,10 @@ export class CallbackSchedule {
   /** Due time of each task's callback, on the monotonic clock. */
   readonly #dueMs = new Map<string, number>();
 
-  /** Restores a callback after a restart. If the system clock was set back, the delay is capped at CALLBACK_HOLD_MS. */
+  /**
+   * Restores a callback after a restart. Caps the delay at CALLBACK_HOLD_MS, in case the system clock was set
+   * back.
+   */
   resume({ id, callback }: Task): void {
     const delayMs = (callback?.nextAtMs ?? 0) - Date.now();
     this.set(id, Math.min(Math.max(delayMs, 0), CALLBACK_HOLD_MS));

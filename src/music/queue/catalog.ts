@@ -5,7 +5,7 @@ import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Searches read only this many characters from the start of each text of a task. */
+/** Only this many characters at the start of each text of a task are searched. */
 const MAX_SEARCHED = 512;
 
 export const summarySchema = z.object({
@@ -98,7 +98,7 @@ export interface CatalogFilter {
   /** State of the tasks to list; null: any. */
   state: TaskState | null;
   favorite: boolean | null;
-  /** First task of a group of retakes; null: any task. */
+  /** Task whose retakes to list; null: any task. */
   retakesOf: string | null;
   /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */
   search: string;

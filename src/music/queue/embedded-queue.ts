@@ -41,8 +41,9 @@ export interface QueueOptions {
   workers: number;
   /** Maximum duration of a job; 0: no limit. */
   jobTimeoutSeconds: number;
-  /** Initial average of job seconds, and the number of jobs that are averaged. */
+  /** Average job duration that is assumed until the first job ends. */
   averageJobSeconds: number;
+  /** Number of latest jobs that the average covers. */
   averageWindow: number;
   /** Clock for the times when tasks end. */
   clock: QueueClock;
@@ -61,7 +62,7 @@ interface WaitingTask {
   turn: number;
   interruptions: number;
   requestId: string | undefined;
-  /** How often the task's song did not fit on the disk since the process started. */
+  /** Number of times that the task's song did not fit on the disk, since the process started. */
   diskFailures: number;
   /** Whether the task is delayed, because it may have crashed the process or its song did not fit on the disk. */
   isHeld: boolean;
@@ -74,7 +75,7 @@ interface QueueRun extends RunningTask {
   onFailure: (() => void)[];
 }
 
-/** Maximum number of waiting tasks that are planned with a running one. */
+/** Maximum number of waiting tasks that are planned in one batch with a running task. */
 const MAX_PLANNED_AHEAD = 7;
 
 /**
@@ -161,7 +162,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#dequeue(id);
   }
 
-  /** @param times how often the task was held back before */
+  /** Delays the task. @param times number of earlier delays, which make this one longer */
   #hold(task: WaitingTask, times: number): void {
     task.isHeld = true;
     const release = () => {
@@ -340,7 +341,10 @@ export class EmbeddedQueue implements TaskQueue {
     return isSuspect && runningTasks.length > 0 ? undefined : this.#dequeue(next.id);
   }
 
-  /** The tasks that start next. None that may crash the process, nor beside a running one that may. */
+  /**
+   * Waiting tasks that start next, to be planned with a running task. Excludes tasks that may have crashed the
+   * process; empty while such a task runs.
+   */
   async #tasksToPlanAhead(): Promise<Task[]> {
     const isSuspect = ({ interruptions }: WaitingTask) => interruptions > 0;
     if (!this.#started || [...this.#running.values()].some(({ task }) => isSuspect(task))) return [];

@@ -5,7 +5,7 @@ import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
 import { DamagedRecordError, type StoredTask, TASK_STATES, type Task, type TaskStore } from "./store.js";
 
-/** Tasks that a scan reads before it yields to the event loop. */
+/** Number of tasks that a scan reads before it yields to the event loop. */
 const SCAN_BATCH = 10;
 
 /** Free disk space required to accept a task. Changes of accepted tasks need less. */
@@ -13,12 +13,12 @@ const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
 const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 
 /**
- * Tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut loses no
- * accepted task and leaves no torn record.
+ * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut
+ * loses no accepted task and leaves no torn record.
  *
- * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error text
- * overruns a buffer. Either ends the process. So writes are synchronous (three small writes per song) and are refused
- * when the disk is nearly full.
+ * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error
+ * text overruns a buffer. Either ends the process. So writes are synchronous (three small writes per song) and
+ * are refused when the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
   private constructor(

@@ -106,8 +106,8 @@ const SAVED = z.object({ serviceMs: z.number().positive(), wallMs: z.number().po
 
 /**
  * Clock for the ages of songs. It follows the monotonic clock, so changing the system clock does not expire
- * tasks. Downtime counts by the system clock, at most `maxGapMs` per restart. The clock is saved to a file;
- * without one it starts at the system time.
+ * tasks. Downtime is measured by the system clock and counts for at most `maxGapMs` per restart. The clock is
+ * saved to a file.
  */
 export class ServiceClock {
   #baseMs = 0;
@@ -122,7 +122,8 @@ export class ServiceClock {
 
   /**
    * Starts the clock; call it first.
-   * @param newestMs finish time of the newest task, for a first start without a file; null without tasks
+   * @param newestMs finish time of the newest task, null if there are no tasks. Without a file it replaces the
+   * saved time.
    */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();

@@ -1,19 +1,23 @@
-/** Rules and statistics of all queues: fair turns between clients, limits of retries, delays. */
+/** Rules that all queues share: fair turns between clients, retry limits and delays, job statistics. */
 import type { TaskState } from "./store.js";
 
 /**
- * A task fails after the process died this often while it ran. An embedded server that is killed repeatedly interrupts
- * the same tasks each time, so its limit is higher; in a fleet a different process dies each time.
+ * Number of process crashes during runs of one task after which the task fails. An embedded server that is killed
+ * repeatedly interrupts the same tasks each time, so its limit is higher. In a fleet a different process dies each
+ * time.
  */
 export const MAX_CRASHES = { embedded: 10, fleet: 3 } as const;
 /** Maximum attempts to run a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
-/** Delay after the second interruption or the first full disk; it doubles each time. */
+/** Delay after the second crash or the first full disk; it doubles with each further one. */
 const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** Delay before a task that was interrupted, or did not fit on the disk, is tried again. */
+/**
+ * Delay before a task is run again after a crash or a full disk.
+ * @param times how often this task was delayed before
+ */
 export function requeueDelayMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
@@ -43,7 +47,7 @@ export class FairTurns {
     return turn;
   }
 
-  /** Records the turn of a task that already waits. */
+  /** Records the turn of a task that was queued by an earlier process. */
   record(client: string, turn: number): void {
     this.#last.set(client, Math.max(turn, this.#last.get(client) ?? 0));
   }
@@ -59,7 +63,10 @@ export class JobStatistics {
   readonly #counts: Record<TaskState, number> = { queued: 0, running: 0, succeeded: 0, failed: 0 };
   readonly #jobSeconds: number[] = [];
 
-  /** `initialJobSeconds` is the average until the first job ends; `window` jobs are averaged. */
+  /**
+   * @param initialJobSeconds average that is reported until the first job ends
+   * @param window number of recent jobs in the average
+   */
   constructor(
     private readonly initialJobSeconds: number,
     private readonly window: number,

@@ -4,8 +4,8 @@
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
- *     store-check forward DIRECTORY       prints readable tasks and ids of damaged ones, a line of JSON each
- *     store-check backward DIRECTORY      the same in reverse order, for tasks after one whose read crashes the process
+ *     store-check forward DIRECTORY       prints each readable task, or the id of a damaged one, as a line of JSON
+ *     store-check backward DIRECTORY      forward in reverse order, for tasks after one that crashes the process
  *
  * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record
  * may crash the process.
@@ -37,7 +37,8 @@ function assertWhole(store: RootDatabase<Buffer, string>): void {
     count++;
     if (stored.task === null && stored.damage.kind === "corrupt") throw stored.damage;
   }
-  if (count !== entryCount) throw new Error(`the store lists ${entryCount} tasks but holds ${count}`);
+  if (count !== entryCount)
+    throw new Error(`the store should hold ${entryCount} tasks, but ${count} were found`);
 }
 
 function openToRead(directory: string): RootDatabase<Buffer, string> {
@@ -45,7 +46,7 @@ function openToRead(directory: string): RootDatabase<Buffer, string> {
   return open<Buffer, string>({ path: directory, encoding: "binary", readOnly: true });
 }
 
-/** Allocates and frees pages, because reading does not check the list of free pages. */
+/** Writes and aborts. The write allocates pages, which checks the list of free pages; reading does not check it. */
 function tryToWrite(directory: string): void {
   const store = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
   store.transactionSync(() => {

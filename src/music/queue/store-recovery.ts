@@ -11,16 +11,16 @@ import { LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
-/** Time limit of a check, because reading a damaged file may never end. */
+/** Time limit of a check process. Reading a damaged file may never end. */
 const READ_LIMIT_MS = 5 * 60 * 1000;
-/** Free space that a copy must leave on the disk for the store. */
+/** Disk space that must stay free after a backup copy. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
 
 const checkProgram = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "store-check.ts" : "store-check.js", import.meta.url),
 );
 
-/** Name prefix of unfinished folders. */
+/** Name prefix of folders that are still being written. */
 const PARTIAL = "tasks-part-";
 
 interface Places {
@@ -56,14 +56,14 @@ export async function openTaskStore(
   return { store, backup: new StoreBackup(store, directory, log) };
 }
 
-/** Removes unfinished folders of an earlier process. */
+/** Removes folders that an earlier process left unfinished. */
 async function removePartial(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.startsWith(PARTIAL)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }
 
-/** Builds the new store in a temporary folder, so that only a complete one is moved into place. */
+/** Builds the new store in a temporary folder, and moves it into place when it is complete. */
 async function replace(found: Finding, places: Places, log: Logger): Promise<LmdbTaskStore> {
   const backup = await inspect(places.backup);
   if (found.state === "absent" && backup.state === "absent") return LmdbTaskStore.open(places.store);
@@ -86,7 +86,9 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
   return LmdbTaskStore.open(places.store);
 }
 
-/** Adds readable records of a damaged store that the new store lacks. Resolves with their number. */
+/**
+ * Adds the readable records of a damaged store that the new store lacks. Resolves with the number of added records.
+ */
 async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<number> {
   let count = 0;
   const lost = new Set<string>();
@@ -104,7 +106,7 @@ async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Prom
   return count;
 }
 
-/** Tasks, and ids of tasks with damaged records. */
+/** Yields each readable task of a store, and the id of each task whose record is damaged. */
 async function* readable(direction: string, directory: string): AsyncIterable<Task | string> {
   const child = startCheck([direction, directory]);
   child.stderr.resume();
@@ -128,7 +130,7 @@ async function addIfNewer(task: Task, store: LmdbTaskStore): Promise<boolean> {
   return true;
 }
 
-/** Null for a line that was cut off because the check program crashed. */
+/** Parses a line of the check program. Returns null if the line is incomplete because the program crashed. */
 function parsed(line: string): Task | string | null {
   try {
     return JSON.parse(line);
@@ -137,9 +139,9 @@ function parsed(line: string): Task | string | null {
   }
 }
 
-/** Renames the store's folder; null if there is none. */
+/** Renames the store's folder. Returns the new path; null if there is no store. */
 async function moveAside(store: string): Promise<string | null> {
-  // The name has no dot, because LMDB takes a name with an extension for a file.
+  // Use no dot in the name: LMDB treats a path with an extension as a file.
   const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
   const aside = `${store}-damaged-${stamp}`;
   try {
@@ -187,11 +189,14 @@ async function bytesOf(directory: string): Promise<number> {
   }
 }
 
-/** Copies the store every few minutes if it changed, and on close. The last valid copy always stays. */
+/**
+ * Backs up the store every ten minutes if it changed, and on close. A failed copy does not replace the last valid
+ * one.
+ */
 class StoreBackup {
   readonly #places: Places;
   readonly #timer: NodeJS.Timeout;
-  /** Version of the store when it was copied; 0 if it was never written. */
+  /** Version of the store at the last copy; 0 before the first write. */
   #copiedVersion = 0;
   #child: CheckProcess | null = null;
   #copying: Promise<void> = Promise.resolve();
@@ -205,7 +210,7 @@ class StoreBackup {
     this.#timer = setInterval(() => void this.copy(), BACKUP_INTERVAL_MS).unref();
   }
 
-  /** Copies the store. Failures are only logged. */
+  /** Backs up the store. Failures are logged, never thrown. */
   copy(): Promise<void> {
     this.#copying = this.#copying
       .then(() => this.#copy())
@@ -213,7 +218,7 @@ class StoreBackup {
     return this.#copying;
   }
 
-  /** Makes a final copy if that takes less than `limitMs`. */
+  /** Makes a final copy, and stops it after `limitMs`. */
   async close(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
     const limit = setTimeout(() => this.#child?.kill("SIGKILL"), limitMs);
@@ -237,7 +242,7 @@ class StoreBackup {
     this.#copiedVersion = version;
   }
 
-  /** @throws Error if the store is damaged; the last copy then stays */
+  /** @throws Error if the store is damaged; the last valid backup is kept */
   async #copyTo(partial: string): Promise<void> {
     this.#child = startCheck(["copy", this.#places.store, partial]);
     const found = await check(this.#child);

@@ -1,4 +1,7 @@
-/** The task store interface, small enough for a key-value server. `lmdb-store.ts` is the embedded implementation. */
+/**
+ * Interface of the task store. It is small, so that a key-value server can implement it. `lmdb-store.ts` implements
+ * it for the embedded queue.
+ */
 import type { Seed, SongAdapter, SongScores } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
@@ -39,7 +42,7 @@ export interface SongDescription {
   metas: SongMetas | Record<string, never>;
   generationInfo: string;
   ditModel: string;
-  /** Stem name, for extract and lego. */
+  /** Name of the stem, in songs of the task types extract and lego. */
   trackName?: string;
 }
 
@@ -49,7 +52,7 @@ export interface SongFile {
   name: string;
   bytes: number;
   description?: SongDescription;
-  /** Latents file, if return_latents was set. */
+  /** File with the latents of the song, if the request set return_latents. */
   latents?: { name: string; bytes: number };
 }
 
@@ -57,7 +60,7 @@ export function filesOf(songs: readonly SongFile[]): { name: string; bytes: numb
   return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
 }
 
-/** Result of a finished job. The inherited fields describe the first song, or the analysis. */
+/** Result of a finished job. The fields of SongDescription describe the first song, or the analysis. */
 export interface SongResult extends SongDescription {
   /** Seeds, one per audio file, in order. */
   seeds: Seed[];
@@ -101,26 +104,29 @@ export interface Task {
   submission?: { key: string; digest: string; position: number };
   /** Id of the HTTP request, as in log lines. */
   requestId?: string;
-  /** Client that submitted the task, and its turn; see `FairTurns`. Stored records name the client `share`. */
+  /**
+   * `share`: the client that submitted the task (the field keeps its name from older versions). `turn`: see
+   * `FairTurns`.
+   */
   share?: string;
   turn?: number;
-  /** Queue that holds the task, and token of the worker run that has claimed it; only in a fleet. */
+  /** Only in a fleet. `route`: queue that holds the task. `claim`: token of the worker run that has claimed it. */
   route?: string;
   claim?: string | undefined;
   /** Whether the worker must abort the task; only in a fleet. */
   isCancelled?: boolean;
-  /** Adapters of the song; only in a fleet. Older versions wrote `adapter`. */
+  /** Adapters of the songs; only in a fleet. `adapter`: the only adapter, in tasks of older versions. */
   adapters?: TaskAdapter[];
   adapter?: TaskAdapter;
   diskFailures?: number;
-  /** First task of the group that this retake belongs to. */
+  /** Id of the first task in the group of retakes that this task belongs to. */
   retakeOf?: string;
   title?: string;
   /** Whether the task never expires; a user can still remove it. */
   favorite?: boolean;
   /** Result of a task that has succeeded. */
   result: SongResult | null;
-  /** Error of a task that has failed: one line with what to do. */
+  /** Error of a task that has failed: one line that says what to do. */
   error: string | null;
   /** Progress of a failed task, 0 to 1. */
   progress: number;
@@ -128,13 +134,13 @@ export interface Task {
   callback?: CallbackRecord;
 }
 
-/** A task's record exists but cannot be read. */
+/** The record of a task exists but cannot be read. */
 export class DamagedRecordError extends Error {
   constructor(
     readonly taskId: string,
     /**
-     * corrupt: the bytes fail the checksum. newer: a later version wrote it. lost: it was lost when the store was
-     * damaged.
+     * corrupt: the bytes fail the checksum. newer: a later version wrote the record. lost: only the id survived
+     * when a damaged store was restored.
      */
     readonly kind: "corrupt" | "newer" | "lost",
     reason: string,
@@ -144,7 +150,7 @@ export class DamagedRecordError extends Error {
   }
 }
 
-/** A scanned record; `bytes` is its size. */
+/** Task read by a scan, or the reason why its record cannot be read. `bytes` is the size of the record. */
 export type StoredTask =
   | { id: string; bytes: number; task: Task }
   | { id: string; bytes: number; task: null; damage: DamagedRecordError };
@@ -154,10 +160,13 @@ export interface TaskStore {
   add(task: Task): Promise<void>;
   /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
-  /** Replaces a task by the result of `change`, atomically; resolves with it, or undefined without such a task. */
+  /**
+   * Replaces a task with the result of `change`, atomically. Resolves with the new task; undefined if there is none
+   * with this id.
+   */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   remove(id: string): Promise<void>;
-  /** All tasks in any order, one at a time, because together they may not fit in memory. */
+  /** Yields all tasks in any order, one at a time, because together they may not fit in memory. */
   scan(): AsyncIterable<StoredTask>;
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { TaskProgress } from "../song/progress.js";
 import type { TaskQueue } from "./task-queue.js";
 import type { TaskRow } from "./task-row.js";
 
-/** Data of the events of a task, by event name. Fractions are 0 to 1; positions start at 1. */
+/** Data of each event of a task, by event name. Fractions are from 0 to 1; positions start at 1. */
 export interface TaskEventData {
   queued: { task_id: string; position: number };
   position: { task_id: string; position: number };
@@ -17,10 +17,10 @@ export type TaskEvent = {
   [Name in keyof TaskEventData]: { id: string; event: Name; data: TaskEventData[Name] };
 }[keyof TaskEventData];
 
-/** Id of a task's last event, the same in all processes. */
+/** Id of the last event of every task, the same in all processes. */
 export const LAST_EVENT_ID = "end";
 
-/** Events that replace their predecessors: only the latest is kept. */
+/** Events of which a log keeps only the latest, because it makes earlier ones obsolete. */
 const SUPERSEDED: ReadonlySet<string> = new Set(["position", "progress"]);
 
 interface Entry {
@@ -28,7 +28,7 @@ interface Entry {
   event: TaskEvent;
 }
 
-export class TaskLog {
+export class TaskEventLog {
   readonly #entries: Entry[] = [];
   readonly #listeners = new Set<() => void>();
 
@@ -73,8 +73,11 @@ export class TaskLog {
 
 /** Event logs of unfinished tasks. */
 export class TaskEvents {
-  readonly #logs = new Map<string, TaskLog>();
-  /** Event numbers are only valid within one process. */
+  readonly #logs = new Map<string, TaskEventLog>();
+  /**
+   * Start time of this process. It is part of each event id, because event numbers are valid only within one
+   * process.
+   */
   readonly #epoch = Date.now().toString(36);
   #lastNumber = 0;
 
@@ -86,8 +89,11 @@ export class TaskEvents {
     });
   }
 
-  /** The log of a task, which begins with its current state. Read the stored task after this call, not before. */
-  async follow(id: string): Promise<TaskLog> {
+  /**
+   * Returns the event log of a task, which begins with its current state. Read the stored task after this call, not
+   * before, or an end between the two is missed.
+   */
+  async follow(id: string): Promise<TaskEventLog> {
     const log = this.#logOf(id);
     const { progress, position } = await this.queue.live(id);
     if (progress !== undefined && log.latest("stage") === undefined) this.#addProgress(log, id, progress);
@@ -100,55 +106,55 @@ export class TaskEvents {
     return this.#logs.size;
   }
 
-  /** Deletes a log that has no subscriber. */
+  /** Deletes the log of a task if it has no events and no subscribers. */
   forget(id: string): void {
     if (this.#logs.get(id)?.isForgettable) this.#logs.delete(id);
   }
 
-  /** Adds the last event of a task; later ones are dropped. */
+  /** Adds the last event of a task, and deletes the log. */
   end(id: string, row: TaskRow): void {
     const event = row.state === "succeeded" ? "done" : "failed";
     this.#logs.get(id)?.add(++this.#lastNumber, { id: LAST_EVENT_ID, event, data: row });
     this.#logs.delete(id);
   }
 
-  /** The number in an event id; 0 (before all events) if the id is from another process. */
+  /** Returns the number in an event id; 0 (before all events) for an id from another process. */
   numberOf(eventId: string): number {
     const [epoch, number] = eventId.split("-");
     return epoch === this.#epoch ? Number(number) || 0 : 0;
   }
 
-  #logOf(id: string): TaskLog {
+  #logOf(id: string): TaskEventLog {
     const known = this.#logs.get(id);
     if (known !== undefined) return known;
-    const log = new TaskLog();
+    const log = new TaskEventLog();
     this.#logs.set(id, log);
     return log;
   }
 
-  #addQueued(log: TaskLog, id: string, position: number | undefined): void {
+  #addQueued(log: TaskEventLog, id: string, position: number | undefined): void {
     if (position !== undefined) this.#add(log, "queued", { task_id: id, position });
   }
 
-  /** Adds no event if the task has started meanwhile, or if the queue does not answer. */
-  async #updatePosition(log: TaskLog, id: string): Promise<void> {
+  /** Adds a position event, unless the task has started meanwhile or the queue does not answer. */
+  async #updatePosition(log: TaskEventLog, id: string): Promise<void> {
     const stage = log.latest("stage");
     const { position } = await this.queue.live(id).catch(() => ({ position: undefined }));
     if (log.latest("stage") === stage) this.#addPosition(log, id, position);
   }
 
-  #addPosition(log: TaskLog, id: string, position: number | undefined): void {
+  #addPosition(log: TaskEventLog, id: string, position: number | undefined): void {
     const last = (log.latest("position") ?? log.latest("queued"))?.position;
     if (position !== undefined && position !== last) this.#add(log, "position", { task_id: id, position });
   }
 
-  #addProgress(log: TaskLog, id: string, { value, stage, text, previewSeconds }: TaskProgress): void {
+  #addProgress(log: TaskEventLog, id: string, { value, stage, text, previewSeconds }: TaskProgress): void {
     if (log.latest("stage")?.stage !== stage) this.#add(log, "stage", { task_id: id, stage });
     const preview_seconds = previewSeconds;
     this.#add(log, "progress", { task_id: id, progress: value, stage, text, preview_seconds });
   }
 
-  #add<Name extends keyof TaskEventData>(log: TaskLog, event: Name, data: TaskEventData[Name]): void {
+  #add<Name extends keyof TaskEventData>(log: TaskEventLog, event: Name, data: TaskEventData[Name]): void {
     const number = ++this.#lastNumber;
     log.add(number, { id: `${this.#epoch}-${number}`, event, data } as TaskEvent);
   }

@@ -1,6 +1,6 @@
 /**
- * The queue interface: accepted tasks and their execution. `embedded-queue.ts` is the embedded queue, which keeps its
- * tasks in a folder of this process. `../fleet/fleet-queue.ts` shares its tasks through Redis.
+ * Interface of the queue, which accepts tasks and runs them. `embedded-queue.ts` keeps its tasks in a folder of
+ * this process. `../fleet/fleet-queue.ts` shares its tasks with other processes through Redis.
  */
 import type { EventEmitter } from "node:events";
 import type { SubmissionKey } from "../request/idempotency.js";
@@ -15,10 +15,10 @@ export class QueueFullError extends Error {
   }
 }
 
-/** Another process accepted a submission with the same idempotency key first. */
-export class SubmissionTakenError extends Error {}
+/** Another process has already accepted a submission with the same idempotency key. */
+export class DuplicateSubmissionError extends Error {}
 
-/** Why a job was aborted; the `reason` of its signal. */
+/** Reason of the abort signal of a job: says why the job was aborted. */
 export class TaskAborted extends Error {
   constructor(
     readonly why: "cancelled" | "timeout" | "shutdown" | "superseded",
@@ -31,7 +31,7 @@ export class TaskAborted extends Error {
 export interface RunControl {
   signal: AbortSignal;
   report(progress: TaskProgress): void;
-  /** The tasks that start next, in order. Empty if other processes may run them. */
+  /** The tasks that this process starts next, in order. Empty if other processes may run them. */
   waitingTasks(): Promise<readonly Task[]>;
 }
 
@@ -52,7 +52,7 @@ export interface QueueEvents {
   ended: [task: Task];
 }
 
-/** Where a task comes from: the client's request. */
+/** Origin of a task: the request of a client. */
 export interface TaskOrigin {
   submission?: SubmissionKey | null;
   requestId?: string | undefined;
@@ -69,7 +69,7 @@ export interface LiveState {
   position: number | undefined;
 }
 
-/** A worker process, as it last announced itself. */
+/** Last status that a worker process has announced. */
 export interface WorkerStatus {
   /** Name of the worker, unique in the fleet. */
   name: string;
@@ -77,7 +77,7 @@ export interface WorkerStatus {
   device: string;
   /** Free memory of the GPU, or of the machine if there is none. */
   free_memory_bytes: number;
-  /** Number of tasks that the worker runs at once. */
+  /** Maximum number of tasks that the worker runs at once. */
   places: number;
   running: string[];
   models: { name: string; slot: number; is_loaded: boolean }[];
@@ -96,16 +96,18 @@ export interface QueueStatistics {
 
 export interface TaskQueue {
   readonly events: EventEmitter<QueueEvents>;
-  /** Whether other processes share the queue. Files in this process's folder may then belong to their tasks. */
+  /**
+   * Whether other processes share the queue. If so, files in the folder of this process may belong to their tasks.
+   */
   readonly isShared: boolean;
 
-  /** Loads the stored tasks. An embedded queue calls `visit` for every task. @throws StoreError */
+  /** Loads the stored tasks. An embedded queue calls `visit` for each of them. @throws StoreError */
   open(visit: (stored: StoredTask) => void): Promise<void>;
   /** Starts running tasks, if this process runs any. */
   start(): void;
   /**
-   * Starts no more tasks and waits `graceSeconds` for running jobs. The rest are aborted and requeued at the front.
-   * Results of jobs that ignore the abort are ignored.
+   * Starts no more tasks and gives running jobs `graceSeconds` to finish. The rest are aborted and put back at the
+   * front of the queue. If a job ignores the abort, its result is dropped.
    */
   stop(graceSeconds: number): Promise<void>;
 
@@ -113,40 +115,41 @@ export interface TaskQueue {
   assertRoom(): Promise<void>;
   /**
    * Accepts a task. `position` counts the waiting tasks including this one.
-   * @throws as assertRoom; SubmissionTakenError; HttpError if no worker can run it
+   * @throws as assertRoom; DuplicateSubmissionError; HttpError if no worker can run it
    */
   submit(request: GenerationRequest, origin?: TaskOrigin): Promise<{ task: Task; position: number }>;
-  /** The id of the task that was submitted with this idempotency key. */
+  /** Returns the id of the task that was submitted with this idempotency key. */
   submittedAs(key: string): Promise<string | undefined>;
   /**
-   * Fails a waiting or running task with "Cancelled by user". False if the task is in neither state.
-   * @throws StoreError when the store is not writable. A waiting task then stays queued; a running one is aborted, and
-   * its end is recorded later.
+   * Cancels a waiting or running task: it fails with "Cancelled by user". Returns false for a task in another
+   * state.
+   * @throws StoreError when the store is not writable. A waiting task then stays queued. A running one is aborted,
+   * and its end is recorded later.
    */
   cancel(id: string): Promise<boolean>;
 
   /** @throws DamagedRecordError */
   get(id: string): Promise<Task | undefined>;
   live(id: string): Promise<LiveState>;
-  /** Ids of a page of the matching tasks, in the order of the filter, and the number of matches. */
+  /** Returns one page of the matching task ids, in the order of the filter, and the total number of matches. */
   page(filter: CatalogFilter): Promise<{ total: number; ids: string[] }>;
-  /** Applies `change` to a task; undefined if there is none. */
+  /** Replaces a task with the result of `change`; undefined if there is none with this id. */
   update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
   statistics(): Promise<QueueStatistics>;
 
   /**
-   * Takes the ids of tasks with a due callback. In a fleet they include unfinished tasks, which are checked every
-   * minute in case their end was missed. Each id goes to one process, and is due again after a minute unless it is
-   * rescheduled.
+   * Claims tasks with a due callback, and returns their ids. Each id goes to one process; it is due again after a
+   * minute, unless it is rescheduled. A fleet also returns unfinished tasks once a minute, in case their end was
+   * missed.
    */
   dueCallbacks(max: number): Promise<string[]>;
-  /** @param delayMs null: no callback is due any more */
+  /** @param delayMs null: no further callback is due */
   scheduleCallback(id: string, delayMs: number | null): Promise<void>;
 
   /** Ended tasks, oldest first. */
   finished(): Promise<TaskSummary[]>;
   /** Removes an ended task; undefined if there is none with this id. */
   remove(id: string): Promise<TaskSummary | undefined>;
-  /** Runs clean-up in one of the processes that share the queue. `nowMs` is the current time, for ages. */
+  /** Calls `work` in one of the processes that share the queue. `nowMs` is the time from which ages are computed. */
   runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void>;
 }

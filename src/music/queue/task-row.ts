@@ -155,8 +155,8 @@ function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs
   };
 }
 
-/** `taskRow` with the audio codes, which are too large for lists. */
-export function wholeTaskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
+/** Like `taskRow`, with the audio codes, which are too large for lists. */
+export function taskRowWithCodes(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const row = taskRow(task, live, audioFiles);
   const songs = row.songs.map((song, index) => {
     const codes = task.result?.audioFiles[index]?.description?.audioCodes;

@@ -19,7 +19,7 @@ const ABORT_SECONDS = 1;
 export type Outcome =
   | { state: "succeeded"; result: SongResult; progress: 1 }
   | { state: "failed"; error: string; progress: number }
-  /** The run did not finish, and the task was requeued. */
+  /** The run did not finish; the task goes back to the queue. */
   | { state: "queued"; why: "shutdown" | "disk-full"; cause: unknown };
 
 export interface RunOptions {
@@ -35,10 +35,10 @@ export const INITIAL_PROGRESS: TaskProgress = { value: 0.01, stage: "running", t
 export class TaskRun {
   readonly controller = new AbortController();
   progress: TaskProgress = INITIAL_PROGRESS;
-  /** Duration of the run; null if it was aborted, so that it does not count in the average. */
+  /** Duration of the run; null for an aborted run, which does not count in the average. */
   seconds: number | null = null;
 
-  /** Null if the GPU was lost: the process must exit, and the task counts as interrupted. */
+  /** Runs the task. Returns null if the GPU was lost: the process must exit, and the run counts as interrupted. */
   async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<Outcome | null> {
     const { timeoutSeconds } = options;
     const timeout = new TaskAborted(
@@ -82,7 +82,7 @@ export class TaskRun {
     }
   }
 
-  /** Outcome of a run that was aborted with `cause`, even if it ignored the abort. */
+  /** Outcome of a run that was aborted because of `cause`, whether or not the job reacted to the abort. */
   aborted(cause: unknown): Outcome {
     const isShutdown = cause instanceof TaskAborted && cause.why === "shutdown";
     if (isShutdown) return { state: "queued", why: "shutdown", cause };
@@ -98,11 +98,14 @@ export interface RunningTask {
   task: { id: string; requestId?: string | undefined };
   job: TaskRun;
   ended: Promise<void>;
-  /** Detached: the task was requeued, so results of this run are ignored. */
+  /** The task was requeued without waiting for this run; results of this run are ignored. */
   isAbandoned: boolean;
 }
 
-/** Waits `graceSeconds` for jobs, then aborts the rest and fires `stopping`; jobs that ignore it are abandoned. */
+/**
+ * Gives jobs `graceSeconds` to finish, then aborts the rest, and fires `stopping`. Jobs that ignore the abort are
+ * abandoned.
+ */
 export async function stopRuns<W extends RunningTask>(
   running: ReadonlyMap<string, W>,
   graceSeconds: number,
@@ -162,7 +165,7 @@ export function logFields({ id, requestId }: { id: string; requestId?: string | 
   return { task: id, request: requestId };
 }
 
-/** Exponential backoff for store writes. */
+/** Exponential backoff, for writes to the store and for a storage that is unreachable. */
 export function retryDelayMs(attempt: number): number {
   return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
 }

@@ -1,4 +1,4 @@
-/** Answers of POST /query_result. */
+/** Responses of POST /query_result. */
 import { z } from "zod";
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import type { AudioFiles } from "../audio/audio-files.js";
@@ -129,7 +129,10 @@ const EMPTY_RECORD = {
   dit_model: "",
 };
 
-/** Answer for an unknown id. The API has only the status of a waiting task for it; `stage` is "unknown". */
+/**
+ * Status of an unknown id. The API has no status of its own for it, so it gets the status of a waiting task and the
+ * stage "unknown".
+ */
 export function unknownTask(id: string): TaskStatusItem {
   return {
     task_id: id,
@@ -140,7 +143,7 @@ export function unknownTask(id: string): TaskStatusItem {
   };
 }
 
-/** Status of a task with an unreadable record. */
+/** Status of a task whose record cannot be read. */
 export function damagedTask(id: string, error: string): TaskStatusItem {
   const record: ResultRecord = {
     ...EMPTY_RECORD,
@@ -165,7 +168,7 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
   };
 }
 
-/** Records with the audio codes, which are too large for lists. */
+/** Like `resultRecords`, with the audio codes, which are too large for lists. */
 function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const records = resultRecords(task, live, audioFiles);
   return records.map((record, index) => {
@@ -174,7 +177,7 @@ function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): Resu
   });
 }
 
-/** One record for each song, or a single record if there are no songs. */
+/** Returns one record for each song, or a single record if there are no songs. */
 export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const blank = blankRecord(task, live);
   const { result } = task;
@@ -195,7 +198,7 @@ export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFile
   }));
 }
 
-/** Fields of a record that describe a song. Older versions stored neither caption nor language. */
+/** Fields of a result record that describe the song. Older versions stored neither caption nor language. */
 function described({
   prompt,
   lyrics,
@@ -222,10 +225,10 @@ function described({
   };
 }
 
-/** Record of a task without a result. A task counts as running as soon as the queue starts it. */
+/** Result record of a task without a result. */
 function blankRecord(task: Task, live: LiveState): ResultRecord {
   const running = task.finishedAtMs === null ? live.progress : undefined;
-  // The store may still list a waiting task as running if it was not writable.
+  // A queue position means that the task waits. The store may still say "running" if it was not writable.
   const stage = live.position === undefined ? task.state : "queued";
   return {
     ...EMPTY_RECORD,

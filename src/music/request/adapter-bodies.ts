@@ -1,6 +1,6 @@
 /**
- * Bodies of the adapter and training endpoints; hyperparameters are in ../../engine/training-parameters.ts. Invalid
- * values are refused, never clamped.
+ * Bodies of the adapter and training endpoints. Invalid values are refused, never clamped. The hyperparameters are
+ * defined in ../../engine/training-parameters.ts.
  */
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
@@ -68,7 +68,7 @@ const pathParameters = {
   ),
 };
 
-/** All parsers throw RequestError naming the field. */
+/** Each parser throws RequestError naming the invalid field. */
 export const parseLoraTraining = strictParser({
   ...pathParameters,
   ...loraParameters.run,

@@ -1,16 +1,19 @@
-/** Audio codes sent by the client; they are parsed only if they are used. */
+/** Audio codes sent by the client. They are parsed only if the task uses them. */
 import { z } from "zod";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
-/** Codebook size assumed for a model that was never loaded: the largest of the public models. */
+/** Codebook size that is assumed before a model is loaded: the largest of the public models. */
 const MAX_CODEBOOK_SIZE = 64_000;
 /** Maximum codes per song: ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;
-/** Twice the length of MAX_CODES codes as text. */
+/** Maximum length of codes sent as text: twice the length of MAX_CODES codes. */
 const MAX_CHARACTERS = 120_000;
 
-/** Codes of each song of the batch, unparsed because unused codes may be invalid. Null if all are blank. */
+/**
+ * Codes as sent, one element per song; null if all are blank. They are not parsed, because unused codes may be
+ * invalid.
+ */
 export const codeItems = z
   .unknown()
   .transform((value): unknown[] | null => {
@@ -24,20 +27,20 @@ export const codeItems = z
   });
 
 /**
- * Parses codes for every item of the batch, all of one length. An item is text (`<|audio_code_7|>…` or `7,8,9`) or a
- * list of integers; a single item applies to all.
- * @param codebookSize of the rendering model; null if not known yet
+ * Parses the codes of every song of the batch; all songs must have the same number of codes. The codes of a song
+ * are text (`<|audio_code_7|>…` or `7,8,9`) or a list of integers. A single item applies to all songs.
+ * @param codebookSize of the model that renders; null if not known yet
  * @throws RequestError
  */
 export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
   if (items.length > 1 && items.length !== batchSize)
     throw new RequestError(
-      `audio_code_string must hold codes for one item or for each of batch_size ${batchSize}, got ${items.length}`,
+      `audio_code_string must hold codes for one song, or for all ${batchSize} songs of batch_size, got ${items.length}`,
     );
   const codes = items.map(codesOf);
   if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
     throw new RequestError(
-      `audio_code_string must hold 1 to ${MAX_CODES} codes per item, as <|audio_code_N|> or comma-separated integers, got ${describe(items.length === 1 ? items[0] : items)}`,
+      `audio_code_string must hold 1 to ${MAX_CODES} codes per song, as <|audio_code_N|> or comma-separated integers, got ${describe(items.length === 1 ? items[0] : items)}`,
     );
   }
   const size = codebookSize ?? MAX_CODEBOOK_SIZE;
@@ -50,23 +53,23 @@ export function readCodes(items: unknown[], batchSize: number, codebookSize: num
   return codesPerItem(codes as number[][], batchSize);
 }
 
-/** Repeats a single item for the batch and checks that all lengths are equal. */
+/** Repeats a single item for the whole batch, and checks that all items have the same length. */
 function codesPerItem(codes: number[][], batchSize: number): number[][] {
   const perItem = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0] as number[]) : codes;
   if (new Set(perItem.map((item) => item.length)).size > 1) {
-    throw new RequestError("audio_code_string must hold the same number of codes for every item");
+    throw new RequestError("audio_code_string must hold the same number of codes for every song");
   }
   return perItem;
 }
 
 function isIntegerList(value: unknown[]): boolean {
-  // Integers beyond the safe range arrive as text.
+  // `parseClientJson` turns integers beyond the safe range into text.
   const isInteger = (element: unknown) =>
     Number.isInteger(element) || (typeof element === "string" && /^\d{16,}$/.test(element));
   return value.length > 0 && value.every(isInteger);
 }
 
-/** Codes of an item; undefined for a value that is neither text nor a list of integers. */
+/** Parses one item; undefined for a value that is neither text nor a list of integers. */
 function codesOf(value: unknown): number[] | undefined {
   if (Array.isArray(value)) return isIntegerList(value) ? value.map(Number) : undefined;
   if (typeof value !== "string" || value.length > MAX_CHARACTERS) return undefined;

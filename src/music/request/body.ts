@@ -1,4 +1,4 @@
-/** Reads JSON, form and multipart bodies, checks the key, and returns fields and files. */
+/** Reads JSON, form and multipart bodies: checks the API key, and returns the fields and files. */
 
 import querystring from "node:querystring";
 import type { Transform } from "node:stream";
@@ -15,7 +15,7 @@ import { LIST_NAMES } from "./schema.js";
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
-  /** Deletes the stored files except `kept`; call it for every request. */
+  /** Deletes the stored files except `kept`. Must be called for every request. */
   dispose(kept?: readonly string[]): Promise<void>;
 }
 
@@ -25,9 +25,9 @@ export interface BodyRule {
   types: readonly BodyType[];
   /** Whether files of multipart bodies are stored; otherwise they are discarded. */
   storesFiles: boolean;
-  /** Whether an empty body is accepted, as one without fields. */
+  /** Whether an empty body is accepted; it counts as a body without fields. */
   mayBeEmpty: boolean;
-  /** Whether a body with the API key in a header may be larger, for inline recordings. */
+  /** Whether the body may hold recordings. Its size limit is then higher, if the headers authenticate the request. */
   holdsRecordings?: boolean;
 }
 
@@ -45,14 +45,14 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
-/** Size limit of recordings in JSON, which take four times their size in memory. */
+/** Maximum size that inline recordings add to a JSON body. Parsing takes four times this size in memory. */
 const MAX_INLINE_RECORDING_BYTES = 32 * 2 ** 20;
 
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
 export interface BodyLimits {
-  /** Size limit of a body without uploaded files. */
+  /** Size limit of a body, uploaded files not included. */
   maxBytes: number;
   uploads: UploadLimits;
 }
@@ -64,8 +64,8 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the body, which may hold the key. Without a valid key this throws 401 before any other error, and stores no
-   * file.
+   * Reads the body, and checks the API key in the headers or in the body. Without a valid key it throws 401,
+   * whatever else is wrong, and stores no file.
    * @throws HttpError 400, 401 or 415
    */
   async read(request: Request, rule: BodyRule): Promise<RequestBody> {
@@ -127,7 +127,10 @@ export class BodyReader {
   }
 }
 
-/** A body over the limit, also after decompression, is refused at once; the rest is discarded. */
+/**
+ * Reads the bytes. A body that is larger than the limit, also after decompression, is refused at once, and the rest
+ * of it is discarded.
+ */
 function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"]) > maxBytes) throw bodyTooLarge(maxBytes);
   const decoder = decoderOf(request);
@@ -154,7 +157,7 @@ function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   });
 }
 
-/** Decompressor for the Content-Encoding; null for an uncompressed body. */
+/** Decompressor for the Content-Encoding header; null if the body is not compressed. */
 function decoderOf(request: Request): Transform | null {
   const encoding = (request.headers["content-encoding"] ?? "identity").trim().toLowerCase();
   if (encoding === "identity") return null;
@@ -164,7 +167,7 @@ function decoderOf(request: Request): Transform | null {
   throw new HttpError(415, `Unsupported Content-Encoding: ${encoding}; use gzip, deflate or br`);
 }
 
-/** Type by Content-Type header; null without one, undefined for an unsupported type. */
+/** Body type named by the Content-Type header; null without the header, undefined for an unsupported type. */
 function namedType(request: Request): BodyType | null | undefined {
   const header = request.headers["content-type"];
   if (header === undefined) return null;
@@ -176,7 +179,7 @@ function namedType(request: Request): BodyType | null | undefined {
 function parseText(request: Request, bytes: Buffer, type: "json" | "form" | null, rule: BodyRule): Fields {
   if (type === "json") return parseJson(decode(bytes, request));
   const text = decode(bytes, request);
-  // Without a header, guess from the content. curl sends any body as a form by default.
+  // Detect JSON by its content, whatever the header says: curl sends any body as a form by default.
   if (/^\s*[{[]/.test(text)) return parseJson(text, " (hint: set 'Content-Type: application/json')");
   if (type === "form" || text.includes("=")) return parseForm(text);
   throw unsupported(request, rule);
@@ -194,7 +197,7 @@ function parseJson(text: string, hint = ""): Fields {
   return value;
 }
 
-/** The last value of a repeated name wins; names in LIST_NAMES collect all values. */
+/** Parses a form. The last value of a repeated name wins; names in LIST_NAMES collect all values. */
 function parseForm(text: string): Fields {
   const pairs = text.split("&", MAX_FIELDS + 1);
   if (pairs.length > MAX_FIELDS) throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
@@ -210,7 +213,7 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/** Replaces plus signs in bytes, because a million replacements in a string take a second. */
+/** Decodes form text. Plus signs are replaced in the bytes: a million replacements in a string take a second. */
 function decodeFormText(text: string): string {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at++) if (bytes[at] === PLUS) bytes[at] = SPACE;

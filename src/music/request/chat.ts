@@ -20,7 +20,7 @@ export interface ChatRequest {
   isStream: boolean;
 }
 
-/** Fields that chat clients send to any model; not song parameters. */
+/** Fields of the chat API that are not song parameters. */
 const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   ...[
     "messages",
@@ -102,7 +102,10 @@ function recordingOf(audio: unknown): Omit<Recording, "kind"> {
   return { bytes, format: typeof format === "string" ? format : "mp3" };
 }
 
-/** Splits a message into prompt and lyrics: by tags, or by a heuristic if there is no `lyrics` field. */
+/**
+ * Splits a message into prompt and lyrics by `<prompt>` and `<lyrics>` tags. Without tags and without a `lyrics`
+ * field, text that looks like lyrics counts as lyrics.
+ */
 function wordsOf(text: string, given: unknown, isInstrumental: boolean): { prompt: string; lyrics: string } {
   const prompt = tagged(text, "prompt");
   const lyrics = tagged(text, "lyrics");
@@ -133,7 +136,7 @@ function without(text: string, tag: "prompt" | "lyrics"): string {
 
 const SECTION = /\[(verse|chorus|bridge|intro|outro|hook|pre-chorus|refrain|inst)/i;
 
-/** Section tags, or at least four short lines. */
+/** Whether the text has a section tag, or at least four lines that are short on average. */
 function looksLikeLyrics(text: string): boolean {
   if (SECTION.test(text)) return true;
   const lines = text.split("\n").flatMap((line) => line.trim() || []);

@@ -19,7 +19,7 @@ import { generationSchema } from "./schema.js";
 
 const MAX_BPM = 1000;
 
-/** All parsers throw RequestError naming the field. */
+/** Each parser throws RequestError naming the invalid field. */
 export const parseScan = strictParser({
   directory: parameter("audio_dir", requiredText, "Folder with audio files."),
   name: parameter("dataset_name", trimmed.default("my_lora_dataset"), "Name of the data set."),
@@ -99,7 +99,7 @@ export const parsePreparation = strictParser({
   skipExisting: parameter("skip_existing", offByDefault, "Keep existing files."),
 });
 
-/** Chunk and batch sizes of other servers are ignored: samples are labeled one at a time. */
+/** Samples are labeled one at a time; the chunk and batch sizes that other servers accept are ignored. */
 export const parseLabeling = strictParser({
   skipMetas: parameter("skip_metas", offByDefault, "Keep tempo, key and metre."),
   formatLyrics: parameter(

@@ -1,6 +1,6 @@
 /**
- * States when each parameter of POST /release_task has an effect; the type requires an entry for every parameter.
- * Parameters that a client set without effect are listed in `warnings`, one line per reason.
+ * Says when each parameter of POST /release_task has an effect; the type requires an entry for every parameter. If
+ * the client set a parameter that has no effect, `warnings` names it, one line per reason.
  */
 import type { LanguageModelInfo } from "../../engine/types.js";
 import { namesOf } from "../../parameters.js";
@@ -16,9 +16,9 @@ import { makesStems } from "./stems.js";
 /** Facts known at submission. */
 export interface SubmissionFacts extends GenerationParameters {
   analysis: Analysis | null;
-  /** Whether audio codes of the client are used. */
+  /** Whether the task uses audio codes sent by the client. */
   hasCodes: boolean;
-  /** Whether latents replace the source or the timbre reference. */
+  /** Whether the client sent latents instead of audio for the source, or for the timbre reference. */
   latents: { isSource: boolean; isReference: boolean };
 }
 
@@ -35,7 +35,7 @@ export interface SongFacts {
   /** Language model of the song; null if none was used. */
   languageModel: LanguageModelInfo | null;
   written: ReadonlySet<LmOutput>;
-  /** Whether the language was known before planning. */
+  /** Whether the language of the lyrics was known before the language model planned the song. */
   isLanguageNamed: boolean;
   hasWords: boolean;
   hasLyricTimes: boolean;
@@ -46,11 +46,11 @@ export interface SongFacts {
 }
 
 type Key = keyof GenerationParameters;
-/** Reason why a parameter has no effect; null if it has or may have an effect. */
+/** Returns why a parameter has no effect; null if it has or may have an effect. */
 type Rule<Facts> = (facts: Facts) => string | null;
 
 interface Use {
-  /** Analyses that use the parameter; default: none. Songs use it unless one of the rules below returns a reason. */
+  /** Analyses that use the parameter; default: none. Songs use the parameter unless a rule below returns a reason. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
   afterSong?: readonly Rule<SongFacts>[];
@@ -352,7 +352,7 @@ const USES: Readonly<Record<Key, Use>> = {
   extractCodesOnly: { analyses: ["codes"] },
 };
 
-/** Name in warnings; the same for a recording that was uploaded and one named by path. */
+/** Name of a parameter in warnings. `src_audio` stands for the uploaded file and for `src_audio_path`. */
 export function nameOf(key: Key): string {
   return namesOf(generationSchema.shape[key])[0].replace(/_(audio|latents)_path$/, "_$1");
 }
@@ -367,12 +367,12 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
   return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
 }
 
-/** Parameters set by the client whose effect is known only after rendering. */
+/** Parameters set by the client that may turn out to have no effect after rendering. */
 export function undecidedAtSubmission(chosen: readonly Key[], unused: UnusedParameters): Key[] {
   return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }
 
-/** Parameters among `chosen` without effect in any song. */
+/** The parameters of `chosen` that had no effect in any song. */
 export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): UnusedParameters {
   const [first = new Map(), ...others] = songs.map((song) =>
     unusedBy(chosen, (key) => USES[key].afterSong, song),

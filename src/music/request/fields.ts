@@ -1,9 +1,12 @@
-/** Looks up parameters in a body and validates them; SVC_RANGE_POLICY decides about values out of range. */
+/**
+ * Looks up parameters in a body and validates them. SVC_RANGE_POLICY decides whether values out of range are
+ * clamped or refused.
+ */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import { describe, type Fields, isObject, namesOf, type Replacement } from "../../parameters.js";
 import { RequestError } from "../errors.js";
-import { readClientJson } from "./json.js";
+import { tryParseClientJson } from "./json.js";
 
 /** Nested objects that may hold parameters, in the order of lookup after the top level. */
 export const NESTED_NAMES = {
@@ -12,16 +15,19 @@ export const NESTED_NAMES = {
 } as const;
 
 interface NamedValue {
-  /** Name used by the client. */
+  /** Name under which the client sent the value. */
   name: string;
   value: unknown;
 }
 
-/** The first value that is neither null nor blank wins: top level, `param_obj`, metadata object; names in order. */
+/**
+ * Finds parameters in the top level of a body, in `param_obj` and in the metadata object, in this order. Within
+ * each, the names of the parameter are tried in order. The first value that is neither null nor blank wins.
+ */
 export class FieldSources {
   readonly #sources: readonly Fields[];
 
-  /** @param warnings gets a line for an unreadable nested object */
+  /** @param warnings gets a line for a nested object that cannot be read */
   constructor(fields: Fields, warnings: string[] = []) {
     const named = (names: readonly string[]) =>
       names
@@ -54,9 +60,9 @@ function isEmpty(value: unknown): boolean {
   return isAbsent(value) || (isObject(value) && Object.keys(value).length === 0);
 }
 
-/** An object, or JSON text of one; other values count as empty, with a warning. */
+/** Reads an object, or JSON text of one. Other values count as an empty object and add a warning. */
 function readObject(name: string, value: unknown, warnings: string[]): Fields {
-  const read = typeof value === "string" ? readClientJson(value, name) : value;
+  const read = typeof value === "string" ? tryParseClientJson(value, name) : value;
   if (isObject(read)) return read;
   warnings.push(`${name} was ignored: it must be an object or JSON text of one, got ${describe(value)}`);
   return {};
@@ -77,7 +83,7 @@ export function parseObject<Shape extends z.ZodRawShape>(
   return Object.fromEntries(values);
 }
 
-/** A parser that refuses invalid values with a RequestError naming the field, and never clamps. */
+/** Creates a parser that throws RequestError naming the invalid field, and never clamps. */
 export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
   const schema = z.object(shape);
   const parse = (fields: Fields) => parseObject(schema, new FieldSources(fields), "refuse", []);
@@ -85,9 +91,9 @@ export function strictParser<Shape extends z.ZodRawShape>(shape: Shape) {
 }
 
 /**
- * Value of a parameter, or its default.
+ * Returns the value of a parameter, or its default.
  * @param warnings gets a line for every corrected value
- * @throws RequestError naming the parameter, its rule and the value
+ * @throws RequestError with the parameter, its rule and the value
  */
 export function parseField<S extends z.ZodType>(
   schema: S,

@@ -1,4 +1,7 @@
-/** Header `Idempotency-Key`: a repeated submission with the same key gets the first response instead of a second task. */
+/**
+ * Header `Idempotency-Key`: a second submission with the same key gets the response of the first, and makes no
+ * second task.
+ */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,9 +12,9 @@ import type { RequestBody } from "./body.js";
 const MAX_KEY_CHARACTERS = 255;
 
 export interface SubmissionKey {
-  /** Key of the client, prefixed with the client's name in the queue (`FairTurns`). */
+  /** Idempotency key sent by the client, prefixed with the name of the client in the queue (`FairTurns`). */
   key: string;
-  /** Hash of the body with files, without `ai_token`. */
+  /** Hash of the fields (without `ai_token`) and of the uploaded files. */
   digest: string;
 }
 
@@ -38,7 +41,7 @@ export async function submissionKey(
   return { key: `${client} ${key}`.trim(), digest: hash.digest("hex") };
 }
 
-/** Sorts the keys of all objects, so that their order does not matter. */
+/** Sorts the keys of all nested objects, so that the key order does not change the hash. */
 function withSortedKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withSortedKeys);
   if (!isObject(value)) return value;

@@ -1,24 +1,24 @@
-/** Parses JSON of clients within limits of depth and size. */
+/** Parses JSON sent by clients, and limits its depth and size. */
 import { endOfString, measureJson } from "../../http/json-scan.js";
 import { RequestError } from "../errors.js";
 
-/** Requests nest three levels deep. The limit protects recursive code from stack overflow. */
+/** Maximum nesting depth; requests nest three levels deep. The limit prevents a stack overflow in recursive code. */
 const MAX_DEPTH = 64;
-/** The largest request has 8 × 3000 codes, which parse in milliseconds. */
+/** Maximum number of values. The largest request has 8 × 3000 audio codes, which parse in milliseconds. */
 const MAX_VALUES = 30_000;
 
 const QUOTE = 0x22;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
-/** Integer followed by the end of a value. */
+/** Matches an integer only if its value ends there, so no fraction or exponent follows. */
 const INTEGER = /\d+(?=\s*(?:[,\]}]|$))/y;
 const MAX_SAFE_DIGITS = 15;
 
 /**
- * Parses JSON. Integers beyond the safe range become strings of digits, as forms send them.
- * @param name name of the text, for errors
- * @throws SyntaxError for invalid JSON, RequestError if it is nested too deep or has too many values
+ * Parses JSON. Integers beyond the safe range become strings of digits, as in form fields.
+ * @param name what the text is, for error messages
+ * @throws SyntaxError for invalid JSON, RequestError for JSON that is nested too deep or has too many values
  */
 export function parseClientJson(text: string, name: string): unknown {
   const { depth, values } = measureJson(text);
@@ -44,7 +44,7 @@ function quoteUnsafeIntegers(text: string): string {
   return exact + text.slice(copied);
 }
 
-/** Digits of the unsigned integer that starts here, or "". */
+/** Returns the digits of the unsigned integer that starts at position `at`, or "". */
 function integerAt(text: string, at: number): string {
   if (/[\d.+\-eE]/.test(text[at - 1] ?? "") || text[at] === "0") return "";
   INTEGER.lastIndex = at;
@@ -52,7 +52,7 @@ function integerAt(text: string, at: number): string {
 }
 
 /** Like `parseClientJson`, but returns undefined for invalid JSON. */
-export function readClientJson(text: string, name: string): unknown {
+export function tryParseClientJson(text: string, name: string): unknown {
   try {
     return parseClientJson(text, name);
   } catch (error) {

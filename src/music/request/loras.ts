@@ -1,13 +1,13 @@
-/** The parameter `loras`: adapters of a request. */
+/** The parameter `loras`: adapters that a request uses. */
 import { z } from "zod";
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import type { SongAdapter } from "../../engine/types.js";
 import { type Fields, refuse, textOrNull } from "../../parameters.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
-import { readClientJson } from "./json.js";
+import { tryParseClientJson } from "./json.js";
 
-/** An adapter as sent: by path, or by the name of a loaded adapter. */
+/** An adapter as sent by the client, by path or by the name of a loaded adapter. */
 export interface Lora {
   path?: string | null | undefined;
   name?: string | null | undefined;
@@ -16,7 +16,7 @@ export interface Lora {
   dora_epsilon?: SongAdapter["doraEpsilon"] | undefined;
 }
 
-/** Adapter with defaults. `path` and `name` are set when the task is accepted. */
+/** An adapter with the defaults filled in. `path` and `name` are null until the task is accepted. */
 export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsilon"> {
   path: string | null;
   name: string | null;
@@ -39,11 +39,11 @@ const lora = z.strictObject(
   },
 );
 
-/** A list of objects, or JSON text of one. */
+/** Accepts a list of adapter objects, or JSON text of such a list. */
 export const loraList = z
   .unknown()
   .transform((value, context): Lora[] => {
-    const list = typeof value === "string" ? readClientJson(value, "loras") : value;
+    const list = typeof value === "string" ? tryParseClientJson(value, "loras") : value;
     if (!Array.isArray(list)) {
       return refuse(context, 'must be a list of {"path" or "name", "scale"}, or JSON text of one', value);
     }
@@ -86,7 +86,7 @@ export function requestedAdapter({ path, name, scale = 1, dora_epsilon }: Lora):
   return { path: path ?? null, name: name ?? null, scale, doraEpsilon: dora_epsilon ?? "float32" };
 }
 
-/** Converts an adapter back to the form of a request body. */
+/** Converts an adapter back to the fields of a request body. */
 export function loraFields({ path, name, scale, doraEpsilon }: RequestedAdapter): Fields {
   return { path, name, scale, dora_epsilon: doraEpsilon };
 }

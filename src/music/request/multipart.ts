@@ -22,7 +22,7 @@ export const MAX_FIELDS = 1000;
 
 export interface MultipartOptions {
   authenticator: Authenticator;
-  /** Called for each `ai_token` part. */
+  /** Called for each `ai_token` part; `isKey` says whether it is a valid key. */
   onToken(isKey: boolean): void;
   /** Total size limit of text parts. */
   maxFieldBytes: number;
@@ -37,9 +37,9 @@ export interface MultipartBody {
 }
 
 /**
- * Reads the body. Files are stored only after a valid key, in the headers or in an earlier `ai_token` part; other files
- * are discarded. The caller checks authorization. On failure all files are deleted, and the rest of the body is
- * discarded so that the client can read the response.
+ * Reads the body. A file is stored only if a valid key came before it, in the headers or in an `ai_token` part;
+ * otherwise it is discarded. The caller must still check the key. On failure all stored files are deleted, and the
+ * rest of the body is discarded so that the client can read the response.
  * @throws RequestError for a malformed body, an exceeded limit, or a disconnected client
  */
 export async function readMultipart(
@@ -104,8 +104,8 @@ class MultipartReader {
   }
 
   /**
-   * Writes the body to the parser, and discards it after a failure. Never rejects: errors thrown by the parser or its
-   * listeners fail the request. With a pipe they would be uncaught.
+   * Feeds the body to the parser; after a failure the rest is discarded. Never rejects: errors thrown by the parser
+   * or its listeners fail the request. `pipe` would leave them uncaught.
    */
   async #feed(closed: Promise<void>): Promise<void> {
     const parser = this.#parser;
@@ -115,8 +115,8 @@ class MultipartReader {
         if (this.#failure === undefined)
           await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
-      // End file streams explicitly: the parser waits forever for a file part whose headers run into the closing
-      // boundary. With the stream ended, the part is reported as malformed.
+      // End the file streams explicitly. The parser waits forever for a file part whose headers run into the
+      // closing boundary; ending its stream makes the parser report the part as malformed.
       parser.end();
       for (const content of this.#contents) content.push(null);
     } catch {
@@ -150,7 +150,7 @@ class MultipartReader {
     else this.#fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
   }
 
-  /** Resolves when the part is stored or discarded; never rejects. */
+  /** Stores or discards a file part; never rejects. */
   async #takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
     const { uploads } = this.#options;
     const kind = uploadKind(field);
@@ -183,7 +183,7 @@ class MultipartReader {
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    // Destroy the parser later, because it cannot be destroyed inside its own call.
+    // Destroy the parser on the next tick: it cannot be destroyed by its own callback.
     process.nextTick(() => this.#parser.destroy(new Error("aborted")));
   }
 }
@@ -225,7 +225,7 @@ function malformed(error: unknown): RequestError {
   return new RequestError(`Malformed multipart body: ${error instanceof Error ? error.message : error}`);
 }
 
-/** Returns disk errors unchanged. Other errors mean that the body is malformed. */
+/** Converts an error of a file part: disk errors stay as they are, all others mean that the body is malformed. */
 function uploadFailure(error: unknown): unknown {
   return error instanceof StoreError || (error instanceof Error && "syscall" in error)
     ? error

@@ -1,4 +1,4 @@
-/** Parameters of the audio file, applied by ../audio/encode.ts. */
+/** Parameters of the output file; ../audio/encode.ts applies them. */
 import { z } from "zod";
 import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from "../../parameters.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";
@@ -27,7 +27,7 @@ const sampleRate = integer
 
 const fade = within(finiteNumber, 0, MAX_FADE_SECONDS).default(0);
 
-export const finishParameters = z.object({
+export const outputParameters = z.object({
   mp3Bitrate: parameter(
     "mp3_bitrate",
     mp3Bitrate.nullable().default(null),
@@ -61,15 +61,18 @@ export const audioFormat = parameter(
   "Audio format. wav is 16-bit, wav24 24-bit, wav32 32-bit float; ogg is Vorbis.",
 );
 
-export type AudioFinish = z.output<typeof finishParameters>;
+export type OutputParameters = z.output<typeof outputParameters>;
 
-/** Output parameters of a request; missing ones (older versions) get their default. */
-export function finishOf(request: Partial<AudioFinish>): AudioFinish {
-  return finishParameters.parse(request);
+/**
+ * Returns the output parameters of a request. Requests stored by older versions lack some, which get their
+ * defaults.
+ */
+export function outputParametersOf(request: Partial<OutputParameters>): OutputParameters {
+  return outputParameters.parse(request);
 }
 
 /** @throws RequestError for a sample rate that the format does not support */
-export function checkFinish(format: AudioFormat, { sampleRate }: AudioFinish): void {
+export function checkSampleRate(format: AudioFormat, { sampleRate }: OutputParameters): void {
   const rates: readonly number[] = AUDIO_PROFILES[format].sampleRates;
   if (rates.includes(sampleRate)) return;
   const rule = rates.length === 1 ? `must be ${rates[0]}` : `must be one of ${rates.join(", ")}`;

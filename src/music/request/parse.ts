@@ -1,13 +1,13 @@
 /**
- * Parses the fields of a body into a GenerationRequest: lookup, validation, seeds, codes, recordings. Numbers out of
- * range are clamped, or refused with SVC_RANGE_POLICY=refuse. Wrong types, NaN and unknown task types are always
- * refused. Every value that is changed or ignored adds a line to `warnings`. Seeds are drawn here, so a restarted task
- * makes the same song.
+ * Parses the fields of a body into a GenerationRequest. Numbers out of range are clamped, or refused with
+ * SVC_RANGE_POLICY=refuse. Wrong types, NaN and unknown task types are always refused. Every value that is changed
+ * or ignored adds a line to `warnings`. Seeds are drawn here, so that a task makes the same songs if it is
+ * restarted.
  */
 import { isDeepStrictEqual } from "node:util";
 import { distance } from "fastest-levenshtein";
 import type { RangePolicy } from "../../config.js";
-import { canonicalKeyScale, LANGUAGES, NOTHING_KNOWN } from "../../engine/metadata.js";
+import { canonicalKeyScale, LANGUAGES, UNKNOWN_METADATA } from "../../engine/metadata.js";
 import type { Seed, SlotState } from "../../engine/types.js";
 import { describe, type Fields, namesOf } from "../../parameters.js";
 import {
@@ -25,7 +25,7 @@ import { readCodes } from "./audio-codes.js";
 import { nameOf, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
 import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
 import { requestedAdapter } from "./loras.js";
-import { checkFinish } from "./output-parameters.js";
+import { checkSampleRate } from "./output-parameters.js";
 import {
   type Analysis,
   type AudioInput,
@@ -38,7 +38,7 @@ import { makesStems, normalizeTracks } from "./stems.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
-  /** Slot selected by a model name; null: default model. */
+  /** Returns the slot of a model; null selects the default model. */
   slotOf: (model: string | null) => Pick<SlotState, "isTurbo" | "codebookSize">;
   uploads: Uploads;
   drawSeed: () => Seed;
@@ -48,7 +48,7 @@ export interface GenerationContext {
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
   const { parameters: sent, chosen } = parseParameters(fields, context, warnings);
-  // A list of windows replaces the single window.
+  // The list repainting_windows replaces the single window of repainting_start and repainting_end.
   const windows = sent.repaintingWindows.length > 0 && {
     repaintingStartSeconds: 0,
     repaintingEndSeconds: null,
@@ -121,7 +121,7 @@ function parseParameters(
   return { parameters, chosen: changedParameters(parameters, context.uploads) };
 }
 
-/** Parameters that differ from their defaults. An upload counts as its path parameter. */
+/** Parameters that differ from their defaults. An uploaded file counts as its path parameter. */
 function changedParameters(
   parameters: GenerationParameters,
   uploads: Uploads,
@@ -130,13 +130,13 @@ function changedParameters(
   return keys.filter((key) => {
     const kind = uploadKind(nameOf(key));
     if (kind !== null && uploads[kind] !== null) return true;
-    // Clients send true without choosing it, because the published API defaults to true.
+    // Some clients always send true, because the published API defaults to true.
     if (key === "useCotCaption" && parameters[key] === true) return false;
     return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
   });
 }
 
-/** A single seed applies to all stems of `track_classes`, otherwise only to the first song. */
+/** With `track_classes`, a single seed applies to all stems. Otherwise it applies only to the first song. */
 function seedPositionsOf({
   useRandomSeed,
   seed,
@@ -149,7 +149,7 @@ function seedPositionsOf({
   return isShared ? trackClasses.map(() => first) : seed;
 }
 
-/** Warns about keys and languages that the models were not trained on; they are passed on. */
+/** Warns about musical keys and languages that the models were not trained on. Their values stay unchanged. */
 function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, warnings: string[]): void {
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
     warnings.push(`key_scale ${describe(keyScale)} is unknown to the models: use a key such as "F# minor"`);
@@ -169,9 +169,9 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Returns the client's codes if the task uses them: with `use_audio_codes`, or with `thinking`, where they replace
- * generated codes. In a cover they replace the source; other tasks with a source ignore them. Unused codes are not
- * parsed.
+ * Returns the audio codes of the client if the task uses them, else null. It uses them with `use_audio_codes`, or
+ * with `thinking` instead of generated codes. In a cover they replace the source; other task types with a source
+ * ignore them. Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },
@@ -192,10 +192,10 @@ function warnOfExtraSeeds(parameters: GenerationParameters, warnings: string[]):
   }
 }
 
-/** Facts stated in the prompt. With a source or codes, the usual tempo of a genre is not used. */
+/** Facts stated in the prompt. With a source or audio codes, the usual tempo of a genre in the prompt is ignored. */
 function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
-  if (analysis === "metadata") return statedFacts(prompt, NOTHING_KNOWN, true, warnings);
+  if (analysis === "metadata") return statedFacts(prompt, UNKNOWN_METADATA, true, warnings);
   if (analysis !== null) return NOTHING_STATED;
   const isWholeSong = taskType === "text2music" && !hasCodes;
   const words = isWholeSong && sampleQuery !== "" ? sampleQuery : prompt;
@@ -216,7 +216,7 @@ function checkIntervals(parameters: GenerationParameters): void {
 
 function checkOutput(parameters: GenerationParameters, warnings: string[]): void {
   const { audioFormat, normalizationDb, taskType } = parameters;
-  checkFinish(audioFormat, parameters);
+  checkSampleRate(audioFormat, parameters);
   if (normalizationDb !== null && taskType === "repaint") {
     warnings.push("normalization_db changes the level of the whole song, including parts that repaint keeps");
   }
@@ -227,13 +227,13 @@ type RecordingNeeds = Pick<
   "taskType" | "srcAudioPath" | "referenceAudioPath" | "srcLatentsPath" | "refLatentsPath"
 > & {
   analysis: Analysis | null;
-  /** Whether codes of the client replace the source. */
+  /** Whether audio codes of the client replace the source. */
   hasCodes: boolean;
 };
 
 /**
- * Recordings of a task. Latents take precedence over audio, and uploads over paths. A source that the task does not
- * need is ignored, because some clients attach one to every task.
+ * Recordings that the task uses. Latents take precedence over audio, and uploads over paths. If the task needs no
+ * source, a source is ignored: some clients attach one to every task.
  * @throws RequestError if the task needs a source and has none
  */
 function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Uploads, AudioInput | null> {
@@ -249,8 +249,8 @@ function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Upl
     throw new RequestError(missingSource(needs));
   }
   const referenceLatents = input(makesSongs, "referenceLatents", needs.refLatentsPath);
-  const hearsReference = makesSongs && referenceLatents === null;
-  const referenceAudio = input(hearsReference, "referenceAudio", needs.referenceAudioPath);
+  const readsReferenceAudio = makesSongs && referenceLatents === null;
+  const referenceAudio = input(readsReferenceAudio, "referenceAudio", needs.referenceAudioPath);
   return { sourceAudio, referenceAudio, sourceLatents, referenceLatents };
 }
 
@@ -273,17 +273,17 @@ function inputOf(kind: UploadKind, upload: Upload | null, path: string | null): 
   if (upload === null) return path === null ? null : { path, isUpload: false };
   if (upload.path === null) {
     throw new RequestError(
-      `${uploadName(kind)} was sent before a key and was discarded: send ai_token before the files, or the key in a header`,
+      `${uploadName(kind)} was discarded, because no valid key came before it: send ai_token before the files, or the key in a header`,
     );
   }
   return { path: upload.path, isUpload: true };
 }
 
-/** Maximum number of unknown names in a warning; the rest is only counted. */
+/** Maximum number of unknown names that a warning lists; it counts the others. */
 const MAX_SHOWN = 8;
-/** Maximum number of names that are compared with all known names, which is slow. */
+/** Maximum number of unknown names that are compared with the known names, because comparing is slow. */
 const MAX_COMPARED = 100;
-/** Maximum edit distance of a typo. */
+/** Maximum edit distance at which a name counts as a typo. */
 const MAX_TYPOS = 2;
 
 const PARAMETER_NAMES: readonly string[] = Object.values(generationSchema.shape).flatMap((type) =>
@@ -296,7 +296,10 @@ const OTHER_NAMES = [
 ] as const;
 const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);
 
-/** Likely typos come first. They are not refused, because clients send fields of other servers. */
+/**
+ * Lists unknown fields, likely typos first. They are not refused, because clients also send fields that only other
+ * servers know.
+ */
 function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
   const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));
   if (unknown.length === 0) return;
@@ -313,7 +316,9 @@ function withSuggestion(name: string): string {
   return describe(name) + (meant === undefined ? "" : ` (did you mean ${meant}?)`);
 }
 
-/** The parameter that was probably meant: one with a similar name, or the only one that ends with this name. */
+/**
+ * Returns the parameter that was probably meant: one with a similar name, or the only one that ends with this name.
+ */
 function suggestedName(name: string): string | undefined {
   if (name.length <= MAX_TYPOS || name.length > 40) return undefined;
   const typos = Math.min(MAX_TYPOS, Math.floor(name.length / 3));

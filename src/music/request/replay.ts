@@ -1,4 +1,4 @@
-/** Converts a parsed request back to a body that makes the same songs. */
+/** Converts a parsed request back to a request body that makes the same songs. */
 import { type Fields, namesOf } from "../../parameters.js";
 import { UPLOAD_KINDS, uploadName, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";
@@ -12,7 +12,10 @@ const ANALYSES: Readonly<Record<Analysis, keyof typeof generationSchema.shape>> 
   metadata: "analysisOnly",
 };
 
-/** Body of POST /release_task that makes the same songs, with kept uploads; see `lostUploadFields`. */
+/**
+ * Body of POST /release_task that makes the same songs. It refers to uploads that are still stored; the client must
+ * send the others again (`lostUploadFields`).
+ */
 export function parametersOf({ request, state }: Pick<Task, "request" | "state">): Fields {
   const settled: Readonly<Record<string, unknown>> = { ...request };
   const fields: Record<string, unknown> = {};
@@ -22,7 +25,7 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   }
   // Omit the callback: it belongs to the client of the original task.
   delete fields.callback_url;
-  // Omit seeds if the task only extracts codes, which uses none.
+  // Extracting codes uses no seeds.
   if (request.analysis !== "codes") {
     fields.use_random_seed = false;
     fields.seed = request.seeds;
@@ -44,7 +47,7 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   return fields;
 }
 
-/** Whether an upload is still stored: uploads are kept as long as the songs. Tasks of older versions kept none. */
+/** Whether an upload is still stored: it is kept as long as the songs. Older versions kept no uploads. */
 function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
   return isUpload && bytes !== undefined && state === "succeeded";
 }

@@ -26,7 +26,7 @@ import {
 import type { StatedFacts } from "../song/stated-facts.js";
 import { codeItems } from "./audio-codes.js";
 import { loraList, type RequestedAdapter } from "./loras.js";
-import { audioFormat, finishParameters } from "./output-parameters.js";
+import { audioFormat, outputParameters } from "./output-parameters.js";
 import {
   customInstruction,
   keyScale,
@@ -81,7 +81,7 @@ export const generationSchema = z.object({
     "Return lyric timestamps in `lrc` of the song, if the model supports them.",
   ),
   audioFormat,
-  ...finishParameters.shape,
+  ...outputParameters.shape,
   getScores: parameter(
     ["get_scores", "getScores"],
     offByDefault,
@@ -97,7 +97,7 @@ export const generationSchema = z.object({
     trimmed.default(""),
     "Short description from which the language model writes caption, lyrics and metadata.",
   ),
-  /** The alias `format` means this flag; the audio format is `audio_format`. */
+  /** The alias `format` belongs to this flag; the audio format is `audio_format`. */
   useFormat: parameter(
     ["use_format", "useFormat", "format"],
     offByDefault,
@@ -124,7 +124,7 @@ export const generationSchema = z.object({
     keyScale.default(""),
     'Key, such as "F# minor".',
   ),
-  /** "2", "3", "4", "6" for 2/4, 3/4, 4/4, 6/8, or "". */
+  /** "2", "3", "4" or "6" for 2/4, 3/4, 4/4 or 6/8; "" if unknown. */
   timeSignature: parameter(
     ["time_signature", "timesignature", "timeSignature"],
     timeSignature.default(""),
@@ -219,8 +219,8 @@ export const generationSchema = z.object({
     "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
   /**
-   * Whether a grammar constrains the language model. Without it, metadata that the model omits stay empty; a task fails
-   * if all are omitted.
+   * Whether a grammar constrains the output of the language model. Without it, the model may omit metadata, which
+   * then stay empty; a task fails if the model omits all of them.
    */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
@@ -325,13 +325,13 @@ export const generationSchema = z.object({
   ),
 });
 
-/** Turbo models are distilled to few steps. */
+/** Maximum number of steps of turbo models, which are distilled to few steps. */
 export const MAX_TURBO_STEPS = 20;
 const turboInferenceSteps = inferenceSteps(MAX_TURBO_STEPS);
-/** Duration without a minimum, for tasks whose source sets the length. */
+/** Duration without a minimum, for task types whose source sets the length. */
 const anyAudioDuration = audioDuration(0);
 
-/** Schema with the ranges of a model family and task type. */
+/** Returns the schema with the ranges that apply to the kind of model and the task type. */
 export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   const { inferenceSteps, audioDurationSeconds } = generationSchema.shape;
   return generationSchema.extend({
@@ -340,7 +340,9 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
   });
 }
 
-/** Names of the field with the ids in POST /query_result; forms often append brackets to repeated fields. */
+/**
+ * Names of the field that holds the task ids in POST /query_result. Forms often append brackets to repeated fields.
+ */
 export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
 
 /** Fields that a form may repeat to send a list. */
@@ -354,18 +356,21 @@ export const LIST_NAMES: ReadonlySet<string> = new Set([
 export type GenerationParameters = z.output<typeof generationSchema>;
 
 export interface AudioInput {
-  /** Path as sent by the client; after the task is accepted, the real path of the file. */
+  /** Path as sent by the client; once the task is accepted, the resolved path of the file. */
   path: string;
-  /** Whether the file was uploaded for this task; then it is deleted with the task. */
+  /** Whether the file was uploaded for this task. An upload is deleted with the task. */
   isUpload: boolean;
-  /** Size of an upload. Absent in tasks of older versions, whose uploads were deleted when they ended. */
+  /** Size of an upload. Absent in tasks of older versions, which deleted the uploads at the end of the task. */
   bytes?: number;
 }
 
-/** Analysis instead of songs: codes or description of the source, or metadata for caption and lyrics. */
+/**
+ * Kind of analysis, for a task that makes no songs. codes: the audio codes of the source. full: a description of
+ * the source. metadata: metadata that suit caption and lyrics.
+ */
 export type Analysis = "codes" | "full" | "metadata";
 
-/** Parameters that parsing replaces by other fields of the request. */
+/** Parameters that parsing replaces with other fields of the request. */
 type ReplacedByParsing =
   | "seed"
   | "useRandomSeed"
@@ -380,26 +385,29 @@ type ReplacedByParsing =
   | "fullAnalysisOnly"
   | "extractCodesOnly";
 
-/** A parsed task; plain data that survives JSON. */
+/** A parsed request. It is stored as JSON, so it holds only plain data. */
 export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
   /** URL to call when the task ends. Absent in tasks of older versions. */
   callbackUrl?: string | null;
   seeds: Seed[];
-  /** Codes of the client, one list per item, all of one length; null: not used. */
+  /** Audio codes of the client, one list per song, all of one length; null: not used. */
   audioCodes: number[][] | null;
-  /** Source recording; null if the task needs none. */
+  /** Source recording; null if the task uses none. */
   sourceAudio: AudioInput | null;
   referenceAudio: AudioInput | null;
-  /** Latents instead of a recording; null: none. Absent in tasks of older versions. */
+  /** Latents that the client sent instead of a recording; null: none. Absent in tasks of older versions. */
   sourceLatents?: AudioInput | null;
   referenceLatents?: AudioInput | null;
-  /** Adapters for this task only; null: the loaded adapters. */
+  /** Adapters that only this task uses; null: the task uses the loaded adapters. */
   loras: RequestedAdapter[] | null;
   /** Kind of analysis; null if the task makes songs. */
   analysis: Analysis | null;
-  /** Facts stated in the prompt, which fill empty fields. Absent in tasks of older versions. */
+  /** Facts stated in the prompt; they fill fields that the client left empty. Absent in tasks of older versions. */
   stated?: StatedFacts;
-  /** Parameters set by the client whose effect is known only after rendering. Absent in tasks of older versions. */
+  /**
+   * Parameters set by the client that may turn out to have no effect after rendering. Absent in tasks of older
+   * versions.
+   */
   chosen?: (keyof GenerationParameters)[];
   /** Messages about corrected or ignored values. */
   warnings: string[];

@@ -1,4 +1,4 @@
-/** Bodies of polling, task lists, retakes, text, samples and models. */
+/** Bodies and queries of the endpoints for task status, task lists, retakes, text, sample songs and models. */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import {
@@ -23,15 +23,15 @@ import { RequestError } from "../errors.js";
 import { TASK_ORDERS } from "../queue/catalog.js";
 import { TASK_STATES } from "../queue/store.js";
 import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
-import { readClientJson } from "./json.js";
+import { tryParseClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
 
 const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
 
 /**
- * Ids of POST /query_result in order, with repetitions: an array, a repeated form field, JSON text of an array, or
- * comma-separated ids.
+ * Reads the ids of POST /query_result, in order and with repetitions. They are an array, a repeated form field,
+ * JSON text of an array, or comma-separated ids.
  * @throws RequestError if `task_id_list` is missing, too long, or contains other values
  */
 export const parseTaskIds = Object.assign(readTaskIds, {
@@ -74,12 +74,12 @@ function readIds(value: unknown): string[] | undefined {
 }
 
 function readIdText(value: string): string[] | undefined {
-  const parsed = readClientJson(value, "task_id_list");
+  const parsed = tryParseClientJson(value, "task_id_list");
   if (parsed === undefined) return value.split(",", MAX_TASK_IDS + 1).flatMap((id) => id.trim() || []);
   return Array.isArray(parsed) ? readIds(parsed) : undefined;
 }
 
-/** Id of POST /cancel_task. @throws RequestError if it is missing */
+/** Reads the id of POST /cancel_task. @throws RequestError if it is missing */
 export const parseTaskId = Object.assign(readTaskId, {
   json: {
     type: "object",
@@ -109,7 +109,7 @@ export const formatTextSchema = z.object({
   temperature,
 });
 
-/** Metadata of `param_obj`, with the rules of generation requests. */
+/** Metadata in `param_obj`. The rules are the same as in POST /release_task. */
 export const formatMetadataSchema = z.object({
   bpm,
   durationSeconds: audioDurationSeconds,
@@ -136,9 +136,9 @@ export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInp
   };
 }
 
-/** An object or JSON text of one; invalid JSON counts as empty. */
+/** Reads an object, or JSON text of one. Invalid JSON counts as an empty object. */
 function readParamObj(value: unknown): Fields {
-  const parsed = (typeof value === "string" ? readClientJson(value, "param_obj") : value) ?? {};
+  const parsed = (typeof value === "string" ? tryParseClientJson(value, "param_obj") : value) ?? {};
   if (!isObject(parsed)) throw new RequestError(`param_obj must be an object, got ${describe(parsed)}`);
   return parsed;
 }
@@ -164,7 +164,10 @@ export function parseSampleRequest(fields: Fields, policy: RangePolicy): SampleR
 
 export type SampleType = "simple_mode" | "custom_mode";
 
-/** Body of POST /create_random_sample. Any value but `simple_mode` means a custom sample. */
+/**
+ * Body of POST /create_random_sample. Any value but `simple_mode` asks for a sample with caption, lyrics and
+ * metadata.
+ */
 export const parseRandomSample = strictParser({
   sampleType: parameter(
     "sample_type",
@@ -219,7 +222,7 @@ export const parseTaskFilter = strictParser({
   ),
 });
 
-/** Query of DELETE /v1/tasks/{id}. Songs are deleted only if the query names the state `succeeded`. */
+/** Query of DELETE /v1/tasks/{id}. A task with songs is deleted only if the query names the state `succeeded`. */
 export const parseRemoval = strictParser({
   state: parameter(
     "state",

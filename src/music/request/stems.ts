@@ -1,4 +1,4 @@
-/** Stems of a task: `track_name` and `track_classes`. */
+/** Stems that a task makes: `track_name` and `track_classes`. */
 import { closest, distance } from "fastest-levenshtein";
 import { STEMS } from "../../engine/conditioning.js";
 import { describe } from "../../parameters.js";
@@ -15,7 +15,10 @@ export function makesStems(taskType: TaskType): boolean {
   return taskType === "extract" || taskType === "lego";
 }
 
-/** With track_classes, extract and lego make one song per stem. @throws RequestError for an unknown stem */
+/**
+ * Turns names of stems into known stems. With track_classes, extract and lego make one song per stem.
+ * @throws RequestError for an unknown stem
+ */
 export function normalizeTracks(
   { taskType, trackName, trackClasses, instruction }: GenerationParameters,
   warnings: string[],
@@ -33,7 +36,7 @@ export function normalizeTracks(
   return {};
 }
 
-/** Known stems without duplicates, in order. */
+/** Known stems for the names, in the same order and without duplicates. */
 function namesOf(names: readonly string[], taskType: TaskType): string[] {
   const known = names.map((name) => stemOf(name, taskType));
   return [...new Set(known)];

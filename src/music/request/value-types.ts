@@ -15,14 +15,14 @@ import {
   trimmed,
 } from "../../parameters.js";
 import { MAX_SEED, parseSeed, type SeedPositions } from "../song/seeds.js";
-import { readClientJson } from "./json.js";
+import { tryParseClientJson } from "./json.js";
 
-/** Most songs per task: one for each stem. */
+/** Maximum number of seeds: the most songs that a task can make, one for each stem. */
 const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;
 
-/** One seed per item: `42`, `"42,123"` or `[42, 123]`. -1, blank and missing seeds are random. */
+/** Seeds, one per song: `42`, `"42,123"` or `[42, 123]`. -1 and blank mean random, as does a missing seed. */
 export const seedPositions = z
   .unknown()
   .transform((value, context): SeedPositions => {
@@ -47,7 +47,7 @@ export const seedPositions = z
     items: { type: ["integer", "string", "null"], minimum: -1 },
   });
 
-/** Whether the element is a seed; blank means a random one. */
+/** Whether the element is a valid seed; blank is valid and means random. */
 function isSeed(element: string | number): boolean {
   const text = String(element).trim();
   return text === "" || NUMERIC.test(text);
@@ -75,10 +75,10 @@ export const textList = z
 
 function readJsonList(value: unknown, what: string): unknown[] | undefined {
   if (typeof value !== "string" || !value.trim().startsWith("[")) return undefined;
-  return readClientJson(value, what) as unknown[] | undefined;
+  return tryParseClientJson(value, what) as unknown[] | undefined;
 }
 
-/** A window: start and end in seconds. If `end` is null, the window ends with the source. */
+/** Start and end of a window in seconds. `end` is null if the window ends with the source. */
 type RepaintWindow = [start: number, end: number | null];
 
 const MAX_WINDOWS = 32;
@@ -89,7 +89,10 @@ export const repaintEnd = finiteNumber
   .meta({ type: ["number", "null"] })
   .default(null);
 
-/** `[[2, 4], [6, 8]]` or its JSON text, texts such as `2,4`, objects with `start` and `end`, or a single window. */
+/**
+ * Windows: `[[2, 4], [6, 8]]` or its JSON text, texts such as `2,4`, objects with `start` and `end`, or one window
+ * alone.
+ */
 export const repaintWindows = z
   .unknown()
   .transform((value, context): RepaintWindow[] => {
@@ -146,7 +149,7 @@ export const topK = integer
   .transform((count) => Math.min(Math.max(count, 0), INT32_MAX))
   .meta({ type: "integer", minimum: 0 });
 
-/** Top-p limit: 1 or more turns nucleus sampling off; 0 or less means the default. */
+/** Top-p limit: 1 or more turns nucleus sampling off; 0 or less means `fallback`. */
 export const topP = (fallback: number) =>
   finiteNumber
     .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))
@@ -158,7 +161,10 @@ export const repetitionPenalty = finiteNumber
   )
   .meta({ type: "number", exclusiveMinimum: 0 });
 
-/** Some clients always send the text2music instruction, whatever the task; it is ignored. */
+/**
+ * Instruction for the renderer. The text2music instruction counts as none: some clients send it with every task
+ * type.
+ */
 export const customInstruction = textOrNull
   .transform((text) => (text === TEXT_TO_MUSIC_INSTRUCTION ? null : text))
   .meta({ type: "string" });

@@ -1,4 +1,4 @@
-/** Endpoints of adapters, training and data sets. */
+/** Endpoints for adapters, training and data sets. */
 import type { Request } from "express";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { storeRecording } from "../dataset/recordings.js";
@@ -12,7 +12,7 @@ import { exportAdapter } from "../training/export.js";
 import { savedAdapters } from "../training/saved-adapters.js";
 import { command, getEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
-/** Adapters of slot 1. */
+/** Endpoints for the adapters of the model in slot 1. */
 export const ADAPTER_ENDPOINTS = withTag("Adapters", {
   "POST /v1/lora/load": command({
     summary: "Load an adapter in addition to those already loaded",

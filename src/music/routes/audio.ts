@@ -1,4 +1,4 @@
-/** Audio of a task: finished songs, and the preview of the first song. */
+/** Endpoints for the audio of a task: finished songs, and a preview of the first song. */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
@@ -14,22 +14,22 @@ import { encodeAudio } from "../audio/encode.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, contentTypeOf } from "../audio/formats.js";
 import { HttpError, RequestError } from "../errors.js";
 import { strictParser } from "../request/fields.js";
-import { checkFinish, finishParameters } from "../request/output-parameters.js";
+import { checkSampleRate, outputParameters } from "../request/output-parameters.js";
 import { songFileName } from "../song/title.js";
 import { makeFolder } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { callerOf, type Route } from "./route.js";
 
-/** A conversion uses one CPU core, and memory for the decoded song. */
+/** Limits of concurrent conversions. Each uses one CPU core, and memory for the decoded song. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
 const parseConversion = strictParser({
   format: parameter("format", oneOf(AUDIO_FORMATS).optional(), "Converts the song to this format."),
-  ...finishParameters.shape,
+  ...outputParameters.shape,
 });
-const FINISH_NAMES = Object.values(finishParameters.shape).flatMap((type) => namesOf(type));
+const OUTPUT_NAMES = Object.values(outputParameters.shape).flatMap((type) => namesOf(type));
 
-/** GET and HEAD of a finished song; with `format`, converted for download. */
+/** Sends a finished song (GET and HEAD). The parameter `format` converts it for download. */
 const route: Route = ({ authenticator, config, service }) => {
   const limit = new ConcurrencyLimit(CONVERSIONS);
   return async (request, response) => {
@@ -45,7 +45,7 @@ const route: Route = ({ authenticator, config, service }) => {
         type,
       });
     if (format === undefined) {
-      const lone = FINISH_NAMES.find((name) => Object.hasOwn(request.query, name));
+      const lone = OUTPUT_NAMES.find((name) => Object.hasOwn(request.query, name));
       if (lone !== undefined)
         throw new RequestError(`${lone} requires the parameter format, which converts the song`);
       const disposition = named("inline", extname(found.path).slice(1));
@@ -53,7 +53,7 @@ const route: Route = ({ authenticator, config, service }) => {
       else await sendStored(request, response, service.audioFiles, found, disposition, config.storageUrls);
       return;
     }
-    checkFinish(format, finish);
+    checkSampleRate(format, finish);
     const caller = callerOf(request, response);
     const { extension } = AUDIO_PROFILES[format];
     const converted = join(service.uploadsDirectory, `${randomUUID()}.${extension}`);
@@ -70,7 +70,7 @@ const route: Route = ({ authenticator, config, service }) => {
       });
       await sendAudio(request, response, converted, named("attachment", extension));
     } catch (error) {
-      // The client has disconnected.
+      // Ignore errors after the client has disconnected.
       if (!caller.signal.aborted) throw error;
     } finally {
       await rm(converted, { force: true });
@@ -98,7 +98,7 @@ export const audio = {
   route,
 };
 
-/** Sends a song from the object store: proxied, or as a redirect to a signed URL. */
+/** Sends a song from the object store: as a proxy, or by a redirect to a signed URL. */
 async function sendStored(
   request: Request,
   response: Response,
@@ -122,7 +122,8 @@ async function sendStored(
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
-  // A request without a range, or with several, gets the whole song, as it would from a local file.
+  // A request without a range, or with several ranges, gets the whole song. Local files are served in the same
+  // way.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
@@ -139,7 +140,10 @@ async function sendStored(
   else await pipeline(content, response).catch(() => response.destroy());
 }
 
-/** Suffix range, such as `bytes=-500`. If the file is shorter, it is sent whole (RFC 9110 14.1.2). */
+/**
+ * Matches a suffix range, such as `bytes=-500`. If the file is shorter than the suffix, it is sent whole (RFC 9110
+ * 14.1.2).
+ */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
 function headersOf(path: string, disposition: string): Record<string, string> {
@@ -169,16 +173,16 @@ async function sendAudio(
     return;
   }
   if (failure.status === 416) {
-    // The response has no body; Content-Range is set already.
+    // A 416 response has no body. `sendFile` has already set Content-Range.
     response.removeHeader("Content-Disposition");
     response.status(416).end();
     return;
   }
-  // The file may have expired since its path was checked.
+  // The song may have expired since the path was resolved.
   throw failure.status === 404 ? new HttpError(404, "Audio file not found") : failure;
 }
 
-/** Responds when audio is available. Redirects to the first song if the task has ended. */
+/** Sends the preview once the first audio is available. Redirects to the first song if the task has ended. */
 const previewRoute: Route =
   ({ authenticator, service }) =>
   async (request, response) => {
@@ -203,7 +207,7 @@ const previewRoute: Route =
       const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";
       response.set("Cache-Control", "no-store").redirect(307, song.file + key);
     } catch (error) {
-      // The client has disconnected.
+      // Ignore errors after the client has disconnected.
       if (!signal.aborted) throw error;
     }
   };

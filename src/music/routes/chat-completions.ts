@@ -16,7 +16,10 @@ import { accept } from "./task-endpoints.js";
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
-/** Queues a task and waits for its end, without an additional time limit. Disconnecting cancels the task. */
+/**
+ * Queues a task and waits until it ends, with no time limit of its own. If the client disconnects, the task is
+ * cancelled.
+ */
 const route: Route = (context) => async (request, response) => {
   useOpenAiErrors(response);
   const caller = callerOf(request, response);
@@ -95,7 +98,7 @@ async function answer(
   }
 }
 
-/** After the stream has started, errors are sent inside it. */
+/** Streams the response. Once it has started, errors can only be sent as part of the stream. */
 async function stream(
   response: Response,
   head: ChatHead,
@@ -172,7 +175,7 @@ function chatHead(taskId: string, model: string): ChatHead {
   return { id, created: Math.floor(Date.now() / 1000), model };
 }
 
-/** @param fileOf path of a song file by name */
+/** @param fileOf returns the path of a song file by its name */
 async function openSongs(
   { audioFiles }: SongResult,
   fileOf: (name: string) => Promise<string>,

@@ -15,7 +15,10 @@ const { version } = createRequire(import.meta.url)("../../../package.json") as {
 
 let document: string | undefined;
 
-/** Builds the OpenAPI document on the first request. It describes no data of this server, so it needs no key. */
+/**
+ * Sends the OpenAPI document, which is built on the first request. The document contains no data of this server, so
+ * it needs no key.
+ */
 const openApi: Route = () => (_request, response) => {
   document ??= JSON.stringify(openApiDocument(version, ENDPOINTS));
   response.type("application/json").send(document);
@@ -60,7 +63,7 @@ export function endpoints(context: RouteContext): Router {
   const routes: Routes = Object.fromEntries([
     ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
     ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
-    // The path that other servers use for removing a task, in any state.
+    // Other servers use this path to remove a task in any state.
     ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
   ]);
   const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};
@@ -69,7 +72,7 @@ export function endpoints(context: RouteContext): Router {
     .use(routerOf({ ...routes, ...refused }, context));
 }
 
-/** Endpoints that change models of one machine, or work on its files for hours. */
+/** Endpoints that a fleet refuses, because they change the models of one machine or work on its files for hours. */
 const NOT_IN_FLEETS: Routes = Object.fromEntries(
   [
     ...Object.keys(TRAINING_ENDPOINTS),
@@ -84,7 +87,7 @@ const NOT_IN_FLEETS: Routes = Object.fromEntries(
   ]),
 );
 
-/** Router that answers 405 for other methods of its paths. */
+/** Creates a router that answers 405 if a path is requested with a method that it does not have. */
 function routerOf(routes: Routes, context: RouteContext): Router {
   const router = Router();
   const allowed = new Map<string, string[]>();

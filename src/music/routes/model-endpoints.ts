@@ -1,4 +1,4 @@
-/** Endpoints of health, metrics and models. */
+/** Endpoints for health, metrics and models. */
 import type { RequestHandler } from "express";
 import type { MusicEngine } from "../../engine/types.js";
 import {
@@ -16,12 +16,12 @@ import { command, getEndpoint, type Route, type RouteContext, sendEnvelope, with
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
 
-/** Context of endpoints that fleet workers serve, too. */
+/** Context that health and metrics need. Fleet workers serve these two endpoints, too. */
 type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
   service: Pick<MusicService, "engine" | "telemetry">;
 };
 
-/** Health check. Needs no key by default, because readiness probes have none; a wrong key is refused. */
+/** Health check. By default it needs no key, because readiness probes send none. A wrong key is refused. */
 export const health =
   ({ config, authenticator, service }: ProcessContext): RequestHandler =>
   (request, response) => {

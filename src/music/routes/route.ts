@@ -1,4 +1,4 @@
-/** Context and common handlers of endpoints. */
+/** Types and helper functions that all endpoints share. */
 
 import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
@@ -10,7 +10,7 @@ import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "..
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 
-/** Envelope of every successful JSON response; the timestamp is in milliseconds since the epoch. */
+/** Sends data in the envelope of all successful JSON responses. The timestamp is in milliseconds since the epoch. */
 export function sendEnvelope(response: Response, data: unknown): void {
   response.json({ data, code: 200, error: null, timestamp: Date.now(), extra: null });
 }
@@ -37,7 +37,7 @@ export type Endpoints = Readonly<
 type Untagged = Omit<Operation, "tag">;
 type UntaggedEndpoint = Omit<Endpoint, "tag">;
 
-/** Tags endpoints with a section of the OpenAPI document. */
+/** Assigns endpoints to a section of the OpenAPI document. */
 export function withTag<Name extends keyof Endpoints>(
   tag: Operation["tag"],
   endpoints: Readonly<Record<Name, UntaggedEndpoint>>,
@@ -50,7 +50,7 @@ interface GetOperation extends Untagged {
   run(context: RouteContext, request: Request): unknown;
 }
 
-/** GET endpoint: checks the key and responds in the envelope. */
+/** Creates a GET endpoint: it checks the key, and wraps the result of `run` in the envelope. */
 export function getEndpoint({ run, ...operation }: GetOperation): UntaggedEndpoint {
   return { ...operation, route: getRoute(run) };
 }
@@ -62,7 +62,10 @@ export function getRoute(run: GetOperation["run"]): Route {
   };
 }
 
-/** Endpoint with a body that responds in the envelope. The work continues if the client disconnects. */
+/**
+ * Creates an endpoint that reads a request body and wraps the result of `run` in the envelope. `run` continues if
+ * the client disconnects.
+ */
 export function command<Input>({
   run,
   rule,
@@ -90,7 +93,7 @@ export function commandRoute(
   };
 }
 
-/** Like `command`, but aborts when the client disconnects. */
+/** Like `command`, but `run` gets a signal that fires when the client disconnects. */
 export function abortableCommand({
   run,
   rule,
@@ -105,14 +108,17 @@ export function abortableCommand({
       const body = await context.bodies.read(request, rule);
       sendEnvelope(response, await run(context, body, caller, request));
     } catch (error) {
-      // The client has disconnected.
+      // Ignore errors after the client has disconnected.
       if (!caller.signal.aborted) throw error;
     }
   };
   return { ...operation, route };
 }
 
-/** The signal fires on disconnect and when the response is complete. Call this function before any long work. */
+/**
+ * Identifies the client of a request. The signal fires when the client disconnects or the response is complete.
+ * Must be called before any long work, or a disconnect is missed.
+ */
 export function callerOf(request: Request, response: Response): Caller {
   const gone = new AbortController();
   response.on("close", () => gone.abort());

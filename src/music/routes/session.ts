@@ -1,4 +1,4 @@
-/** Browser sessions: a cookie in place of the key, so that links of a page carry no key. */
+/** Browser sessions: a cookie replaces the API key, so that the links of a page need not contain the key. */
 import * as answers from "../openapi/answers.js";
 import { BODY_RULES } from "../request/body.js";
 import { sendEnvelope, withTag } from "./route.js";

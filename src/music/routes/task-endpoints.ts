@@ -1,4 +1,4 @@
-/** Endpoints of tasks, and endpoints that write text for request fields. */
+/** Endpoints for tasks, and endpoints that write text for request fields. */
 import type { Request } from "express";
 import type { Caller } from "../access/concurrency-limit.js";
 import { uploadPathsOf } from "../audio/audio-inputs.js";
@@ -43,7 +43,7 @@ import {
 } from "./route.js";
 import { taskEvents } from "./task-events.js";
 
-/** Size limit of a response: about a thousand finished tasks of two songs with lyrics. */
+/** Size limit of a response, enough for about a thousand finished tasks of two songs with lyrics. */
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
 
 const IDEMPOTENCY = {
@@ -85,7 +85,7 @@ const TASKS = withTag("Tasks", {
     rule: BODY_RULES.retake,
     run: retake,
   }),
-  /** One item per requested id, repetitions included. */
+  /** Returns one item per requested id; a repeated id gives repeated items. */
   "POST /query_result": command({
     summary: "Status and results of tasks by id",
     body: parseTaskIds,
@@ -176,7 +176,7 @@ const TEXT = withTag("Text", {
         parseSampleRequest(fields, config.rangePolicy),
         caller,
       );
-      // Adds the names that clients of other servers read.
+      // Add the metadata under the field names of other servers, too.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
   }),
@@ -189,7 +189,7 @@ const TEXT = withTag("Text", {
   }),
 });
 
-/** @param statesOf the states in which the request may remove a task */
+/** @param statesOf returns the states in which the request may remove a task */
 export function removalRoute(statesOf: (request: Request) => readonly TaskState[]): Route {
   return commandRoute(async ({ service }, _fields, request) => {
     const id = String(request.params.id);
@@ -200,7 +200,7 @@ export function removalRoute(statesOf: (request: Request) => readonly TaskState[
 export const TASK_ENDPOINTS = { ...TASKS, ...TEXT };
 
 interface Acceptance {
-  /** Submissions with the same key create one task. */
+  /** Submissions with the same key create only one task. */
   idempotencyKey?: string | undefined;
   retakeOf?: string;
 }
@@ -234,7 +234,7 @@ export async function accept(
   }
 }
 
-/** Queues the same request with the seeds of the body, or random ones. */
+/** Queues the task again, with the seeds in the body or with random seeds. */
 async function retake(context: RouteContext, body: RequestBody, caller: Caller, request: Request) {
   try {
     const { seed, batchSize } = parseRetake(body.fields);
@@ -257,7 +257,7 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
   }
 }
 
-/** Adds the client of the request's key, for fair turns in the queue. */
+/** Adds the name of the client, by its API key, so that clients take fair turns in the queue. */
 function withClient(
   { authenticator }: RouteContext,
   caller: Caller,
@@ -274,7 +274,7 @@ function refusal(error: unknown): never {
   throw error;
 }
 
-/** Reads each task once, one after another, up to the size limit of a response. */
+/** Reads the status of the tasks, one after another and each only once, up to the size limit of a response. */
 async function statesOf(ids: readonly string[], service: MusicService): Promise<TaskStatusItem[]> {
   const known = new Map<string, TaskStatusItem>();
   const items: TaskStatusItem[] = [];

@@ -1,6 +1,6 @@
 import type { Response } from "express";
 import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
-import { LAST_EVENT_ID, type TaskLog } from "../queue/task-events.js";
+import { LAST_EVENT_ID, type TaskEventLog } from "../queue/task-events.js";
 import { callerOf, type Route } from "./route.js";
 
 /** Interval of keep-alive comments, for proxies that close idle streams. */
@@ -41,8 +41,8 @@ export const taskEvents = {
   route,
 };
 
-/** Slow clients skip superseded events: the log drops them. */
-function stream(response: Response, log: TaskLog, lastNumber: number, signal: AbortSignal): void {
+/** Writes events to the response. A slow client skips obsolete events, because the log drops them. */
+function stream(response: Response, log: TaskEventLog, lastNumber: number, signal: AbortSignal): void {
   let sentNumber = lastNumber;
   let isScheduled = false;
   const flush = () => {
@@ -55,7 +55,7 @@ function stream(response: Response, log: TaskLog, lastNumber: number, signal: Ab
     if (log.hasEnded) response.end();
   };
   const schedule = () => {
-    // Sends all events of one event loop turn together.
+    // Write all events of one event loop turn together.
     if (!isScheduled) setImmediate(flush);
     isScheduled = true;
   };

@@ -1,8 +1,11 @@
-/** Analysis tasks: audio codes of a recording, its description, or metadata for caption and lyrics. */
+/**
+ * Analysis tasks, which return audio codes of a recording, a description of it, or metadata that suit caption and
+ * lyrics.
+ */
 
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
-import { NOTHING_KNOWN } from "../../engine/metadata.js";
+import { UNKNOWN_METADATA } from "../../engine/metadata.js";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
@@ -11,7 +14,7 @@ import { provideLanguageModel, readRecordings, readySlot, type SongContext } fro
 import { metasOf } from "./song-record.js";
 import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
-/** Low temperature, so that descriptions hardly vary. */
+/** Sampling options. The temperature is low, so that descriptions of a recording hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @throws NativeError, EngineError, DecodeError, or the signal's reason */
@@ -50,7 +53,7 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
-      metadata: { ...NOTHING_KNOWN, durationSeconds: seconds },
+      metadata: { ...UNKNOWN_METADATA, durationSeconds: seconds },
       sampling: {
         ...UNDERSTANDING,
         constrained: request.constrainedDecoding,
@@ -85,7 +88,10 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
   };
 }
 
-/** Metadata for caption and lyrics. Facts stated in the caption win; metadata set by the client are ignored. */
+/**
+ * Returns metadata that suit caption and lyrics. Facts stated in the caption are kept; metadata set by the client
+ * are ignored.
+ */
 async function describeWords(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
@@ -94,7 +100,7 @@ async function describeWords(context: SongContext): Promise<SongResult> {
       languageModel: lm?.name ?? null,
       caption: request.prompt,
       lyrics: request.lyrics,
-      metadata: withStatedFacts(NOTHING_KNOWN, request.stated ?? NOTHING_STATED, planningSeed(request)),
+      metadata: withStatedFacts(UNKNOWN_METADATA, request.stated ?? NOTHING_STATED, planningSeed(request)),
       fillMetadata: true,
       rewriteCaption: false,
       detectLanguage: request.useCotLanguage,
@@ -127,7 +133,7 @@ async function encodeSource(
 ): Promise<{ codes: Int32Array; seconds: number; model: string }> {
   const { engine, signal, progress } = context;
   const { source } = await readRecordings(context);
-  // The parser refuses such a task without a source.
+  // Cannot happen: the parser refuses an analysis without a source.
   if (source === null) throw new Error("src_audio is missing");
   const { slot, model } = await readySlot(context);
   const call = { signal, onProgress: progress.enter("codes") };

@@ -1,4 +1,7 @@
-/** Writes words, metadata and audio codes for the renderer with the language model: sample, format, plan. */
+/**
+ * Prepares songs for the renderer with the language model. sample and format write caption, lyrics and metadata.
+ * plan adds missing metadata and audio codes.
+ */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
@@ -15,35 +18,35 @@ import type {
 import type { LmOutput } from "../request/effects.js";
 import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
-import { asksForWords, requestForItem, type SongContext } from "./song-context.js";
+import { requestForItem, type SongContext, writesTextBeforePlanning } from "./song-context.js";
 import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
 
-/** Words and metadata of a song before it is rendered. */
+/** Caption, lyrics and metadata of a song before it is rendered. */
 interface Composition {
   caption: string;
   lyrics: string;
   /** Language of the lyrics; null if not known yet. */
   language: string | null;
   metadata: Metadata;
-  /** Whether the language model has already written the metadata. */
+  /** Whether the language model has already written the metadata, so that planning adds none. */
   isPlanned: boolean;
   written: ReadonlySet<LmOutput>;
 }
 
 export interface PlannedComposition extends Composition {
   language: string;
-  /** Whether the language was known before planning. */
+  /** Whether the language of the lyrics was known before planning. */
   isLanguageNamed: boolean;
-  /** Caption for the renderer: rewritten by the language model, or the song's own. */
+  /** Caption for the renderer: the version of the language model, or `caption` if it wrote none. */
   renderCaption: string;
-  /** Audio codes, one list per item; null: none. */
+  /** Audio codes of the song; null: none. */
   audioCodes: Int32Array[] | null;
   seconds: { metadata: number; codes: number };
 }
 
 /**
- * Runs the requested steps for the songs of one task: writes song sheets (caption, lyrics, metadata) one after another,
- * then plans all songs together.
+ * Runs the requested steps for the songs of one task: first writes the song sheets (caption, lyrics, metadata) one
+ * after another, then plans all songs together.
  * @param contexts one per song
  * @param lm language model of the task, or null
  * @param sourceSeconds length of the source recording, or null
@@ -68,7 +71,7 @@ export async function compose(
   );
 }
 
-/** Caption, lyrics and known metadata of the song, before planning. */
+/** Returns caption, lyrics and known metadata of a song before planning. */
 async function draft(
   context: SongContext,
   lm: LanguageModelInfo | null,
@@ -83,7 +86,7 @@ async function draft(
   return withInstrumentalTag(song);
 }
 
-/** Words and metadata of the request. */
+/** Caption, lyrics and metadata that the request contains. */
 function clientComposition(
   request: GenerationRequest,
   lm: LanguageModelInfo | null,
@@ -105,12 +108,12 @@ function withInstrumentalTag(song: Composition): Composition {
 }
 
 /**
- * The requests with which `compose` plans the songs of a task without a source. Null if other steps write words before,
- * or songs are planned one by one.
+ * Returns the plan requests that `compose` will make for the songs of a task without a source. Null if other steps
+ * write text before planning, or if the request forbids planning songs together.
  */
 export function planRequestsOf(request: GenerationRequest, lm: LanguageModelInfo): PlanRequest[] | null {
   const isText = request.analysis === null && request.taskType === "text2music";
-  if (!isText || !request.allowLmBatch || asksForWords(request)) return null;
+  if (!isText || !request.allowLmBatch || writesTextBeforePlanning(request)) return null;
   return request.seeds.map((_, item) => {
     const own = requestForItem(request, item);
     return planRequestOf(lm, own, withInstrumentalTag(clientComposition(own, lm, null)));
@@ -123,9 +126,10 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const query = example?.caption ?? request.sampleQuery;
   const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // Parse the query here, because the request's facts do not include the facts of a built-in example.
+  // Parse the query here: the query may be a built-in example, whose facts are not among the facts of the
+  // request.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
-  // Clients send "en" by default; with sample_query it counts as no preference.
+  // "en" counts as no preference here, because clients send it by default.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
   const sheet = await engine.createSample(
     {
@@ -152,7 +156,10 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   };
 }
 
-/** Query for `sample_mode` with a model that does not write text: the client's prompt, or an example picked by the seed. */
+/**
+ * Returns the query of `sample_mode` for a model that does not write text: the client's prompt, or an example
+ * picked by the seed.
+ */
 function exampleFor(request: GenerationRequest, { caption }: Composition) {
   if (caption.trim() !== "") return { caption, lyrics: request.lyrics };
   return RandomSamples.load().ofSeed(planningSeed(request));
@@ -191,7 +198,7 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
   }
 }
 
-/** Adds a song sheet to the written outputs, or missing metadata for a model that does not write text. */
+/** Adds the new outputs of the language model to `written`: a song sheet, or only metadata if it writes no text. */
 function withSheet(
   written: ReadonlySet<LmOutput>,
   lm: LanguageModelInfo,
@@ -259,7 +266,7 @@ async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promi
     const plans = await planSongs(lm, requests, callOf(first.context, "plan"));
     return plans.map((plan, index) => plannedOf(drafts[index] as Draft, plan));
   } catch (error) {
-    // The renderer may accept words that are too long for the language model.
+    // Do without a plan: the renderer may accept a text that is too long for the language model.
     if (first.writeCodes || !(error instanceof EngineError) || error.code !== "PROMPT_TOO_LONG") throw error;
     if (drafts.length > 1) {
       const alone: Planned[] = [];
@@ -316,7 +323,7 @@ function knownMetadata(request: GenerationRequest, seed: Seed, sourceSeconds: nu
   return withStatedFacts({ bpm, keyScale, timeSignature, durationSeconds }, stated, seed);
 }
 
-/** Seed of the language model. Songs with the same planning seed share a plan. */
+/** Seed for the language model. Songs of a task that have the same planning seed share a plan. */
 export function planningSeed({ lmSeeds, seeds }: GenerationRequest): Seed {
   return lmSeeds?.[0] ?? (seeds[0] as Seed);
 }

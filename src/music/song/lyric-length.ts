@@ -41,7 +41,7 @@ export function estimateLength(
   };
 }
 
-/** Sung lines, and the number of sections without any. */
+/** Returns the sung lines, and the number of sections without sung lines. */
 function partsOf(lyrics: string): { lines: string[]; emptySections: number } {
   const lines: string[] = [];
   let emptySections = 0;

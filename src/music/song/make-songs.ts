@@ -1,4 +1,7 @@
-/** Runs one task: read recordings, compose, render, encode, record. Each step takes the output of the previous one. */
+/**
+ * Runs one task in steps: read recordings, compose, render, encode, record. Each step uses the output of the
+ * previous one.
+ */
 import { rm } from "node:fs/promises";
 import {
   type LanguageModelInfo,
@@ -15,7 +18,7 @@ import type { SongTags } from "../audio/tags.js";
 import { measureTempo } from "../audio/tempo.js";
 import type { SongDescription, SongMetas, SongResult } from "../queue/store.js";
 import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
-import { type AudioFinish, finishOf } from "../request/output-parameters.js";
+import { type OutputParameters, outputParametersOf } from "../request/output-parameters.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { makesStems } from "../request/stems.js";
 import { analyze } from "./analysis.js";
@@ -45,9 +48,9 @@ export interface SongOptions {
   destination: Destination;
   /** Maximum length of source and reference audio. */
   maxSourceSeconds: number;
-  /** Whether songs that do not require the language model are planned with it, too; default false. */
+  /** Whether the language model also plans songs that do not require it; default false. */
   usesLmByDefault?: boolean;
-  /** Adapters of the songs; absent: the active adapters of the slot. */
+  /** Adapters for the songs; absent: the active adapters of the slot. */
   adapters?: readonly SongAdapter[] | undefined;
   signal: AbortSignal;
   onProgress(progress: TaskProgress): void;
@@ -55,16 +58,16 @@ export interface SongOptions {
   writesTags?: boolean;
   /** Receives the audio of the first song while it is decoded. */
   preview?: Preview;
-  /** Plans the songs; absent: the engine. */
+  /** Function that plans the songs; default: `planSongs` of the engine. */
   planSongs?: PlanSongs;
 }
 
 /**
- * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and rendered
- * in batches (see `renderSongs` of the engine), each from its own seed, which also determines its metadata. On the CPU
- * a seed gives the same song alone and in a batch.
+ * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and
+ * rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also determines its
+ * metadata. On the CPU, a seed gives the same song alone and in a batch.
  * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
- * signal's reason; all files are deleted then
+ * reason of the signal. All written files are deleted then.
  */
 export async function makeSongs(
   engine: MusicEngine,
@@ -142,7 +145,7 @@ interface SongParts {
   latentsFile: ReturnType<Destination>;
 }
 
-/** Scores, encodes and describes a rendered song. */
+/** Scores and encodes a rendered song, and collects the data for its record. */
 async function finishSong(context: SongContext, parts: SongParts) {
   const { request, progress, signal, warnings } = context;
   const { lm, recordings, ready, song, rendered, writesTags } = parts;
@@ -155,7 +158,7 @@ async function finishSong(context: SongContext, parts: SongParts) {
   if (audio === undefined) throw new Error("The engine returned no audio");
   const seconds = samplesPerChannel / SAMPLE_RATE;
   const scoring = await scoreSong(context, { song, audio, seconds, slot: ready.slot, lm });
-  const finish = finishOf(request);
+  const finish = outputParametersOf(request);
   warnOfLongFades(finish, seconds, warnings);
   const isTempoMeasured = song.metadata.bpm === null;
   const bpm = song.metadata.bpm ?? measureTempo(audio, SAMPLE_RATE);
@@ -250,7 +253,7 @@ function describe(
 }
 
 function warnOfLongFades(
-  { fadeInSeconds, fadeOutSeconds }: AudioFinish,
+  { fadeInSeconds, fadeOutSeconds }: OutputParameters,
   songSeconds: number,
   warnings: string[],
 ): void {

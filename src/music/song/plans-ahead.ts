@@ -1,7 +1,7 @@
 /**
- * Plans waiting tasks together with a running one. Decoding reads each weight once for all songs of a batch, so several
- * tasks are planned in little more time than one. A plan depends only on its requests: if these differ when the task
- * runs, or planning failed, the task is planned then.
+ * Plans waiting tasks together with a running one. The language model reads each weight once for all songs of a
+ * batch, so planning several tasks takes little longer than planning one. A plan depends only on its plan requests.
+ * If these have changed when the task runs, or planning failed, the task is planned again.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CallOptions, Progress } from "../../engine/addon.js";
@@ -10,17 +10,20 @@ import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
 import { usesLanguageModel } from "./song-context.js";
 
-/** Maximum number of songs that are planned at once, those of the running task included. */
+/** Maximum number of songs that are planned at once, including those of the running task. */
 const MAX_SONGS_ON_GPU = 8;
-/** On a CPU a batch of two takes 1.15 times as long as one song and a batch of eight 2.3 times. */
+/**
+ * Smaller than on a GPU: on a CPU a batch of two takes 1.15 times as long as one song, and a batch of eight 2.3
+ * times.
+ */
 const MAX_SONGS_ON_CPU = 4;
 
 interface PlanAhead {
   requests: PlanRequest[];
-  /** Null if planning failed or was stopped. */
+  /** Resolves with the plans, or with null if planning failed or was stopped. */
   plans: Promise<Plan[] | null>;
   stop: AbortController;
-  /** Set when the task runs. */
+  /** Progress callback of the task; undefined until the task runs. */
   onProgress: ((progress: Progress) => void) | undefined;
 }
 
@@ -34,8 +37,8 @@ export class PlansAhead {
   ) {}
 
   /**
-   * Returns the plans of a running task: those made ahead, or new ones. While new ones are made, waiting tasks whose songs
-   * are not longer are planned, too.
+   * Returns the plans of a running task: plans made ahead, or else new ones. While new ones are made, waiting tasks
+   * are planned in the same batch, if their songs are not longer.
    */
   async plan(
     { id, request }: Task,
@@ -58,7 +61,7 @@ export class PlansAhead {
     return own;
   }
 
-  /** Forgets the plans of a task, and stops making them. */
+  /** Deletes the plans of a task, and stops planning it. */
   drop(id: string): void {
     this.#ahead.get(id)?.stop.abort();
     this.#ahead.delete(id);
@@ -109,7 +112,10 @@ export class PlansAhead {
   }
 }
 
-/** Whether the language model decodes `requests` in the batch of `own`, and no longer than these. */
+/**
+ * Whether the language model can decode `requests` in the same batch as `own`, without taking longer than for `own`
+ * alone.
+ */
 function canJoin(requests: readonly PlanRequest[], own: readonly PlanRequest[]): boolean {
   const [one] = requests;
   const [other] = own;
@@ -123,7 +129,7 @@ function canJoin(requests: readonly PlanRequest[], own: readonly PlanRequest[]):
   );
 }
 
-/** Infinity if the language model chooses a length. */
+/** Longest requested duration; Infinity if the language model chooses one. */
 function longestSeconds(requests: readonly PlanRequest[]): number {
   return Math.max(...requests.map(({ metadata }) => metadata.durationSeconds ?? Number.POSITIVE_INFINITY));
 }

@@ -5,27 +5,30 @@ import { SAMPLE_RATE } from "../../engine/types.js";
 import { peakOf } from "../audio/decode.js";
 import { int16Of, wavHeader } from "../audio/encode.js";
 
-/** Maximum length of a preview, which takes 88 MiB of memory. */
+/** Maximum length of a preview. This much audio takes 88 MiB of memory. */
 const MAX_SECONDS = 240;
-/** Maximum number of previews that play on after their tasks have ended. For one more, the oldest is cut off. */
+/**
+ * Maximum number of previews that still have listeners after their tasks have ended. Beyond it, the oldest is cut
+ * off.
+ */
 const MAX_ENDED = 2;
 const CHANNELS = 2;
-/** Number of samples encoded at a time, few enough not to block the event loop. */
+/** Number of samples encoded at a time. It is small, so that encoding does not block the event loop. */
 const PIECE_SAMPLES = 16_384;
-/** Peak of finished songs: -1 dB of full scale. */
+/** Peak amplitude of finished songs: -1 dBFS. */
 const PEAK_AMPLITUDE = 10 ** (-1 / 20);
 
 interface Part {
-  /** Samples of the part, interleaved stereo. */
+  /** Interleaved stereo samples. */
   audio: Float32Array;
   gain: number;
 }
 
 /**
- * Audio of a preview. The final level is set by the song's peak, which is not known yet. A preview plays at the
- * decoder's level; the gain drops when the peak would exceed -1 dB and does not rise again. The preview of a repaint is
- * the decoder's output, before kept parts of the source are restored. Audio is encoded while it is read, so a slow
- * listener does not delay the song.
+ * Audio of a preview. The peak of the whole song, which sets the level of the finished song, is not known yet. So a
+ * preview plays at the level of the decoder; its gain drops when the peak would exceed -1 dBFS, and never rises
+ * again. The preview of a repaint lacks the kept parts of the source, which are restored later. Audio is encoded
+ * when a listener reads it, so a slow listener does not delay the song.
  */
 export class Preview {
   readonly #parts: Part[] = [];
@@ -48,7 +51,10 @@ export class Preview {
     return this.#listeners > 0;
   }
 
-  /** Adds decoded audio. Parts already added are ignored, because decoding starts again after running out of memory. */
+  /**
+   * Adds decoded audio. Parts that were added before are ignored: after running out of memory, decoding starts
+   * again.
+   */
   add({ begin, audio }: Pick<DecodedAudio, "begin" | "audio">): void {
     const room = MAX_SECONDS * SAMPLE_RATE - this.#samples;
     if (begin !== this.#samples || room <= 0) return;
@@ -59,20 +65,20 @@ export class Preview {
     this.#changes.emit("change");
   }
 
-  /** Marks the audio as complete, once decoding is finished. */
+  /** Marks the audio as complete. */
   complete(): void {
     this.#isComplete = true;
     this.#changes.emit("change");
   }
 
-  /** Called when the task ends; frees the audio unless it is being played. */
+  /** Must be called when the task ends. Frees the audio unless a listener is reading it. */
   end(): void {
     this.#hasTaskEnded = true;
     if (!this.hasListeners) this.drop();
     this.complete();
   }
 
-  /** Frees the audio and cuts playback off. */
+  /** Frees the audio, and cuts off all listeners. */
   drop(): void {
     this.#parts.length = 0;
   }
@@ -106,7 +112,10 @@ export class Preview {
     }
   }
 
-  /** Encodes a piece of a part. A separate function, so that the suspended generator holds no reference to the part. */
+  /**
+   * Encodes a piece of a part. It is a separate function, so that the suspended generator does not keep the part in
+   * memory.
+   */
   #encoded(index: number, begin: number, fromGain: number): Uint8Array {
     const { audio, gain } = this.#parts[index] as Part;
     return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), fromGain, gain);
@@ -118,7 +127,7 @@ export class Preview {
   }
 }
 
-/** Previews of running tasks, and of queued tasks with listeners. */
+/** Previews by task id, for running tasks and for queued tasks with listeners. */
 export class Previews {
   readonly #previews = new Map<string, Preview>();
   readonly #ended: Preview[] = [];

@@ -5,7 +5,7 @@ export interface TaskProgress {
   /** Fraction of the job that is done, 0 to 1; never falls. */
   value: number;
   stage: string;
-  /** Progress line in tqdm format; clients scrape it. */
+  /** Progress line in tqdm format; clients parse it. */
   text: string;
   /** Seconds of the first song available as a preview. */
   previewSeconds: number;
@@ -31,7 +31,10 @@ interface Stage {
   label: string;
 }
 
-/** Progress at the start and end of two phases: all songs are composed, then each is rendered and encoded. */
+/**
+ * Bounds of the two phases in the progress of a job: all songs are composed, then each song is rendered and
+ * encoded.
+ */
 const COMPOSE_FROM = 0.03;
 const RENDER_FROM = 0.5;
 const RENDER_TO = 0.99;
@@ -88,13 +91,13 @@ export class SongProgress {
     private readonly onProgress: (progress: TaskProgress) => void,
   ) {}
 
-  /** Further steps apply to `count` songs that are made together, from index `first` on. */
+  /** Says which songs the next steps make together: `count` songs, from index `first` on. */
   beginSongs(first: number, count: number): void {
     this.#first = first;
     this.#count = count;
   }
 
-  /** Starts `step`. Returns the progress callback for the engine. */
+  /** Starts `step`. Returns the progress callback to pass to the engine. */
   enter(step: JobStep, first: Progress = { stage: "load", done: 0, total: 0 }): (progress: Progress) => void {
     this.#update(step, first);
     return (progress) => this.#update(step, progress);

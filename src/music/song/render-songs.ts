@@ -1,4 +1,4 @@
-/** Renders the composed songs of a task, in one batch where the engine can. */
+/** Renders the composed songs of a task. The engine renders them in one batch if it can. */
 import type { DecodedAudio, RenderCall } from "../../engine/addon.js";
 import { renderParametersOf } from "../../engine/render-parameters.js";
 import { CODES_PER_SECOND, type Rendering, type RenderRequest, SAMPLE_RATE } from "../../engine/types.js";
@@ -9,17 +9,18 @@ import { estimateLength } from "./lyric-length.js";
 import type { Preview } from "./preview.js";
 import type { Recordings, SongContext } from "./song-context.js";
 
-/** A source as audio or latents. */
+/** The source of a task, as audio or as latents. */
 type Sources = Pick<Recordings, "source"> & Partial<Pick<Recordings, "sourceLatents">>;
 
-/** Length of the source, exact to the sample, or null. */
+/** Exact length of the source in seconds; null without a source. */
 export function secondsOf({ source, sourceLatents }: Sources): number | null {
   if (sourceLatents) return sourceLatents.samples / SAMPLE_RATE;
   return source === null ? null : source.length / 2 / SAMPLE_RATE;
 }
 
 /**
- * Yields the songs in order. Windows are repainted one after another, each on the result of the previous one.
+ * Renders the songs, and yields them in order. If a song has several repaint windows, each is repainted in the
+ * result of the previous one.
  * @param contexts one per song
  * @param preview receives the audio of the first song while it is decoded
  */
@@ -46,9 +47,9 @@ export async function* renderSongs(
   })) {
     for (const [index, other] of others.entries()) {
       first.progress.beginSongs(item, 1);
-      const isHeard = item === 0 && index === others.length - 1;
+      const isPreviewed = item === 0 && index === others.length - 1;
       const request = requestOf(item, resultOf(rendered, recordings), other);
-      const next = await first.engine.render(request, callOf(first, isHeard ? preview : undefined));
+      const next = await first.engine.render(request, callOf(first, isPreviewed ? preview : undefined));
       rendered = {
         ...next,
         timings: {
@@ -65,7 +66,7 @@ export async function* renderSongs(
   }
 }
 
-/** Converts a rendered song to the source of the next window: audio or latents, like the first source. */
+/** Makes a rendered song the source of its next window: as audio or latents, like the source of the task. */
 function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings): Sources {
   const [source = null] = audio;
   const [ownLatents = null] = latents;
@@ -116,7 +117,10 @@ function renderRequestOf(
   };
 }
 
-/** Codes of the client set the length. Codes of the language model follow the planned length. */
+/**
+ * Length of the song; null if not planned. Codes of the client set it. Codes of the language model follow the
+ * planned length.
+ */
 function plannedSeconds(
   request: GenerationRequest,
   { audioCodes, metadata }: PlannedComposition,

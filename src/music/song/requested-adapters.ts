@@ -1,4 +1,7 @@
-/** Adapters named in a request (`loras`): resolved at submission, read when the songs are made. */
+/**
+ * Adapters that a request names in `loras`. They are resolved at submission, and their files are read when the
+ * songs are made.
+ */
 import { basename, isAbsolute } from "node:path";
 import { findAdapter } from "../../engine/adapters.js";
 import type { AdapterState, LoadedAdapter, SongAdapter } from "../../engine/types.js";
@@ -7,13 +10,13 @@ import { type AdapterStorage, signatureOf } from "../storage/adapter-storage.js"
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
 
-/** In a fleet, loaded adapters are stored in the object store. */
+/** A loaded adapter. In a fleet, its files are in the object store. */
 type Loaded = LoadedAdapter & Partial<StoredAdapter>;
 
 export class RequestedAdapters {
   /**
-   * @param isLocal whether only programs on this machine reach the service; they may name any path
-   * @param isShared whether other machines make the songs; files are then published to the storage
+   * @param isLocal whether the service can be reached only from this machine; requests may then name any path
+   * @param isShared whether other machines make the songs; adapter files are then published to the storage
    */
   constructor(
     private readonly root: PermittedRoot,
@@ -28,7 +31,8 @@ export class RequestedAdapters {
   }
 
   /**
-   * Resolves each adapter to a path and a name, so the task does not depend on the adapters loaded when it runs.
+   * Resolves each adapter to a path and a name, so that the task does not depend on the adapters that are loaded
+   * when it runs.
    * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError
    */
   async resolveAll(
@@ -44,7 +48,10 @@ export class RequestedAdapters {
     return resolved;
   }
 
-  /** Runs `work` with local adapter files, which are kept until it ends. @throws StoreError, UnsafePathError */
+  /**
+   * Calls `work` with adapters whose files are local and stay there until `work` ends.
+   * @throws StoreError, UnsafePathError
+   */
   async withAdapters<T>(
     resolved: readonly RequestedAdapter[],
     work: (adapters: SongAdapter[]) => Promise<T>,

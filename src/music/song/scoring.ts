@@ -18,7 +18,7 @@ interface Rendered {
   lm: LanguageModelInfo | null;
 }
 
-/** Scores the song's audio codes with the language model. A failure omits the scores and keeps the song. */
+/** Scores the song's audio codes with the language model. If scoring fails, the song is kept without scores. */
 export async function scoreSong(
   { engine, request, signal, warnings }: SongContext,
   { song, audio, seconds, slot, lm }: Rendered,

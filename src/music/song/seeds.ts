@@ -7,7 +7,7 @@ import { NUMERIC } from "../../parameters.js";
 export const MAX_SEED = 2n ** 64n - 1n;
 const MAX_DIGITS = String(MAX_SEED).length;
 
-/** A seed per batch position; null: random. */
+/** Seeds by position in the batch; null: random. */
 export type SeedPositions = readonly (Seed | null)[];
 
 /**
@@ -38,7 +38,7 @@ export function assignSeeds(positions: SeedPositions, batchSize: number, draw: (
   return Array.from({ length: batchSize }, (_, item) => positions[item] ?? draw());
 }
 
-/** Index below `count`, determined by the seed. */
+/** Maps a seed to an index below `count`. */
 export function indexFromSeed(seed: Seed, count: number): number {
   return Number(BigInt(seed) % BigInt(count));
 }

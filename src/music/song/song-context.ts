@@ -1,4 +1,7 @@
-/** State shared by the steps of a job, and their prerequisites: decoded recordings, a loaded model, the language model. */
+/**
+ * State that the steps of a job share, and functions that prepare it: read recordings, load a model, load the
+ * language model.
+ */
 
 import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
@@ -18,7 +21,7 @@ import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../req
 import { makesStems } from "../request/stems.js";
 import type { SongProgress } from "./progress.js";
 
-/** Like `planSongs` of the engine, with the language model of the task. */
+/** Same as `planSongs` of the engine, but gets the language model of the task. */
 export type PlanSongs = (
   lm: LanguageModelInfo,
   requests: PlanRequest[],
@@ -31,14 +34,14 @@ export interface SongContext {
   signal: AbortSignal;
   progress: SongProgress;
   maxSourceSeconds: number;
-  /** Whether songs that do not require the language model are planned with it, too. */
+  /** Whether the language model also plans songs that do not require it. */
   usesLmByDefault: boolean;
   adapters?: readonly SongAdapter[] | undefined;
   planSongs: PlanSongs;
   warnings: string[];
 }
 
-/** Request for one song of a task. */
+/** Reduces the request of a task to one of its songs. */
 export function requestForItem(request: GenerationRequest, item: number): GenerationRequest {
   const stem = makesStems(request.taskType) ? request.trackClasses[item] : undefined;
   return {
@@ -86,7 +89,7 @@ export interface ReadySlot {
   isLegoSft: boolean;
 }
 
-/** Slot of the requested model, loaded if needed. */
+/** Selects the slot of the requested model, and loads the model if needed. */
 export async function readySlot({
   engine,
   request,
@@ -108,7 +111,10 @@ export async function readySlot({
   return { slot, model: used, isTurbo, isLegoSft };
 }
 
-/** Applies the limits of the model that runs the task. At submission another model, or none, may have been loaded. */
+/**
+ * Applies the limits of the model that runs the task. They were unknown at submission if another model, or none,
+ * was loaded then.
+ */
 export function withinModelLimits({ request, warnings }: SongContext, isTurbo: boolean): GenerationRequest {
   const { inferenceSteps } = request;
   if (!isTurbo || inferenceSteps <= MAX_TURBO_STEPS) return request;
@@ -118,12 +124,12 @@ export function withinModelLimits({ request, warnings }: SongContext, isTurbo: b
   return { ...request, inferenceSteps: MAX_TURBO_STEPS };
 }
 
-/** GPU memory needed for the language model beside the renderer. */
+/** GPU memory that the language model and the renderer need together. */
 const MIN_GPU_BYTES = 6 * 2 ** 30;
 
 /**
- * Resolves SVC_INIT_LLM: whether the language model is loaded at start and also plans songs that do not require it.
- * "auto" is on for a GPU with enough memory.
+ * Resolves SVC_INIT_LLM: whether the language model is loaded at start, and also plans songs that do not require
+ * it. "auto" means on if the language model runs on a GPU with enough memory.
  */
 export function usesLmByDefault(
   setting: "auto" | "on" | "off",
@@ -134,7 +140,7 @@ export function usesLmByDefault(
   return plansOnGpu(languageModelDevice, runtime, MIN_GPU_BYTES);
 }
 
-/** Whether the language model runs on a GPU, one with more than `minBytes` of memory. */
+/** Whether the language model runs on a GPU, and a GPU has more than `minBytes` of memory. */
 export function plansOnGpu(languageModelDevice: string, { devices }: RuntimeInfo, minBytes = 0): boolean {
   if (languageModelDevice === "cpu") return false;
   return devices.some(({ name, memoryBytes }) => name.startsWith("cuda") && memoryBytes > minBytes);
@@ -146,11 +152,11 @@ function takesLanguageModel({ analysis, taskType }: GenerationRequest): boolean 
 
 /** Whether the task fails without the language model. */
 function needsLanguageModel(request: GenerationRequest): boolean {
-  return request.analysis !== null || request.thinking || asksForWords(request);
+  return request.analysis !== null || request.thinking || writesTextBeforePlanning(request);
 }
 
-/** Whether the language model writes or formats words before it plans. */
-export function asksForWords({
+/** Whether the language model writes or formats caption and lyrics before it plans. */
+export function writesTextBeforePlanning({
   sampleMode,
   sampleQuery,
   useFormat,
@@ -161,16 +167,16 @@ export function asksForWords({
   return sampleMode || sampleQuery !== "" || (useFormat && hasWords);
 }
 
-/** Whether a task runs the language model, if it can be loaded. */
+/** Whether a task uses the language model, provided that it can be loaded. */
 export function usesLanguageModel(request: GenerationRequest, usesLmByDefault: boolean): boolean {
   return takesLanguageModel(request) && (needsLanguageModel(request) || usesLmByDefault);
 }
 
 /**
- * Loads the language model if the task uses one. A task that requires the model loads it whatever `SVC_INIT_LLM` says;
- * a task that the model would only improve uses it if `SVC_INIT_LLM` resolves to true. Models that happen to be loaded
- * do not matter, so a request always makes the same song. `cover`, `repaint` and `extract` never use it; `lego` and
- * `complete` use it for text.
+ * Loads the language model if the task uses it. A task that requires the model always loads it. A task that the
+ * model would only improve uses it if `SVC_INIT_LLM` resolves to true. It does not matter which models are loaded
+ * at the moment, so a request always makes the same song. `cover`, `repaint` and `extract` never use the language
+ * model; `lego` and `complete` use it for text.
  * @returns the language model of the task, or null
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
@@ -204,7 +210,7 @@ export async function checkTextLength(engine: MusicEngine, request: GenerationRe
   });
 }
 
-/** Installed language model with the requested name or path; null for the default. */
+/** Returns the installed language model with the requested name or path; null for the default. */
 export function installedLanguageModel(
   engine: MusicEngine,
   requested: string | null,

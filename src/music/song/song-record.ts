@@ -4,7 +4,7 @@ import type { SongMetas } from "../queue/store.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
 
-/** @param seconds length of the audio; null without any */
+/** @param seconds length of the audio; null if there is no audio */
 export function metasOf(request: GenerationRequest, metadata: Metadata, seconds: number | null): SongMetas {
   return {
     bpm: metadata.bpm,
@@ -17,21 +17,30 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
   };
 }
 
-/** Inputs and measurements of a song, for `generation_info`. */
+/** Inputs and measurements of a song, from which its record is written. */
 export interface SongInputs {
   song: PlannedComposition;
   rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
   metas: SongMetas;
-  /** Whether the tempo was measured in the song's middle half minute. It may be half or twice the perceived tempo. */
+  /**
+   * Whether the tempo was measured in the middle 30 seconds of the song. A measured tempo may be half or twice the
+   * perceived one.
+   */
   isTempoMeasured: boolean;
   scores: SongScores | null;
   peaks: number[];
 }
 
-/** Noise generator (native/core/diffusion/noise.h): another one makes another song from the same seed. */
+/**
+ * Name of the noise generator (native/core/diffusion/noise.h). A different generator would make different songs
+ * from the same seeds.
+ */
 const NOISE = "Philox4x32-10";
 
-/** Text of `generation_info`; older clients parse the "Name: value" lines. @param totalSeconds time of all songs */
+/**
+ * Text of `generation_info`. Older clients parse its "Name: value" lines.
+ * @param totalSeconds time that all songs of the task took
+ */
 export function generationInfo(
   request: GenerationRequest,
   { song, rendered, metas, isTempoMeasured }: SongInputs,

@@ -1,4 +1,4 @@
-/** Runs tasks in this process: loads models, makes songs, publishes and cleans up files. */
+/** Runs tasks in this process: loads models, makes songs, publishes their files and cleans up. */
 import { mkdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -37,17 +37,17 @@ export class SongRunner implements TaskRunner {
   readonly inputs: AudioInputs;
   readonly adapters: AdapterStorage;
   readonly loras: RequestedAdapters;
-  /** Uploads of unfinished tasks, and of tasks whose songs are kept. */
+  /** Uploaded files of unfinished tasks, and of tasks whose songs are kept. */
   readonly uploads: FileStorage;
   readonly previews = new Previews();
-  /** Resolved once, so that models loaded later do not change the meaning of a request. */
+  /** Value of SVC_INIT_LLM, resolved once: models loaded later must not change the songs of a request. */
   readonly usesLmByDefault: boolean;
   readonly #plansAhead: PlansAhead | null;
   readonly #adapterFiles: FileStorage;
 
   /**
-   * @param engine null: this process accepts tasks without running them
-   * @param store object store behind the song and upload folders, or null
+   * @param engine null: this process accepts tasks but does not run them
+   * @param store object store that keeps songs and uploads; null: local folders keep them
    */
   constructor(
     private readonly config: Config,
@@ -57,7 +57,7 @@ export class SongRunner implements TaskRunner {
   ) {
     const { temporaryDirectory, storage, initLanguageModel, languageModelDevice } = config;
     const root = storage?.directory ?? temporaryDirectory;
-    // Delete unpublished files: songs interrupted by the end of the previous process are made again.
+    // Delete files that the previous process did not publish. Its interrupted songs are made again.
     const staging = storage?.directory == null ? null : join(temporaryDirectory, "unpublished");
     if (staging !== null) {
       rmSync(staging, { recursive: true, force: true });
@@ -87,8 +87,8 @@ export class SongRunner implements TaskRunner {
   async prepare(): Promise<void> {
     const { engine, log } = this;
     if (engine === null) return;
-    // ffmpeg is probed before models are loaded, while forking is cheap. Not awaited, because the probe starts several
-    // short processes.
+    // Probe ffmpeg before models are loaded, because forking is cheap now. Do not await the probe: it starts
+    // several short processes.
     void findFfmpeg().then(
       ({ program, confinement: { description } }) =>
         log.info({ program, confinement: description }, "ffmpeg limits in effect"),
@@ -102,14 +102,14 @@ export class SongRunner implements TaskRunner {
     }
     if (this.usesLmByDefault) {
       await engine.loadLanguageModel(null).catch((err: unknown) => {
-        log.warn({ err }, "language model not loaded; it is loaded when needed");
+        log.warn({ err }, "could not load the language model; the next task that needs it tries again");
       });
     }
   }
 
   /**
-   * Runs a task with the adapters of its request. Without any, a fleet task uses the adapters that were loaded at
-   * submission; a standalone server uses the adapters of the slot.
+   * Runs a task with the adapters of its request. If the request names none, a fleet task uses the adapters that
+   * were loaded at submission; a standalone server uses the loaded adapters of the slot.
    */
   run(task: Task, { signal, report, waitingTasks }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
@@ -177,7 +177,10 @@ export class SongRunner implements TaskRunner {
     return result;
   }
 
-  /** Retries while the object store is unreachable, until the task times out. The task's progress shows the wait. */
+  /**
+   * Repeats `work` while the object store is unreachable, until the task times out. The progress of the task says
+   * that it waits for the storage.
+   */
   async #withStorage<T>({ signal, reportWaiting }: TaskControl, work: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -191,7 +194,7 @@ export class SongRunner implements TaskRunner {
     }
   }
 
-  /** Deletes unfinished files of killed processes, and local copies of stored files. */
+  /** Deletes unfinished files of killed processes, and old local copies of files in the object store. */
   async removeStaleFiles(): Promise<void> {
     await this.audioFiles.removeAbandoned();
     await this.audioFiles.storage.removeUnusedCopies();
@@ -204,7 +207,10 @@ export class SongRunner implements TaskRunner {
     this.store?.close();
   }
 
-  /** Deletes uploads and songs of a failed task. A task that succeeded keeps them until it is removed. */
+  /**
+   * Frees previews and plans of an ended task, and deletes the uploads and songs of a failed one. Files of a
+   * successful task are kept until it is removed.
+   */
   async cleanUp(task: Task): Promise<void> {
     this.previews.end(task.id);
     this.#plansAhead?.drop(task.id);

@@ -1,11 +1,11 @@
-/** Fills empty tempo, key and time signature fields with facts stated in the caption. */
+/** Fills empty fields for tempo, key and time signature with facts that the caption states. */
 import { readCaption } from "../../engine/caption/facts.js";
 import type { Statement, TempoRange } from "../../engine/caption/text.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
 import type { Metadata, Seed } from "../../engine/types.js";
 import { indexFromSeed } from "./seeds.js";
 
-/** Facts that a caption states; null or "" if not stated. Plain data that survives JSON. */
+/** Facts that a caption states; null or "" if it states none. Stored as JSON, so it holds only plain data. */
 export interface StatedFacts {
   /** Range in bpm; each song's seed picks a value. */
   tempo: TempoRange | null;
@@ -19,18 +19,18 @@ type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
 
 /**
  * Reads tempo, key and time signature from a caption.
- * @param fields set by the client; they win
- * @param takesUsual use the usual tempo of a pace or genre if no tempo is stated
- * @param remarks gets a line for each fact used or contradicted
+ * @param fields values set by the client, which take precedence
+ * @param usesUsualTempo whether a genre or a word such as "slow" sets its usual tempo, if the caption states none
+ * @param remarks gets a line for each fact that was used, or that contradicts a field
  */
 export function statedFacts(
   caption: string,
   fields: Fields,
-  takesUsual: boolean,
+  usesUsualTempo: boolean,
   remarks: string[],
 ): StatedFacts {
   const { tempo, usualTempo, keyScale, timeSignature, remarks: doubts } = readCaption(caption);
-  const usual = takesUsual ? usualTempo : null;
+  const usual = usesUsualTempo ? usualTempo : null;
   remarks.push(...doubts);
   const { bpm } = fields;
   if (bpm === null && usual !== null) {

@@ -1,20 +1,23 @@
 /** Titles of songs, and the names of their files. */
 import type { GenerationRequest } from "../request/schema.js";
 
-/** Maximum characters of a title, so that a file name with version and extension fits into 255 bytes in any script. */
+/**
+ * Maximum length of a title in characters. A file name with version and extension then fits into 255 bytes in any
+ * script.
+ */
 const MAX_TITLE = 56;
-/** Characters that some operating system does not allow in file names. */
+/** Characters that at least one operating system does not allow in file names. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are not allowed either
 const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g;
 
 interface Titled {
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
-  /** Result of the task. Its prompt, the caption of the first song, is used if the request has none. */
+  /** Result of the task. Its prompt is the caption of the first song; it is used if the request has no prompt. */
   result?: { prompt: string } | null;
 }
 
-/** The user's title, or one from the words of the request. */
+/** Returns the title set by the user, or a title made from the prompt or the lyrics. */
 export function titleOf({ title, request, result }: Titled): string {
   const words =
     request.prompt.trim() ||
@@ -31,7 +34,7 @@ function shortened(text: string): string {
   return cut.replace(/\s\S*$/, "").replace(/[,;.]$/, "");
 }
 
-/** File name of a song: `Title - A.mp3`, or `Title - drums.mp3` for a stem. */
+/** Returns the file name of a song: `Title - A.mp3`, or `Title - drums.mp3` for a stem. */
 export function songFileName(title: string, version: string | null, extension: string): string {
   const safe = [...title.replace(UNSAFE, " ").replace(/\s+/g, " ").trim()].slice(0, MAX_TITLE).join("");
   // Windows ignores trailing dots; a leading one hides the file.

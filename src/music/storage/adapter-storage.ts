@@ -1,4 +1,4 @@
-/** Shared storage of adapters. Each file is stored under the hash of its content. */
+/** Storage of adapters that all machines share. Each file is stored under the hash of its content. */
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, stat, symlink } from "node:fs/promises";
@@ -16,7 +16,10 @@ const CONFIG_NAME = "adapter_config.json";
 const SAFETENSORS = ".safetensors";
 /** Extensions of PyTorch files. */
 const PICKLES = [".bin", ".pt", ".pth"];
-/** Weights that PEFT writes as a PyTorch file. Other PyTorch files, such as optimizer state, are no adapters. */
+/**
+ * Name of the weights that PEFT writes as a PyTorch file. Other PyTorch files, such as optimizer state, are not
+ * adapters.
+ */
 const PICKLED_WEIGHTS = "adapter_model.bin";
 /** Subfolders that are searched for adapter files. */
 const FOLDERS = ["", "adapter"];
@@ -24,7 +27,10 @@ const FOLDERS = ["", "adapter"];
 export class AdapterStorage {
   constructor(private readonly storage: FileStorage) {}
 
-  /** @throws EngineError ADAPTER if there is none, UnusableFileError, StoreError */
+  /**
+   * Stores the files of an adapter.
+   * @throws EngineError ADAPTER if there is no adapter, UnusableFileError, StoreError
+   */
   async publish(path: string): Promise<StoredAdapter> {
     const { folder, entry, names } = await adapterAt(path);
     const files: Record<string, string> = {};
@@ -47,7 +53,7 @@ export class AdapterStorage {
     );
   }
 
-  /** Calls `work` with a path that is valid during the call. @throws StoreError if the adapter is no longer stored */
+  /** Calls `work` with a path that exists until `work` ends. @throws StoreError if the adapter is no longer stored */
   async withAdapter<T>({ files, entry }: StoredAdapter, work: (path: string) => Promise<T>): Promise<T> {
     const folder = await mkdtemp(join(tmpdir(), "carillon-adapter-"));
     try {
@@ -68,7 +74,7 @@ export class AdapterStorage {
     }
   }
 
-  /** Stores a file under its hash. Null if there is no such file. */
+  /** Stores a file under its hash, and returns its object name; null if there is no such file. */
   async #publish(path: string): Promise<string | null> {
     const file = await openRegular(path, MAX_ADAPTER_BYTES).catch((error: unknown) => {
       if (error instanceof UnusableFileError && error.reason === "absent") return null;
@@ -93,7 +99,7 @@ export class AdapterStorage {
   }
 }
 
-/** Hash of the sizes and times of the files. @throws EngineError ADAPTER */
+/** Returns a hash of the path, sizes and modification times of the adapter files. @throws EngineError ADAPTER */
 export async function signatureOf(path: string): Promise<string> {
   const { folder, names } = await adapterAt(path);
   const stats = names.map(async (name) => {
@@ -103,7 +109,7 @@ export async function signatureOf(path: string): Promise<string> {
   return digestOf(JSON.stringify([path, await Promise.all(stats)]));
 }
 
-/** Files of a folder, or a file with its configuration. @throws EngineError ADAPTER */
+/** Finds the files of an adapter: those in a folder, or a file and its configuration. @throws EngineError ADAPTER */
 async function adapterAt(path: string): Promise<{ folder: string; entry: string; names: string[] }> {
   const found = await stat(path).catch(() => null);
   if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);

@@ -1,6 +1,6 @@
 /**
- * A folder of the service's files. With an object store behind it, the folder holds only copies and new files. A song
- * is stored before its task is reported as done.
+ * Folder with files of the service, optionally backed by an object store. With an object store, the folder holds
+ * only new files and copies. A song is in the object store before its task is reported as done.
  */
 import { access, copyFile, mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -8,30 +8,33 @@ import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
 import { StoreError } from "../errors.js";
 import type { ObjectStore } from "./object-store.js";
 
-/** Copies that were not used for this time are removed. */
+/** Local copies that were not used for this long are removed. */
 const COPY_AGE_MS = 24 * 60 * 60_000;
 
 export class FileStorage {
   constructor(
     readonly directory: string,
-    /** Object store behind the folder. Null: the folder is the only storage, local or shared by several machines. */
+    /**
+     * Object store that keeps the files. Null: only the folder keeps them; it may be local or shared by several
+     * machines.
+     */
     readonly store: ObjectStore | null,
     private readonly prefix: string,
-    /** Where new files are written before they are copied, so that they survive a loss of the shared folder. */
+    /** Folder in which new files are written first, so that they survive if the shared folder becomes unavailable. */
     private readonly staging: string | null = null,
   ) {}
 
-  /** Path for a new file before `publish`. */
+  /** Temporary path of a new file; `publish` makes the file available at its final path. */
   newPath(name: string): string {
     return join(this.staging ?? this.directory, name);
   }
 
-  /** Object name of a file, the same on all machines. */
+  /** Name of a file in the object store, the same on all machines. */
   objectName(path: string): string {
     return this.prefix + basename(path);
   }
 
-  /** Makes a new file available to other machines. @throws StoreError, UNREACHABLE if the storage is unavailable */
+  /** Makes a new file available to all machines. @throws StoreError, UNREACHABLE if the storage is unavailable */
   async publish(path: string): Promise<void> {
     if (this.staging !== null && path.startsWith(this.staging)) await this.#copy(path);
     await this.store?.put(this.objectName(path), path);
@@ -59,7 +62,11 @@ export class FileStorage {
     });
   }
 
-  /** Fetches the file into the folder if necessary. False if there is no such file. @throws StoreError */
+  /**
+   * Copies the file from the object store to the folder if it is not there. Returns false if the file exists in
+   * neither.
+   * @throws StoreError
+   */
   async fetch(path: string): Promise<boolean> {
     const now = new Date();
     const found = this.store === null ? access(path) : utimes(path, now, now);
@@ -78,7 +85,10 @@ export class FileStorage {
     await this.store?.remove(this.objectName(path));
   }
 
-  /** With an object store, removes files that were not used for a day: the store has a copy, or their task failed. */
+  /**
+   * Removes local files that were not used for a day, if there is an object store. They are copies of stored
+   * objects, or files of failed tasks.
+   */
   async removeUnusedCopies(): Promise<void> {
     if (this.store === null) return;
     for (const name of await readdir(this.directory).catch(() => [])) {
@@ -89,7 +99,10 @@ export class FileStorage {
   }
 }
 
-/** Creates a folder, but not its parent, which may be an unavailable mount. @throws StoreError UNREACHABLE */
+/**
+ * Creates a folder. Does not create its parent: if that is missing, a file system is probably not mounted.
+ * @throws StoreError UNREACHABLE
+ */
 export async function makeFolder(path: string): Promise<void> {
   await mkdir(path).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === "EEXIST") return;

@@ -1,4 +1,4 @@
-/** Songs and uploads in an S3 bucket or a compatible object store. */
+/** Stores songs and uploads in an S3 bucket or a compatible object store. */
 import { createWriteStream } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,10 +10,10 @@ import { writeAtomically } from "../../system/atomic-file.js";
 import { contentTypeOf } from "../audio/formats.js";
 import { StoreError } from "../errors.js";
 
-/** Attempts per request, with the SDK's backoff. */
+/** Maximum attempts per request; the SDK waits longer after each. */
 const MAX_ATTEMPTS = 4;
 const CONNECT_MS = 5_000;
-/** Expiry of signed URLs. A page uses one at once; a download may start late. */
+/** Lifetime of signed URLs. A page uses a URL at once, but a download may start later. */
 const URL_SECONDS = 3600;
 
 export interface StoredObject {
@@ -21,18 +21,21 @@ export interface StoredObject {
   modifiedMs: number;
 }
 
-/** Range of bytes; both positions are inclusive. */
+/** Range of bytes; `start` and `end` are both included. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
-/** New objects become visible atomically. Names contain letters, digits, `-`, `.`, `_` and `/`. */
+/**
+ * Access to a bucket. A new object becomes visible only when it is complete. Names contain letters, digits, `-`,
+ * `.`, `_` and `/`.
+ */
 export class ObjectStore {
   private constructor(
     private readonly s3: typeof import("@aws-sdk/client-s3"),
     private readonly client: S3Client,
-    /** Value of SVC_STORAGE, for messages. */
+    /** Value of SVC_STORAGE, for error messages. */
     readonly location: string,
     private readonly bucket: string,
     private readonly prefix: string,
@@ -54,7 +57,7 @@ export class ObjectStore {
     });
     const client = new s3.S3Client({
       maxAttempts: MAX_ATTEMPTS,
-      // Self-hosted stores have no host name per bucket.
+      // Self-hosted stores have no separate host name for each bucket.
       forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3 ?? process.env.AWS_ENDPOINT_URL),
       // Some compatible stores do not support trailing checksums.
       requestChecksumCalculation: "WHEN_REQUIRED",
@@ -76,14 +79,15 @@ export class ObjectStore {
     this.client.destroy();
   }
 
-  /** @throws StoreError, as all of these methods do */
+  /** @throws StoreError, like all other methods of this class */
   async put(name: string, path: string): Promise<void> {
     await this.#send(async () => {
       const file = await open(path);
       try {
         const { size } = await file.stat();
         const body = file.createReadStream({ autoClose: false });
-        // The request reports errors of the stream; without a listener an early one would end the process.
+        // Ignore errors of the stream here: the request reports them. Without a listener, an early error would
+        // end the process.
         body.on("error", () => {});
         const content = { Body: body, ContentLength: size, ContentType: contentTypeOf(name) };
         await this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), ...content }));
@@ -99,7 +103,7 @@ export class ObjectStore {
     );
   }
 
-  /** Size and date of an object; null if there is no such object. */
+  /** Returns size and date of an object; null if there is no such object. */
   async head(name: string): Promise<StoredObject | null> {
     return this.#send(async () => {
       const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
@@ -118,7 +122,7 @@ export class ObjectStore {
     });
   }
 
-  /** Copies an object to a file atomically. False if there is no such object. */
+  /** Copies an object to a file atomically. Returns false if there is no such object. */
   async fetch(name: string, path: string): Promise<boolean> {
     const content = await this.read(name);
     if (content === null) return false;
@@ -129,12 +133,12 @@ export class ObjectStore {
     return true;
   }
 
-  /** Removes an object. Succeeds if there is no such object. */
+  /** Removes an object. It is no error if there is no such object. */
   async remove(name: string): Promise<void> {
     await this.#send(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
   }
 
-  /** Objects whose names start with `prefix`. */
+  /** Lists the objects whose names start with `prefix`. */
   async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
     let ContinuationToken: string | undefined;
     do {
@@ -154,7 +158,7 @@ export class ObjectStore {
     } while (ContinuationToken !== undefined);
   }
 
-  /** A URL that anyone can use for an hour, with this HTTP method only. */
+  /** Returns a URL that anyone can use for an hour, with this HTTP method only. */
   async signedUrl(name: string, disposition: string, method: "GET" | "HEAD" = "GET"): Promise<string> {
     const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
     const target = {
@@ -190,7 +194,7 @@ function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
 }
 
-/** One line without keys: what failed and which settings to check. */
+/** Error text of one line that says what failed and which settings to check. It contains no credentials. */
 function refusal(location: string, error: unknown): string {
   const { name, message, code } = error as Error & { code?: string };
   const status = statusOf(error);

@@ -1,4 +1,4 @@
-/** Confines paths of requests to one directory, and creates output directories. */
+/** Keeps paths of requests inside one directory, and creates output directories. */
 import { access, constants, lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { HttpError, RequestError } from "../errors.js";
@@ -11,14 +11,14 @@ export class UnsafePathError extends RequestError {
   }
 }
 
-/** Directory for all paths of training requests (SVC_TRAINING_ROOT). */
+/** Directory that must contain all paths of training requests (SVC_TRAINING_ROOT). */
 export class PermittedRoot {
   /** @param directory absolute path */
   constructor(readonly directory: string) {}
 
   /**
-   * Resolves `path` to an absolute path without symbolic links; relative paths start at the root. A path that does not
-   * exist is resolved from its nearest existing parent. The root itself is permitted.
+   * Resolves `path` to an absolute path without symbolic links. A relative path starts at the root. A path that
+   * does not exist is resolved from its nearest existing parent. The root itself is permitted.
    * @throws UnsafePathError
    */
   async resolve(path: string): Promise<string> {

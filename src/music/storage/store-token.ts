@@ -1,4 +1,7 @@
-/** Token files that identify a shared storage: a server that finds the fleet's token there sees the same storage. */
+/**
+ * Token files that identify a shared storage. If a server finds the token of the fleet in its storage, it uses the
+ * same storage as the fleet.
+ */
 import { access, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectStore } from "./object-store.js";
@@ -6,9 +9,9 @@ import type { ObjectStore } from "./object-store.js";
 const FOLDER = "fleet";
 
 export interface StoreTokens {
-  /** @throws StoreError or a file system error if the storage is unavailable, as both methods do */
+  /** @throws StoreError or a file system error if the storage is unavailable, like `getOrCreate` */
   has(token: string): Promise<boolean>;
-  /** Returns a token in the storage; creates one if there is none. */
+  /** Returns the token in the storage, or creates one if there is none. */
   getOrCreate(create: () => string): Promise<string>;
 }
 

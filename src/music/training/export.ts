@@ -1,4 +1,4 @@
-/** Exports a trained adapter from a run's output directory. */
+/** Exports a trained adapter from the output directory of a training run. */
 import { cp, lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { v4 as uuid } from "uuid";
@@ -8,21 +8,22 @@ import type { AdapterExport } from "../request/adapter-bodies.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "./portable-lora.js";
 
-/** Folder of a LoRA's files in a run's output. Many programs expect them one level higher. */
+/** Folder in which a run stores the files of a LoRA. Many other programs expect these files one level higher. */
 const PEFT_FOLDER = "adapter";
 const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAME];
 /** Names of all files that an exported adapter can have. */
 const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
-/** Trainer state, which exports leave out: it is needed only to resume training, and larger than the adapter. */
+/** Trainer state. Exports omit it: it is needed only to resume training, and is larger than the adapter. */
 const STATE_FILE = /^training_state\./;
-/** Checkpoint folder of an epoch, or of a stop within an epoch. */
+/** Name of a checkpoint folder, saved after an epoch or when training was stopped within an epoch. */
 const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;
 
 /**
- * Copies `final`, or else the latest checkpoint, to `export_path`. A LoRA's files are written to the folder itself and
- * to its `adapter` folder, or as one file if requested. An earlier export is replaced when the new one is complete.
- * @throws HttpError 404 without a trained adapter, 400 if `export_path` exists and is not an earlier export, or if the
- * adapter cannot be exported in the requested form
+ * Copies `final`, or else the latest checkpoint, to `export_path`. The files of a LoRA are written to that folder
+ * and to its subfolder `adapter`, or as one file if requested. An earlier export is replaced only when the new one
+ * is complete.
+ * @throws HttpError 404 without a trained adapter, 400 if `export_path` exists and is not an earlier export, or if
+ * the adapter cannot be exported in the requested form
  */
 export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
   const found = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
@@ -48,7 +49,7 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   const final = join(outputDirectory, "final");
   const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
   if ((await kindOf(final)) === "directory") {
-    // `final` holds the older adapter if a later run resumed from it and was stopped.
+    // If a later run resumed from `final` and was stopped, its checkpoint is newer.
     return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;
@@ -62,7 +63,7 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
 async function latestCheckpoint(directory: string): Promise<string | null> {
   const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
     const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
-    // A stop within an epoch comes before that epoch's checkpoint.
+    // A checkpoint of a stop within an epoch is older than the checkpoint at the end of that epoch.
     const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
     return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
   });
@@ -81,7 +82,7 @@ async function assertReplaceable(path: string, asSent: string): Promise<void> {
   throw new RequestError(`export_path ${asSent} exists and is not an exported adapter; choose another path`);
 }
 
-/** Whether a folder contains only an adapter. */
+/** Whether a folder contains only an exported adapter. */
 async function isExport(directory: string): Promise<boolean> {
   const names = await readdir(directory);
   if (names.some((name) => !EXPORT_NAMES.has(name))) return false;
@@ -104,7 +105,7 @@ async function copyAdapter(source: string, target: string): Promise<void> {
     const entry = await lstat(path);
     if (entry.size > MAX_ADAPTER_BYTES) {
       throw new RequestError(
-        `${name} in the trained adapter has ${entry.size} bytes, too many for an adapter`,
+        `${name} in the trained adapter has ${entry.size} bytes, more than the maximum of ${MAX_ADAPTER_BYTES}`,
       );
     }
     if (entry.isFile() || entry.isDirectory()) return true;

@@ -1,11 +1,11 @@
 /**
- * Exports a trained LoRA for other programs. diffusers and ComfyUI ignore the alpha of adapter_config.json, so at the
- * default alpha = 2 * rank a plain copy acts at half its strength there.
+ * Exports a trained LoRA for other programs. diffusers and ComfyUI ignore the alpha in adapter_config.json.
+ * Training sets alpha = 2 * rank by default, so in these programs a plain copy would have half its strength.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { type FloatTensor, safetensors } from "../../engine/weight-file.js";
+import { type FloatTensor, safetensorsChunks } from "../../engine/weight-file.js";
 import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
@@ -16,7 +16,7 @@ export const SINGLE_FILE_NAME = "comfy_lora.safetensors";
 export interface PortableForm {
   /** Multiplies alpha / rank into lora_B and sets alpha to the rank, so that every program scales by 1. */
   foldAlpha: boolean;
-  /** Writes one file with the alpha of each module as a tensor, as ComfyUI expects it. */
+  /** Writes one file that also contains the alpha of each module as a tensor, as ComfyUI expects. */
   comfySingleFile: boolean;
 }
 
@@ -27,16 +27,19 @@ interface Lora {
   tensors: Map<string, FloatTensor>;
 }
 
-/** The file is read at once; this is the maximum size of a Node buffer. */
+/** Maximum size of the weights, which are read into a single Node buffer. */
 const MAX_WEIGHTS_BYTES = 2 ** 32;
-/** Metadata that PyTorch programs write. */
+/** Metadata of the weights file, the same as PyTorch programs write. */
 const METADATA = { format: "pt" };
 const LORA_B = ".lora_B.weight";
 
 const empty = z.strictObject({}).optional();
 const off = z.literal(false).optional();
 
-/** The only supported scaling, which all programs read alike: one rank and alpha, scaled by alpha / rank. */
+/**
+ * Accepts only one rank and one alpha for all modules, and a scale of alpha / rank. All programs interpret these in
+ * the same way.
+ */
 const configSchema = z.object({
   r: z.int().positive(),
   lora_alpha: z.number(),
@@ -55,7 +58,7 @@ const headerSchema = z.record(
   }),
 );
 
-/** @throws RequestError for a LoRA that this server's training cannot have written */
+/** @throws RequestError for a LoRA that was not written by this server's training */
 export async function writePortableLora(
   source: string,
   target: string,
@@ -67,11 +70,11 @@ export async function writePortableLora(
   await mkdir(target, { recursive: true });
   if (comfySingleFile) {
     const all = new Map([...shared, ...alphasOf(shared, sharedAlpha)]);
-    await writeFile(join(target, SINGLE_FILE_NAME), safetensors(all, METADATA));
+    await writeFile(join(target, SINGLE_FILE_NAME), safetensorsChunks(all, METADATA));
     return;
   }
   const sharedConfig = { ...config, lora_alpha: sharedAlpha };
-  await writeFile(join(target, WEIGHTS_NAME), safetensors(shared, METADATA));
+  await writeFile(join(target, WEIGHTS_NAME), safetensorsChunks(shared, METADATA));
   await writeFile(join(target, CONFIG_NAME), `${JSON.stringify(sharedConfig, null, 2)}\n`);
 }
 
@@ -87,7 +90,7 @@ async function readLora(folder: string): Promise<Lora> {
   const tensors = new Map<string, FloatTensor>();
   for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
     if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
-      throw new RequestError(`${WEIGHTS_NAME}: ${name} has another rank than ${CONFIG_NAME} (${rank})`);
+      throw new RequestError(`${WEIGHTS_NAME}: ${name} does not have the rank of ${CONFIG_NAME}, ${rank}`);
     }
     const [begin, end] = data_offsets;
     // Copy the values, because they may be unaligned in the file.
@@ -98,7 +101,7 @@ async function readLora(folder: string): Promise<Lora> {
   return { config, rank, alpha, tensors };
 }
 
-/** Parses JSON. The message of `JSON.parse` is not passed on, because it quotes the file. */
+/** Parses JSON. The message of `JSON.parse` is not shown to clients, because it quotes the file. */
 // biome-ignore lint/suspicious/noExplicitAny: schemas validate the parsed value
 function parseJson(text: string, fileName: string): any {
   try {

@@ -1,4 +1,4 @@
-/** One training run: its record, its progress lines (clients match their words), and stopping. */
+/** One training run: its state, and how to stop it. Clients search the progress lines for fixed words. */
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
 import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
@@ -42,7 +42,7 @@ export class TrainingRun {
     return isActive(this.record.state);
   }
 
-  /** Stops the run before its next micro-batch, with a checkpoint to resume from. */
+  /** Stops the run before its next micro-batch. The run saves a checkpoint to resume from. */
   stop(): void {
     if (!this.isActive) return;
     this.record.state = "stopping";
@@ -91,7 +91,7 @@ export class TrainingRun {
 
   #onError(error: Error): void {
     if (this.record.state === "stopping" && (error as { code?: unknown }).code === "CANCELLED") {
-      // The run was stopped before there was anything to save.
+      // CANCELLED: the run was stopped before it could save a checkpoint.
       this.#end("stopped");
       this.#appendLines(STOPPED_LINE);
       return;
@@ -117,7 +117,7 @@ function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** Progress lines of an event; most steps have none. */
+/** Progress lines for an event; most steps give none. */
 export function progressLines(
   event: TrainingEvent,
   run: { epochs: number; gradientCheckpointing: boolean },

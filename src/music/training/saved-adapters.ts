@@ -1,15 +1,18 @@
-/** Adapters in the training root. */
+/** Finds the adapters in the training root. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CONFIG_NAME } from "./portable-lora.js";
 
-/** Training writes a LoRA into this folder of its output. */
+/** Folder in which training stores the files of a LoRA. */
 const LORA_FOLDER = "adapter";
 const LOKR_NAME = "lokr_weights.safetensors";
-/** Depth of the search: finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
+/** Maximum depth of the search. It finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
 const DEPTH = 2;
 
-/** Folders with an adapter, as paths for `POST /v1/lora/load`, sorted. Skips symbolic links and unreadable folders. */
+/**
+ * Returns the folders that contain an adapter, sorted, as paths for `POST /v1/lora/load`. Skips symbolic links and
+ * unreadable folders.
+ */
 export async function savedAdapters(root: string): Promise<string[]> {
   const found = await adaptersIn(root, "", DEPTH);
   return found.sort();

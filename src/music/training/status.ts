@@ -1,4 +1,4 @@
-/** Record of a training run, and the answer of GET /v1/training/status. */
+/** Record of a training run, and the response of GET /v1/training/status. */
 import { join } from "node:path";
 import { v4 as uuid } from "uuid";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
@@ -9,7 +9,7 @@ export interface RunPlan {
   tensorDir: string;
   /** Absolute path of the run's output directory. */
   outputDirectory: string;
-  /** Parameters of the run, as the response to the start request shows them. */
+  /** Parameters of the run, as they appear in the response to the start request. */
   config: object;
   epochs: number;
   gradientCheckpointing: boolean;
@@ -17,9 +17,9 @@ export interface RunPlan {
 }
 
 /**
- * idle -> starting -> running -> completed, stopped or failed; stopping between a stop request and the end. idle: no
- * run since the process started. completed, stopped and failed stay until the next start. completed: `final/` was
- * written.
+ * idle: no run since the process started. A run goes from starting to running, and ends as completed (`final/` was
+ * written), stopped or failed. stopping: after a stop request, until the run ends. The last state stays until the
+ * next start.
  */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
 
@@ -32,9 +32,9 @@ export interface RunRecord {
   totalSteps: number;
   /** Current epoch, counted from 1; 0 before the first step. */
   epoch: number;
-  /** Optimiser steps, including those before a resumed checkpoint. */
+  /** Number of optimiser steps so far, including those of the checkpoint that the run resumed from. */
   step: number;
-  /** Steps before the resumed checkpoint. */
+  /** Number of steps of the checkpoint that the run resumed from. */
   resumedSteps: number;
   loss: number | null;
   learningRate: number | null;
@@ -44,10 +44,10 @@ export interface RunRecord {
   /** Latest progress lines, newest last. */
   lines: string[];
   error: string | null;
-  /** Path of the adapter, or of the checkpoint of a stopped run. */
+  /** Path of the trained adapter, or of the checkpoint if the run was stopped. */
   outputPath: string | null;
   acceptedAtMs: number;
-  /** Time of the first step; null before it. */
+  /** Time of the first step; null before that step. */
   firstStepAtMs: number | null;
   endedAtMs: number | null;
 }

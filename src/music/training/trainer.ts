@@ -1,7 +1,7 @@
 /**
- * Adapter training: at most one run in the process. A run trains on its own copy of the weights, so it does not change
- * songs made meanwhile. A start request is answered just before the first step, so that mistakes are HTTP errors and
- * not failed runs.
+ * Adapter training. The process runs at most one training at a time. Training uses its own copy of the weights, so
+ * songs made meanwhile do not change. The response to a start request is sent just before the first step, so that
+ * mistakes in the request become HTTP errors instead of failed runs.
  */
 import { basename } from "node:path";
 import type { TrainingOptions } from "../../engine/addon.js";
@@ -9,8 +9,8 @@ import {
   type AdapterDesign,
   lokrParameters,
   loraParameters,
+  pickValues,
   type TrainingParameters,
-  valuesOf,
 } from "../../engine/training-parameters.js";
 import type { MusicEngine } from "../../engine/types.js";
 import { abbreviateList, namesOf } from "../../parameters.js";
@@ -28,19 +28,20 @@ const MEMORY_NOTICE =
   "Training uses its own copy of the weights: songs can be made meanwhile, and the model takes twice its memory";
 const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's own precision";
 
-/** Error codes of client mistakes. */
+/** Error codes of the engine for mistakes of the client. */
 const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
 
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
-  /** The latest run, also after its end. */
+  /** The latest run, even if it has ended. */
   #run: TrainingRun | null = null;
   /**
-   * True while a start is checked and while its run lasts, so that only one of two simultaneous starts is accepted.
+   * Whether a start request is being checked or a run is in progress. Of two simultaneous start requests, only one
+   * is accepted.
    */
   #isClaimed = false;
-  /** Set by a stop request that arrives during the checks of a start; the run is then stopped at once. */
+  /** Whether a stop request arrived while a start request was being checked. The run is then stopped at once. */
   #isStopRequested = false;
   #isClosed = false;
 
@@ -50,17 +51,17 @@ export class AdapterTrainer {
     private readonly log: Logger,
   ) {}
 
-  /** Response of POST /v1/training/start, sent just before the first step. */
+  /** Starts training a LoRA. Returns the response of POST /v1/training/start just before the first step. */
   async startLora({ useFp8, ...request }: LoraTraining) {
-    const adapter: AdapterDesign = { kind: "lora", ...valuesOf(loraParameters.design, request) };
+    const adapter: AdapterDesign = { kind: "lora", ...pickValues(loraParameters.design, request) };
     const config = { lora_rank: request.rank, lora_alpha: request.alpha };
     const answer = await this.#start(request, adapter, config, useFp8 ? [FP8_NOTICE] : []);
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
-  /** Response of POST /v1/training/start_lokr, sent just before the first step. */
+  /** Starts training a LoKr. Returns the response of POST /v1/training/start_lokr just before the first step. */
   async startLokr(request: LokrTraining) {
-    const design = valuesOf(lokrParameters.design, request);
+    const design = pickValues(lokrParameters.design, request);
     const designFields = Object.entries(lokrParameters.design).map(([key, type]) => [
       namesOf(type)[0],
       design[key as keyof typeof design],
@@ -70,7 +71,7 @@ export class AdapterTrainer {
     return { message: "LoKR training started", ...answer };
   }
 
-  /** Stops the current run, or the one being started. The message reports whether there was one. */
+  /** Stops the current run, or the run that is being started. The message says whether there was one. */
   stop(): { message: string } {
     if (!this.#isClaimed) return { message: "No training in progress" };
     this.#isStopRequested = true;
@@ -82,7 +83,7 @@ export class AdapterTrainer {
     return trainingStatus(this.#run?.record ?? null, Date.now());
   }
 
-  /** Rejects further starts and stops the run, which leaves a checkpoint to resume from. */
+  /** Rejects further start requests, and stops the run, which saves a checkpoint to resume from. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#run?.stop();
@@ -90,8 +91,8 @@ export class AdapterTrainer {
   }
 
   /**
-   * @param design adapter fields of the response
-   * @returns the response fields that a LoRA and a LoKr start share
+   * @param design adapter fields that the response contains
+   * @returns the response fields that are the same for LoRA and LoKr
    * @throws HttpError 400 if another run is in progress or the request is invalid, 500 for server errors
    */
   async #start(request: RunRequest, adapter: AdapterDesign, design: object, notices: readonly string[]) {
@@ -124,7 +125,7 @@ export class AdapterTrainer {
     config: object,
     notices: readonly string[],
   ): Promise<TrainingRun> {
-    const { conditionDropout, ...options } = valuesOf(loraParameters.run, request);
+    const { conditionDropout, ...options } = pickValues(loraParameters.run, request);
     const { skipped, ...checked } = await checkStartRequest(this.engine, this.root, request);
     if (this.#isClosed) throw new HttpError(500, "The server is stopping");
     const { outputDirectory } = checked;
@@ -159,7 +160,7 @@ function skippedNotice(skipped: readonly string[]): string[] {
   return [`The manifest names missing files: ${abbreviateList(skipped)}`];
 }
 
-/** Error response to a start if the run fails before its first step. */
+/** Error response to a start request whose run failed before its first step. */
 function refusal({ failure, record }: TrainingRun): HttpError {
   const isClients = CLIENT_CODES.includes((failure as { code?: unknown }).code);
   return new HttpError(isClients ? 400 : 500, record.error ?? "", {}, { cause: failure });
@@ -175,12 +176,12 @@ export interface RunPaths {
 /** Paths of a start request, resolved and checked for the engine. */
 export interface CheckedPaths
   extends Pick<TrainingOptions, "dataSetName" | "samples" | "outputDirectory" | "resumeFrom"> {
-  /** Entries of the manifest whose files are missing. */
+  /** Files that the manifest names but that are missing. */
   skipped: string[];
 }
 
 /**
- * Checks a start request before it is accepted, so that the client gets errors at once: resolves the paths, checks
+ * Checks a start request before the run starts, so that the client gets errors at once. Resolves the paths, checks
  * every sample against the model of slot 1, and creates the output directory.
  * @throws HttpError 400 for an unusable path or sample, 500 without a model or for a disk error
  */
@@ -215,7 +216,7 @@ async function resolveCheckpoint(root: PermittedRoot, path: string): Promise<str
   return directory;
 }
 
-/** A sample that does not fit is the client's mistake; other errors are the server's. */
+/** A sample that does not fit the model is a mistake of the client. Other errors are server errors. */
 function refuseSamples(error: unknown): never {
   const { code, message } = error as Error & { code?: unknown };
   if (code === "BAD_CHECKPOINT") throw new RequestError(message, { cause: error });

@@ -1,4 +1,6 @@
-/** Built-in examples for forms: short descriptions, and songs with lyrics. The texts are original. */
+/**
+ * Built-in examples for forms: short descriptions, and songs with lyrics. All texts were written for this project.
+ */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { BPM_RANGE, DURATION_SECONDS_RANGE, TIME_SIGNATURES } from "../../engine/metadata.js";
@@ -27,7 +29,7 @@ const customSample = z.strictObject({
 export type SimpleSample = z.output<typeof simpleSample>;
 export type CustomSample = z.output<typeof customSample>;
 
-/** Response of the endpoint: current keys, and keys that older clients read. */
+/** Response of POST /create_random_sample for a song, with the keys of this API and those that older clients read. */
 type FormSample = Omit<z.output<typeof songSheet>, "warnings">;
 
 export class RandomSamples {
@@ -43,7 +45,7 @@ export class RandomSamples {
     );
   }
 
-  /** Example song picked by the seed. */
+  /** Returns the example song that the seed selects. */
   ofSeed(seed: Seed): FormSample {
     return fromCustom(this.custom[indexFromSeed(seed, this.custom.length)] as CustomSample);
   }

@@ -1,20 +1,20 @@
-/** Text written by the language model outside of tasks: /format_input and /v1/create_sample. */
+/** Writes text with the language model for /format_input and /v1/create_sample, outside of tasks. */
 import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
-import { NOTHING_KNOWN, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
+import { UNKNOWN_LANGUAGE, UNKNOWN_METADATA } from "../../engine/metadata.js";
 import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
-import { readyLanguageModel } from "../models/models.js";
+import { ensureLanguageModel } from "../models/models.js";
 import type { songSheet } from "../openapi/answers.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
-/** One text at a time, so that a song waits for at most one text before it gets the language model. */
+/** Limits of concurrent texts. Only one is written at a time, so that a song waits for at most one text. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 /** Response of /format_input and /v1/create_sample. */
@@ -22,7 +22,7 @@ export type WrittenText = z.output<typeof songSheet>;
 
 type Writing = { sampling: SamplingOptions; seed: number };
 
-/** Loads the language model if needed; stops when the client disconnects or `stopping` fires. */
+/** Writes texts. Loads the language model if needed, and stops when the client disconnects or `stopping` fires. */
 export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
@@ -33,8 +33,8 @@ export class TextWriter {
 
   /**
    * Rewrites caption and lyrics.
-   * @throws HttpError 429 if too many requests of the caller wait, 400 for words that are too long, 500 if the language
-   * model cannot be loaded; the reason of the caller's signal; errors of the engine
+   * @throws HttpError 429 if too many requests of the caller wait, 400 for a text that is too long, 500 if the
+   * language model cannot be loaded; the reason of the signal of the caller; errors of the engine
    */
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
@@ -48,16 +48,16 @@ export class TextWriter {
   /** @throws as `formatInput` */
   createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(input.query);
-    // Clients send "en" by default, so it counts as no preference.
+    // "en" counts as no preference, because clients send it by default.
     const isPreference = input.language !== UNKNOWN_LANGUAGE && input.language !== DEFAULT_LANGUAGE;
     const language = (isPreference ? input.language : null) ?? hints.language;
     const instrumental = input.instrumental || hints.instrumental;
-    return this.#write(input, input.query, NOTHING_KNOWN, caller, (metadata, writing, call) =>
+    return this.#write(input, input.query, UNKNOWN_METADATA, caller, (metadata, writing, call) =>
       this.engine.createSample({ query: input.query, instrumental, language, metadata, ...writing }, call),
     );
   }
 
-  /** @param words text whose stated facts fill empty `fields` */
+  /** @param words text whose stated facts fill empty values in `fields` */
   #write(
     { temperature, warnings }: { temperature: number; warnings: string[] },
     words: string,
@@ -72,7 +72,7 @@ export class TextWriter {
     const sampling = { temperature, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, constrained: true };
     const call = { signal: AbortSignal.any([caller.signal, this.stopping]) };
     return this.#turns.run({ ...caller, ...call }, async () => {
-      await readyLanguageModel(this.engine, call);
+      await ensureLanguageModel(this.engine, call);
       const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
         throw mapPromptTooLong(error);
       });

@@ -1,10 +1,10 @@
-/** Fields for all other parameters, generated from GET /openapi.json. */
+/** Fields for the parameters without controls of their own, generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type Parameters } from "./api.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 
-/** Parameters that have their own controls, and `lm_backend`, which has no effect. */
+/** Parameters without a generated field: they have their own controls, or no effect (`lm_backend`). */
 const PLAIN_FIELDS = new Set(
   `prompt lyrics thinking get_lrc vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
    src_audio_path reference_audio_path track_name track_classes repainting_start repainting_end audio_cover_strength
@@ -30,7 +30,7 @@ interface Description {
   >;
 }
 
-/** Groups of settings and the names that belong to them; the first match counts. */
+/** Groups of settings. A setting belongs to the first group whose pattern matches its name. */
 const GROUPS: readonly (readonly [title: () => string, names: RegExp])[] = [
   [() => t("Planner"), /^(lm_|use_cot|constrained|allow_lm|use_format)/],
   [() => t("Guidance"), /^(guidance|cfg|use_adg|dcw)/],

@@ -76,7 +76,7 @@ export async function call<T>(
   return (answer?.data ?? answer) as T;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer's shape is what its endpoint promises
+// biome-ignore lint/suspicious/noExplicitAny: each endpoint has its own response type
 function readJson(text: string): any {
   try {
     return JSON.parse(text);
@@ -85,7 +85,7 @@ function readJson(text: string): any {
   }
 }
 
-/** Sends files as multipart fields. Submissions with the same idempotency key are one task. */
+/** Sends files as multipart fields. Submissions with the same idempotency key create one task. */
 export function submit(
   parameters: Parameters,
   files: Record<string, File>,

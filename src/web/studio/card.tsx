@@ -2,14 +2,14 @@
 import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Plan } from "./codes.js";
-import { Cover, Outline } from "./cover.js";
+import { CoverPicture, WaveformBars } from "./cover.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
 import { Download, LyricsFile, letterOf, linkOf, nameOf, type Track } from "./song.js";
 import { tasks } from "./source.js";
-import { clock, timeAgo } from "./words.js";
+import { formatTime, timeAgo } from "./words.js";
 
 export interface SongActions {
   again: (task: Task) => void;
@@ -29,7 +29,7 @@ export interface SongActions {
 
 interface CardProps {
   task: Task;
-  /** When the song is deleted. */
+  /** Text that says when the song will be deleted. */
   expiry: string;
   track: Track | null;
   onPlay: (track: Track) => void;
@@ -53,7 +53,7 @@ export function Card({ task, expiry, track, onPlay, on }: CardProps) {
         aria-label={isHeard ? t("Pause {name}", { name }) : t("Play {name}", { name })}
         onClick={() => (isCurrent ? controls.toggle() : onPlay({ task, index: 0 }))}
       >
-        {song && <Cover song={song} />}
+        {song && <CoverPicture song={song} />}
         <Icon name={isHeard ? "pause" : "play"} />
       </button>
       <div class="about">
@@ -122,7 +122,7 @@ interface PositionProps {
   onPlay: (track: Track) => void;
 }
 
-/** The waveform; a click plays from there. */
+/** The waveform of a song. A click plays the song from the clicked position. */
 function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
   const { seconds, length } = usePlayback(isCurrent);
   const played = isCurrent && length > 0 ? seconds / length : 0;
@@ -136,7 +136,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
       aria-valuemin={0}
       aria-valuemax={Math.round(total)}
       aria-valuenow={Math.round(played * total)}
-      aria-valuetext={clock(played * total)}
+      aria-valuetext={formatTime(played * total)}
       onClick={(event) => {
         const { left, width } = event.currentTarget.getBoundingClientRect();
         const part = (event.clientX - left) / width;
@@ -151,7 +151,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
         controls.seek(Math.min(1, Math.max(0, played + step / total)));
       }}
     >
-      <Outline song={song} played={played} />
+      <WaveformBars song={song} played={played} />
     </div>
   );
 }
@@ -226,7 +226,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           class="button"
           href={linkOf(task)}
           onClick={(event) => {
-            // Pages without TLS have no clipboard; there the browser follows the link.
+            // Pages without TLS cannot use the clipboard, so the browser opens the link instead.
             if (navigator.clipboard === undefined) return;
             event.preventDefault();
             on.share(task);
@@ -294,5 +294,5 @@ function More({ task, expiry, on, onRename }: MoreProps) {
 
 function factsOf({ metas }: Song): string {
   const { duration, bpm, keyscale } = metas;
-  return [duration && clock(duration), bpm && `${bpm} BPM`, keyscale].filter(Boolean).join(" · ");
+  return [duration && formatTime(duration), bpm && `${bpm} BPM`, keyscale].filter(Boolean).join(" · ");
 }

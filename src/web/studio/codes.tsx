@@ -4,7 +4,7 @@ import { call, type Parameters, type Song, type Task } from "./api.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
 import { nameOf } from "./song.js";
-import { clock } from "./words.js";
+import { formatTime } from "./words.js";
 
 const CODES_PER_SECOND = 5;
 
@@ -116,7 +116,7 @@ function factsOf(song: Song, { lm_model: lm }: Task): [string, string | number][
     [t("Tempo"), bpm && `${bpm} BPM`],
     [t("Key"), keyscale],
     [t("Beats in a bar"), timesignature],
-    [t("Length"), duration && clock(duration)],
+    [t("Length"), duration && formatTime(duration)],
     [t("Language"), song.vocal_language],
     [t("Seed"), song.seed],
     [t("Model"), song.dit_model],
@@ -170,10 +170,13 @@ function Strip({ codes }: { codes: readonly number[] }) {
 }
 
 function sizeOf(codes: readonly number[]): string {
-  return t("{count} for {length}", { count: codes.length, length: clock(codes.length / CODES_PER_SECOND) });
+  return t("{count} for {length}", {
+    count: codes.length,
+    length: formatTime(codes.length / CODES_PER_SECOND),
+  });
 }
 
-/** Lines of codes in a parameter: text or a list of numbers is one line, a list of these is several. */
+/** Splits a parameter into lines of codes. Text or a list of numbers is one line; another list has a line per item. */
 function linesOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = Array.isArray(value) && !value.every(Number.isInteger) ? value : [value];

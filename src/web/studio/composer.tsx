@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Advanced } from "./advanced.js";
 import { call, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
-import { cleared, type Draft, hasSource, withValues } from "./draft.js";
+import { clearedDraft, type Draft, hasSource, withValues } from "./draft.js";
 import { Group, NumberField, SelectField } from "./fields.js";
 import { FORMATS } from "./formats.js";
 import { language, t } from "./language.js";
@@ -32,9 +32,9 @@ interface ComposerProps {
   draft: Draft;
   onChange: (draft: Draft) => void;
   isBusy: boolean;
-  /** Replaces words, with undo. */
+  /** Replaces text of the draft, and offers to undo this. */
   onReplace: (change: DraftChange, done: string) => void;
-  /** Sends the draft with these changes. */
+  /** Submits the draft, with `change` applied. */
   onSubmit: (change?: Parameters) => void;
   onSettingsFile: (file: File) => void;
   /** Queues a task that describes the recording. */
@@ -171,7 +171,7 @@ export function Composer({
         >
           {t("Polish")}
         </button>
-        <button type="button" class="plain" onClick={() => onReplace(cleared, t("The form is empty."))}>
+        <button type="button" class="plain" onClick={() => onReplace(clearedDraft, t("The form is empty."))}>
           {t("Clear")}
         </button>
       </div>

@@ -1,4 +1,4 @@
-/** Pictures of a song: a cover drawn from its outline, key, tempo and seed; its waveform. */
+/** Draws the cover picture of a song from its peaks, key, tempo and seed; and the waveform from its peaks. */
 import type { Song } from "./api.js";
 
 /** A step on the circle of fifths is a twelfth of the colour circle. */
@@ -7,10 +7,10 @@ const FLAT = 50;
 const MIDDLE = 32;
 const RAY_START = 9;
 const RAY_LENGTH = 19;
-/** Halves the number of rays, because drawing them takes most of the time when a row scrolls into view. */
+/** Only every second peak gets a ray, because drawing rays takes most of the time when a song scrolls into view. */
 const PEAKS_PER_RAY = 2;
 
-export function Cover({ song }: { song: Song }) {
+export function CoverPicture({ song }: { song: Song }) {
   const { seed, metas } = song;
   const peaks = peaksOf(song);
   const number = Number(String(seed).slice(-6));
@@ -52,14 +52,14 @@ export function Cover({ song }: { song: Song }) {
   );
 }
 
-interface OutlineProps {
+interface WaveformBarsProps {
   song: Song;
   /** Fraction of the song that is played, 0 to 1. */
   played: number;
 }
 
 /** The waveform as bars; the played part has the accent colour. */
-export function Outline({ song, played }: OutlineProps) {
+export function WaveformBars({ song, played }: WaveformBarsProps) {
   const peaks = peaksOf(song);
   const bars = (from: number, to: number) =>
     peaks

@@ -45,7 +45,7 @@ addEventListener("pagehide", () => {
   const own = sessionStorage.getItem(ITEM);
   if (own !== null) localStorage.setItem(ITEM, own);
 });
-// A page restored from the back/forward cache still has its draft.
+// If this tab returns from the back/forward cache, it has its draft again, so no new tab may restore the copy.
 addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
 
 /** Returns the draft with values set; empty values are removed. */
@@ -55,7 +55,7 @@ export function withValues(draft: Draft, change: Parameters): Draft {
 }
 
 /** An empty draft with the user's preferences. */
-export function cleared({ values }: Draft): Draft {
+export function clearedDraft({ values }: Draft): Draft {
   return {
     ...EMPTY_DRAFT,
     values: Object.fromEntries(Object.entries(values).filter(([name]) => PREFERENCES.has(name))),
@@ -87,7 +87,7 @@ export function hasSource({ values, files }: Draft): boolean {
   return files.src_audio !== undefined || values.src_audio_path !== undefined;
 }
 
-/** Parameters that apply only to some tasks with a source recording, and these tasks. */
+/** For each parameter that only some tasks with a source recording use: these tasks. */
 const TASK_PARAMETERS: Record<string, string[]> = {
   audio_cover_strength: ["cover"],
   repainting_start: ["repaint"],

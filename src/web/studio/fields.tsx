@@ -7,14 +7,14 @@ import { t } from "./language.js";
 interface GroupProps {
   icon: IconName;
   title: string;
-  /** Summary of the settings inside, shown while closed too. */
+  /** Summary of the settings inside. It is visible while the group is closed, too. */
   summary: string;
   children: ComponentChildren;
   onToggle?: (isOpen: boolean) => void;
   field?: Ref<HTMLDetailsElement>;
 }
 
-/** A disclosure of fields. */
+/** A collapsible group of fields. */
 export function Group({ icon, title, summary, children, onToggle, field }: GroupProps) {
   return (
     <details class="group" ref={field ?? null} onToggle={(event) => onToggle?.(event.currentTarget.open)}>
@@ -32,7 +32,7 @@ interface FieldProps {
   name: string;
   values: Parameters;
   set: (change: Parameters) => void;
-  /** Meaning of an empty field. */
+  /** Text in the empty field: the default, or what to enter. */
   placeholder?: string;
 }
 

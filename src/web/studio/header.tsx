@@ -1,4 +1,4 @@
-/** Name, connection, model, appearance and language. */
+/** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./api.js";
 import { Icon } from "./icons.js";
@@ -55,7 +55,7 @@ export function Header({ live, onLanguage }: HeaderProps) {
   );
 }
 
-/** One button that goes through system, light and dark. */
+/** Button that switches to the next colour scheme: system, light, dark. */
 function Appearance() {
   const [theme, setTheme] = useState<Theme>(storedTheme);
   const names = { system: t("as the system"), light: t("light"), dark: t("dark") };

@@ -43,7 +43,7 @@ export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
   );
 }
 
-/** Button that forgets the key, which locks page and songs in all tabs. */
+/** Button that forgets the key. This locks the page and its songs in all tabs. */
 export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
   if (!hasSession()) return null;
   return (

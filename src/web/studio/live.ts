@@ -2,13 +2,13 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, listTasks, type Task } from "./api.js";
 
-/** Polling interval, because other tabs and programs submit tasks too. */
+/** Polling finds changes that other programs make. */
 const POLL_MS = 5000;
 export const PAGE_SIZE = 40;
 /** Number of songs that are read: the page in view and one before and after it. */
 const READ_SONGS = 3 * PAGE_SIZE;
 const FAILURES_SHOWN = 5;
-/** Event streams at a time: browsers open only six connections to a server. */
+/** Maximum number of simultaneous event streams. Browsers open only six connections to a server. */
 const STREAMS = 2;
 
 type Connection = "connecting" | "online" | "offline" | "locked";
@@ -40,7 +40,7 @@ export interface Live {
   refresh: () => Promise<void>;
 }
 
-/** Changes of other tabs show at once, changes of other programs at the next poll. */
+/** Broadcast channel on which each tab announces its changes to all tabs. */
 const CHANNEL = "carillon";
 const tabs = new BroadcastChannel(CHANNEL);
 
@@ -48,7 +48,7 @@ export function notifyTabs(): void {
   tabs.postMessage("changed");
 }
 
-/** Calls back after changes in other tabs. @returns the unsubscriber */
+/** Calls `onChange` after changes in any tab. @returns a function that unsubscribes */
 export function watchChanges(onChange: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.addEventListener("message", onChange);

@@ -27,7 +27,7 @@ export function Lyrics({ value, onChange }: LyricsProps) {
     field.setSelectionRange(before.length, value.length - after.length);
     document.execCommand("insertText", false, `${before === "" ? "" : "\n\n"}[${section}]\n`);
   };
-  /** The words come back when the switch is turned off. */
+  /** Switches between instrumental and sung. Switching back to sung restores the lyrics. */
   const toggle = () => {
     if (!isInstrumental) words.current = value;
     onChange(isInstrumental ? words.current : NO_VOCALS);

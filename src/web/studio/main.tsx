@@ -46,7 +46,7 @@ function Studio() {
     if (isLocked) setTrack(null);
   }, [isLocked]);
 
-  /** Runs a user action and shows its error in place. */
+  /** Runs a user action, then shows `done` or the error as a notice. */
   const attempt = async (work: () => Promise<unknown>, done = "") => {
     try {
       setNotice(null);
@@ -121,7 +121,7 @@ function Studio() {
   };
   const remove = (task: Task) => {
     if (track?.task.task_id === task.task_id) setTrack(null);
-    // Keeps the focus on the page: the pressed button disappears with its song.
+    // Move the focus, because the pressed button disappears with its song.
     document.getElementById("library-title")?.focus();
     void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
   };

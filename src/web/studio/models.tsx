@@ -1,8 +1,8 @@
-/** Models of the slots, and model downloads. */
+/** Menus that choose the model of each slot, and model downloads. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
-import { type Attempt, Part, useEndpoint } from "./part.js";
+import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
 import { byteSize } from "./words.js";
 
 const POLL_MS = 1000;
@@ -27,7 +27,7 @@ export function Models({ attempt }: { attempt: Attempt }) {
   const tasksOf = (model: string | null) =>
     inventory.models.find(({ name }) => name === model)?.supported_task_types.join(", ");
   return (
-    <Part title={t("Models")}>
+    <WorkshopSection title={t("Models")}>
       {inventory.slots.map(({ slot, model }) => (
         <Choice
           key={slot}
@@ -48,7 +48,7 @@ export function Models({ attempt }: { attempt: Attempt }) {
       />
       {loading !== "" && <p role="status">{t("Loading {model}…", { model: loading })}</p>}
       <Pull attempt={attempt} onPulled={read} />
-    </Part>
+    </WorkshopSection>
   );
 }
 

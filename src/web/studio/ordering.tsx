@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Task } from "./api.js";
 import { t } from "./language.js";
-import { moved } from "./playlists.js";
+import { moveId } from "./playlists.js";
 import { nameOf } from "./song.js";
 
 const DRAGGED = "application/x-carillon-song";
@@ -29,7 +29,7 @@ export function Ordering({ task, ids, onOrder, children }: OrderingProps) {
         const dragged = event.dataTransfer?.getData(DRAGGED) ?? "";
         if (!ids.includes(dragged)) return;
         event.preventDefault();
-        onOrder(moved(ids, dragged, index));
+        onOrder(moveId(ids, dragged, index));
       }}
     >
       <button
@@ -43,7 +43,7 @@ export function Ordering({ task, ids, onOrder, children }: OrderingProps) {
           if (step === undefined) return;
           event.preventDefault();
           event.stopPropagation();
-          onOrder(moved(ids, id, index + step));
+          onOrder(moveId(ids, id, index + step));
         }}
       >
         ⠿

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call } from "./api.js";
 import { watchChanges } from "./live.js";
 
-/** Runs a user action and shows its error. */
+/** Runs a user action, then shows `done` or the error as a notice. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
 /** Response of an endpoint, null if the request fails, and a function that reloads it. Also reloads on `notifyTabs`. */
@@ -18,7 +18,7 @@ export function useEndpoint<T>(path: string): [T | null, () => Promise<void>] {
   return [answer, read];
 }
 
-export function Part({ title, children }: { title: string; children: ComponentChildren }) {
+export function WorkshopSection({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <section class="part" aria-label={title}>
       <h3>{title}</h3>

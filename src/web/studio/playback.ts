@@ -1,4 +1,4 @@
-/** State of the player, for the cards. Kept outside the page's state, because it changes many times a second. */
+/** State of the player, which song cards show. It changes often, so it is kept outside the page's state. */
 import { useEffect, useState } from "preact/hooks";
 
 export interface Playback {
@@ -16,7 +16,7 @@ export function updatePlayback(change: Partial<Playback>): void {
   for (const listener of listeners) listener(now);
 }
 
-/** @param isUsed false: no updates, for songs that do not play */
+/** State of the player. @param isUsed whether to follow its changes; false for songs that are not in the player */
 export function usePlayback(isUsed: boolean): Playback {
   const [playback, setPlayback] = useState(now);
   useEffect(() => {

@@ -8,7 +8,7 @@ import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
 import { watchTheme } from "./theme.js";
 import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
 import { makeWave, PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
-import { clock } from "./words.js";
+import { formatTime } from "./words.js";
 
 const unplayable = () => t("This song cannot be played: it may have been removed.");
 const PREVIEW_MAX_SECONDS = 240;
@@ -142,7 +142,8 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
           {track ? nameOf(track.task) : ""}
         </span>
         <span class="faint facts">
-          {failure || `${clock(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${clock(length)}`}`}
+          {failure ||
+            `${formatTime(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${formatTime(length)}`}`}
         </span>
       </div>
       <div class="canvas" ref={container} />

@@ -46,8 +46,8 @@ export function addToPlaylist(name: string, ids: readonly string[]): boolean {
   return all.length <= MAX_SONGS;
 }
 
-/** The ids with one of them moved to another index. */
-export function moved(ids: readonly string[], id: string, index: number): string[] {
+/** Copy of the list, with `id` moved to `index`. */
+export function moveId(ids: readonly string[], id: string, index: number): string[] {
   const others = ids.filter((other) => other !== id);
   const at = Math.min(Math.max(index, 0), others.length);
   return [...others.slice(0, at), id, ...others.slice(at)];

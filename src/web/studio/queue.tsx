@@ -6,7 +6,7 @@ import type { Live } from "./live.js";
 import { nameOf } from "./song.js";
 import { remainingTime } from "./words.js";
 
-/** The error of a task that was cancelled, which needs no attention. */
+/** Error text of a cancelled task. The queue does not list cancelled tasks as failed. */
 const CANCELLED = "Cancelled by user";
 /** Number of tasks shown while a long queue is collapsed. */
 const COLLAPSED_TASKS = 5;

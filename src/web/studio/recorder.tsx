@@ -1,9 +1,9 @@
 /** Records from the microphone, with a level meter. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "./language.js";
-import { clock } from "./words.js";
+import { formatTime } from "./words.js";
 
-/** Turns off the processing for speech, which would distort music. */
+/** Turns off speech processing, which would distort music. */
 const UNPROCESSED = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 interface Recording {
@@ -49,7 +49,7 @@ export function Recorder({ label, onFile }: { label: string; onFile: (file: File
       {recording !== null && (
         <>
           <meter aria-label={t("Level")} min={0} max={1} high={0.95} value={level} />
-          <span class="faint">{clock(seconds)}</span>
+          <span class="faint">{formatTime(seconds)}</span>
         </>
       )}
       {failure !== "" && (

@@ -57,7 +57,8 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
                 name,
                 chosen.map(({ task_id }) => task_id),
               );
-              if (!isWhole) throw new Error(t("A playlist holds {count} songs.", { count: MAX_SONGS }));
+              if (!isWhole)
+                throw new Error(t("A playlist can hold at most {count} songs.", { count: MAX_SONGS }));
               onEnd();
             },
             t("Added to {name}.", { name }),

@@ -6,9 +6,9 @@ import { type Draft, hasSource, taskOf, withSource, withTask, withValues } from 
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import { Recorder } from "./recorder.js";
-import { tenths, Wave, type Window } from "./wave.js";
+import { roundToTenths, type TimeRange, Wave } from "./wave.js";
 import { Windows } from "./windows.js";
-import { clock } from "./words.js";
+import { formatTime } from "./words.js";
 
 /** Tasks that work on a recording. */
 export const tasks = (): Record<string, { name: string; help: string }> => ({
@@ -21,7 +21,7 @@ export const tasks = (): Record<string, { name: string; help: string }> => ({
 const STEMS =
   "vocals backing_vocals drums bass guitar keyboard strings synth percussion brass woodwinds fx".split(" ");
 
-/** Seconds added to an end of a song, and seconds re-rendered for the transition. */
+/** Seconds that an extension adds, and seconds of the song that it renders again for a smooth transition. */
 const EXTENSION_SECONDS = 10;
 const OVERLAP_SECONDS = 1;
 
@@ -49,7 +49,7 @@ export function Source({ draft, onChange, onDescribe }: RecordingTaskProps) {
   );
 }
 
-/** Reference recording for the timbre of any task. */
+/** Field for a reference recording. Songs of any task take its timbre. */
 export function Reference({ draft, onChange }: SourceProps) {
   const { values, files } = draft;
   const path = values.reference_audio_path;
@@ -130,7 +130,7 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
   const fields = { values, set };
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
   const window = { start: Number(values.repainting_start ?? 0), end: Number(values.repainting_end ?? 0) };
-  const setWindow = ({ start, end }: Window) => set({ repainting_start: start, repainting_end: end });
+  const setWindow = ({ start, end }: TimeRange) => set({ repainting_start: start, repainting_end: end });
   const drop = () => {
     const {
       src_audio_path: _,
@@ -217,8 +217,8 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
                 disabled={length === 0}
                 onClick={() =>
                   setWindow({
-                    start: tenths(length - OVERLAP_SECONDS),
-                    end: tenths(length + EXTENSION_SECONDS),
+                    start: roundToTenths(length - OVERLAP_SECONDS),
+                    end: roundToTenths(length + EXTENSION_SECONDS),
                   })
                 }
               >
@@ -255,14 +255,15 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
 }
 
 /** Describes the effect of a window on a recording of this length. */
-function effectOf({ start, end }: Window, length: number): string {
+function effectOf({ start, end }: TimeRange, length: number): string {
   const until = end > 0 ? end : length;
   if (start === 0 && until === length) return "";
   const [first, last] = [Math.max(0, start), Math.min(length, until)];
   const repainted =
-    last > first ? [t("replaces {from} to {to}", { from: clock(first), to: clock(last) })] : [];
-  const ahead = start < 0 ? [t("adds {count} s before it", { count: tenths(-start) })] : [];
-  const behind = until > length ? [t("adds {count} s after it", { count: tenths(until - length) })] : [];
+    last > first ? [t("replaces {from} to {to}", { from: formatTime(first), to: formatTime(last) })] : [];
+  const ahead = start < 0 ? [t("adds {count} s before it", { count: roundToTenths(-start) })] : [];
+  const behind =
+    until > length ? [t("adds {count} s after it", { count: roundToTenths(until - length) })] : [];
   const words = [...ahead, ...repainted, ...behind].join(", ");
   return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }

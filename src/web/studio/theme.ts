@@ -15,7 +15,7 @@ export function applyTheme(theme: Theme): void {
   else document.documentElement.dataset.theme = theme;
 }
 
-/** Calls `redraw` when colours change. @returns the unsubscriber */
+/** Calls `redraw` when colours change. @returns a function that unsubscribes */
 export function watchTheme(redraw: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const observer = new MutationObserver(redraw);

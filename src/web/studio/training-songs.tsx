@@ -1,10 +1,10 @@
-/** Songs for training: the drop zone, labels and upload; and a pair of songs with and without the adapter. */
+/** Songs for training: drop zone, labels and upload. Also makes a song without and with the adapter to compare. */
 import { call, newIdempotencyKey, type Parameters, submit } from "./api.js";
 import { t } from "./language.js";
 
 export interface TrainingSong {
   file: File;
-  /** Description of the song; "": the description of all songs. */
+  /** Description of the song. If empty, the common description of all songs applies. */
   caption: string;
 }
 

@@ -1,4 +1,4 @@
-/** Trains an adapter on dropped songs or on a folder of the server; then makes a song without and with it. */
+/** Trains an adapter on dropped songs or on a folder of the server; then makes a song without and with the adapter. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";

@@ -1,4 +1,4 @@
-/** Draft with undo for replaced text, such as a filled form. Typing is undone by the browser. */
+/** The draft and its undo history. Undoes replacements, such as a filled form; the browser undoes typing. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Draft, loadDraft, saveDraft } from "./draft.js";
 

@@ -5,7 +5,7 @@ import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
 import { t } from "./language.js";
 import { playAlone } from "./one-sound.js";
-import { clock } from "./words.js";
+import { formatTime } from "./words.js";
 
 /** Id of the region that shows a window entered as numbers. */
 const ENTERED_REGION = "shown";
@@ -15,7 +15,7 @@ const SPECTROGRAM_HEIGHT = 96;
 const DRAG_THRESHOLD_PX = 1;
 
 /** Part of a recording, in seconds; an end of 0 means the end of the recording. */
-export interface Window {
+export interface TimeRange {
   start: number;
   end: number;
 }
@@ -24,8 +24,8 @@ interface WaveProps {
   url: string;
   label: string;
   onLength: (seconds: number) => void;
-  window?: Window;
-  onWindow?: (window: Window) => void;
+  window?: TimeRange;
+  onWindow?: (window: TimeRange) => void;
 }
 
 /** Sample rate of the drawn audio; a spectrogram shows up to half of it. */
@@ -86,7 +86,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
       setFailure(t("The browser cannot show this recording; the server may still read it.")),
     );
     const tell = (region: { start: number; end: number }) =>
-      selected.current?.({ start: tenths(region.start), end: tenths(region.end) });
+      selected.current?.({ start: roundToTenths(region.start), end: roundToTenths(region.end) });
     plugin.on("region-created", (region) => {
       for (const other of plugin.getRegions()) if (other !== region) other.remove();
       if (region.id !== ENTERED_REGION) tell(region);
@@ -120,7 +120,10 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
     const [region] = regions.getRegions();
     if (region === undefined)
       regions.addRegion({ id: ENTERED_REGION, start, end, color: "rgb(224 110 58 / 30%)" });
-    else if (tenths(region.start) !== tenths(start) || tenths(region.end) !== tenths(end))
+    else if (
+      roundToTenths(region.start) !== roundToTenths(start) ||
+      roundToTenths(region.end) !== roundToTenths(end)
+    )
       region.setOptions({ start, end });
   }, [regions, length, window?.start, window?.end]);
 
@@ -139,7 +142,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
         {isPlaying ? "❚❚" : "▶"}
       </button>
       <div ref={container} class="canvas" />
-      <span class="faint time">{length > 0 ? clock(length) : ""}</span>
+      <span class="faint time">{length > 0 ? formatTime(length) : ""}</span>
       {length > 0 && <Zoom wave={wave} length={length} />}
       <SpectrogramButton wave={wave} label={label} />
       {failure !== "" && <p class="faint">{failure}</p>}
@@ -209,6 +212,6 @@ export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
   );
 }
 
-export function tenths(seconds: number): number {
+export function roundToTenths(seconds: number): number {
   return Math.round(seconds * 10) / 10;
 }

@@ -1,8 +1,8 @@
 /** Several parts of a recording that one repaint replaces. */
 import type { Parameters } from "./api.js";
 import { t } from "./language.js";
-import type { Window } from "./wave.js";
-import { clock } from "./words.js";
+import type { TimeRange } from "./wave.js";
+import { formatTime } from "./words.js";
 
 /** Start and end in seconds, as the API takes them; an end of 0 is the end of the recording. */
 type Pair = readonly [start: number, end: number];
@@ -10,7 +10,7 @@ type Pair = readonly [start: number, end: number];
 interface WindowsProps {
   values: Parameters;
   /** The part that is selected now. */
-  window: Window;
+  window: TimeRange;
   set: (change: Parameters) => void;
 }
 
@@ -20,7 +20,7 @@ export function Windows({ values, window, set }: WindowsProps) {
   return (
     <div class="row wide">
       {windows.map(([start, end], index) => {
-        const name = `${clock(start)} – ${end === 0 ? t("end") : clock(end)}`;
+        const name = `${formatTime(start)} – ${end === 0 ? t("end") : formatTime(end)}`;
         return (
           <button
             type="button"

@@ -1,7 +1,7 @@
 /** Formats numbers for people. */
 import { language, t } from "./language.js";
 
-export function clock(seconds: number): string {
+export function formatTime(seconds: number): string {
   const whole = Math.round(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { type AdapterStatus, type AvailableAdapters, call } from "./api.js";
 import { t } from "./language.js";
 import { Models } from "./models.js";
-import { type Attempt, Part, useEndpoint } from "./part.js";
+import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
 import { Training } from "./training.js";
 
 export function Workshop({ attempt }: { attempt: Attempt }) {
@@ -29,7 +29,7 @@ function Adapters({ attempt }: { attempt: Attempt }) {
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
-    <Part title={t("Adapters")}>
+    <WorkshopSection title={t("Adapters")}>
       <div class="row">
         <input
           aria-label={t("Adapter on the server")}
@@ -84,6 +84,6 @@ function Adapters({ attempt }: { attempt: Attempt }) {
           </button>
         </div>
       ))}
-    </Part>
+    </WorkshopSection>
   );
 }

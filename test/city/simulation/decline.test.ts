@@ -145,7 +145,7 @@ describe("decline in the embedded city", () => {
     expect(dear.citizens).to.be.within(1, fair.citizens / 2);
   });
 
-  it("follows homes that nobody wants to live in", () => {
+  it("reaches homes that stay empty because nobody wants to move in", () => {
     const city = newCity("empty");
     smallTown(city);
     zone(city, "Unzoned", 360, 40, 30);

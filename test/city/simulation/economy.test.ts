@@ -38,7 +38,7 @@ describe("the embedded city's finances", () => {
     expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
   });
 
-  it("change only the selected tax rates, only to 0 to 29 percent, and none in a dry run", () => {
+  it("change only the selected tax rates, within 0 to 29 percent, and none in a dry run", () => {
     const city = newCity("empty");
     setTaxRate.act(city, { ...everything, service: "Commercial", dryRun: true });
     expect(city.taxRate("CommercialEco", 3)).to.equal(9);

@@ -14,8 +14,8 @@ export const ORIGIN = { x: 400, z: 300 };
 /** Plants, industry and polluting services are built near this place. */
 export const WORKS = { x: -200, z: 260 };
 /**
- * In every three by three blocks, the middle one is a square for parks and other small services, within a walk of all nine.
- * One corner is kept free for a larger service.
+ * Of every three by three blocks, the middle block is a square for parks and other small services, which residents of
+ * all nine blocks can walk to. One corner block is kept free for a larger service.
  */
 const SQUARE_BLOCKS = 3;
 const PARK_METERS = 200;

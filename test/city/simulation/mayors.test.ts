@@ -19,7 +19,7 @@ describe("a scripted mayor", () => {
     });
   }
 
-  it("borrows for every service at once and reaches 4,000 citizens in 15 months with a positive balance @slow", () => {
+  it("borrows to start with most services, and reaches 4,000 citizens in 15 months without overdraft @slow", () => {
     const city = play(MAYORS.loans as Mayor, 1, 1.25, () => undefined);
     expect(city.citizenCount).to.be.at.least(4_000);
     expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
@@ -45,7 +45,7 @@ describe("a scripted mayor", () => {
     }).timeout(900_000);
   }
 
-  it("loses half a town without services, doubles it within a year of building them, and then saves money @slow", () => {
+  it("loses half its citizens without services, then builds services, doubles in a year, and saves money @slow", () => {
     const city = play(MAYORS.neglectful as Mayor, 1, 7.5, () => undefined);
     const citizens = city.statistics().map((week) => week.citizens);
     const mended = NEGLECT_WEEKS - 1;

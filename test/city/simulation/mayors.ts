@@ -40,7 +40,7 @@ const SOLAR_MONEY = 100_000;
 
 /** Load of a service, as a share of its total capacity, above which another building is added. */
 const BUSY = 1.3;
-/** The town does not grow while a missing service costs more points of happiness than this. */
+/** Points of happiness that an unaffordable service may cost before the town stops zoning homes. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
@@ -108,8 +108,8 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, the most happiness for the price first, and then more of the
- * overloaded services. If money is short for one, the town saves for it and builds none of the later ones.
+ * Builds the services that many households lack, sorted by happiness gained per price, and then adds to overloaded
+ * services. If money is short for one building, the town saves for it.
  * @param most maximum number of new buildings
  * @returns false if money is short for a missing service that costs much happiness
  */

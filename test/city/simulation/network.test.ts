@@ -18,7 +18,7 @@ import {
 } from "./towns.js";
 
 describe("the embedded city's network", () => {
-  it("gains two nodes, one segment, four zone blocks and a build index of 4 from a first road", () => {
+  it("has two nodes, one segment, four zone blocks and build index 4 after the first road", () => {
     const city = newCity("empty");
     const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
     expect(built).to.deep.equal({ segmentId: 1, startNodeId: 1, endNodeId: 2 });
@@ -126,7 +126,7 @@ describe("the embedded city's network", () => {
     expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
   });
 
-  it("removes orphaned nodes and zone blocks with a segment, unless nodes are kept", () => {
+  it("removes a segment with its zone blocks and orphaned nodes; on request, keeps the nodes", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     buildNetwork.act(city, road(80, 0, 160, 0));

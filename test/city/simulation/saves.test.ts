@@ -53,7 +53,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(restored)).to.equal(fingerprint(city));
   });
 
-  it("restore records with the field order of new ones, for speed", async () => {
+  it("restore records with the same field order as new records, for speed", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
@@ -74,7 +74,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
-  it("are consistent despite commands during the copy", async () => {
+  it("do not contain changes by commands that run during the save", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);
@@ -358,7 +358,7 @@ describe("automatic saves over a long life", () => {
     return new Map(await Promise.all(paths.map(async (path) => [path, await stamp(path)] as const)));
   }
 
-  /** Identifies one write of a file: comparing bytes would miss a rewrite by a reloaded city in the same state. */
+  /** Identifies one write of a file. Comparing bytes would miss a write of the same bytes. */
   async function stamp(path: string): Promise<string> {
     const { ino, mtimeNs } = await stat(path, { bigint: true });
     return `${ino} ${mtimeNs}`;

@@ -63,7 +63,7 @@ export function place(
   return placeBuilding.act(city, fields).buildingId as number;
 }
 
-/** Sets the zones of a block's first cells; no command zones single cells. */
+/** Sets the zones of a block's first cells. No command can zone single cells. */
 export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
   setCells(
     world,
@@ -126,7 +126,7 @@ export function smallTown(city: SimulatedCity): void {
   zone(city, "Industrial", 360, 60, 30);
 }
 
-/** The first town of the city's README, with limited money. */
+/** The town of src/city/FIRST_TOWN.md, with limited money. */
 export function firstTown(seed = 1): SimulatedCity {
   const city = newCity("highway", seed);
   city.world.unlimitedMoney = false;
@@ -229,8 +229,8 @@ const CITY_SERVICES = [
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 
 /**
- * A connected city with all services, over 5,000 segments and 12,000 growables, built with the public commands. Growth
- * and moving in are forced, because simulating the years would take hours.
+ * A connected city with all services, over 5,000 segments and 12,000 growables, built with the public commands.
+ * Growables and citizens are added at once, because simulating years of growth would take hours.
  */
 export function largeCity(citizens = 100_000): SimulatedCity {
   const city = newCity();

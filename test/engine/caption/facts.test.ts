@@ -282,7 +282,7 @@ describe("the caption parser", () => {
     );
   });
 
-  // Takes minutes if the time is not linear in the length.
+  // This test takes minutes if the parser's time is not linear in the text's length.
   it("finds a tempo after 100,000 characters of repeated words", () => {
     for (const unit of [
       "no ",

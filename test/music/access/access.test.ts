@@ -103,7 +103,7 @@ describe("authentication", () => {
       return response.headers.get("set-cookie") as string;
     }
 
-    it("lets its own page read and write, without the key in the cookie", async () => {
+    it("lets the server's own pages read and write; the cookie does not contain the key", async () => {
       for (const key of ["first key", "second key"]) {
         const set = await startSession(key);
         expect(set).to.match(/^carillon_\d+=.*; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Strict$/);
@@ -120,7 +120,7 @@ describe("authentication", () => {
       );
     });
 
-    it("ends with DELETE, and refuses forged and expired cookies and requests from other sites", async () => {
+    it("ends on DELETE; refuses a forged or expired cookie, and a request from another site", async () => {
       const Cookie = (await startSession("first key")).split(";")[0] as string;
       const [name, value = ""] = Cookie.split("=");
       const [, mac] = value.split(".");
@@ -206,7 +206,7 @@ describe("origins", () => {
     expect((await request(app()).post("/").set("Origin", "null")).status).to.equal(403);
   });
 
-  it("serves listed origins, and all with *", async () => {
+  it("serves pages of listed origins, and of all origins with *", async () => {
     const origin = "https://studio.example";
     expect((await request(app(origin)).post("/").set("Origin", origin)).status).to.equal(200);
     expect((await request(app("*")).post("/").set("Origin", "https://any.example")).status).to.equal(200);
@@ -287,7 +287,7 @@ describe("hosts", () => {
     }
   });
 
-  it("accepts listed hosts on any port, and all with *", async () => {
+  it("accepts listed hosts on any port, and all hosts with *", async () => {
     for (const host of ["music.example", "Music.Example:443"])
       expect(await statusFor(host, "music.example")).to.equal(200);
     expect(await statusFor("other.example", "music.example")).to.equal(403);

@@ -5,7 +5,7 @@ import { HttpError } from "../../../src/music/errors.js";
 describe("ConcurrencyLimit", () => {
   const options = { places: 3, placesPerAddress: 2, waitingPerAddress: 3, retryAfterSeconds: 10 };
 
-  /** Calls that end on request; records the order in which they start. */
+  /** Makes calls that run until `end`, and records the order in which they start. */
   class CallRecorder {
     readonly limit = new ConcurrencyLimit(options);
     readonly started: string[] = [];
@@ -25,7 +25,7 @@ describe("ConcurrencyLimit", () => {
     }
   }
 
-  it("limits running calls per address, serves addresses in turn, and keeps the order within each", async () => {
+  it("limits running calls per address, serves addresses in turn, and each address in order", async () => {
     const calls = new CallRecorder();
     for (const name of ["many1", "many2", "many3", "many4", "many5", "one1", "other1"]) void calls.call(name);
     expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);

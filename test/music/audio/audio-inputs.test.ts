@@ -142,7 +142,7 @@ describe("input recordings of tasks", () => {
     expect((swapped as Error).message).to.match(outside);
   });
 
-  it("may be uploads, which skip the path check and belong to their task", async () => {
+  it("may be uploads, which skip the path check and are listed as uploads of their task", async () => {
     const uploads = {
       ...NO_UPLOADS,
       sourceAudio: { path: at("outside", "a b.wav") },
@@ -195,7 +195,7 @@ describe("input recordings of tasks", () => {
       [3.02, 9],
       [-4, null],
     ] as const) {
-      it(`take ${start} to ${end} of three seconds`, async () => {
+      it(`accept a window from ${start} to ${end ?? "the end"} in a source of three seconds`, async () => {
         await new AudioInputs(limits).admit(window(start, end), caller);
       });
     }
@@ -212,7 +212,7 @@ describe("input recordings of tasks", () => {
       expect(await refusalOf(window(-300, 400))).to.match(/make a song of 700\.00 seconds/);
     });
 
-    it("ignore the window in cover, extract and complete", async () => {
+    it("are accepted with any window in cover, extract and complete, which ignore it", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
         await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }

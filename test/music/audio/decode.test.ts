@@ -21,7 +21,7 @@ describe("decoding recordings", () => {
     return failure as DecodeError;
   }
 
-  /** Amplitude of the pitch in the middle second of a channel. */
+  /** Amplitude of the frequency `pitch` in the middle second of a channel. */
   function amplitude(channel: Float32Array, pitch: number): number {
     const start = Math.floor(channel.length / 2) - SAMPLE_RATE / 2;
     let [real, imaginary] = [0, 0];
@@ -38,7 +38,7 @@ describe("decoding recordings", () => {
       [22_050, 1],
       [44_100, 2],
     ] as const) {
-      it(`reads ${format} of ${channels} channels at ${sampleRate} Hz${channels === 2 ? "" : " @slow"}`, async () => {
+      it(`reads ${format} at ${sampleRate} Hz, channels: ${channels}${channels === 2 ? "" : " @slow"}`, async () => {
         const path = writeRecording(at(`tone-${channels}.${format}`), { seconds: 2, sampleRate, channels });
         const audio = await decode(path);
         const frames = audio.length / 2;
@@ -85,7 +85,7 @@ describe("decoding recordings", () => {
     expect(measures).to.deep.equal({ seconds: 1, peak: 0.5 });
   });
 
-  it("finds the audio stream beside a picture", async () => {
+  it("decodes the audio of a file with an embedded picture", async () => {
     const path = writeRecording(at("cover.mp3"), { seconds: 1 });
     runFfmpeg(["-f", "lavfi", "-i", "color=red:s=16x16", "-frames:v", "1", at("cover.png")]);
     const streams = ["-map", "0", "-map", "1", "-c", "copy", "-disposition:v", "attached_pic"];
@@ -155,7 +155,7 @@ describe("decoding recordings", () => {
     server.close();
   });
 
-  /** A WAV file of 100,000 silent 16-bit samples with any header values. */
+  /** Writes 100,000 silent 16-bit samples as WAV. The header states the given rate and channels. */
   function writeWave(name: string, sampleRate: number, channels: number): string {
     const header = Buffer.alloc(44);
     header.write("RIFF\xff\xff\xff\xffWAVEfmt ", "latin1");
@@ -174,7 +174,7 @@ describe("decoding recordings", () => {
   it("rejects headers that demand more memory or time than any song", async () => {
     const others = childrenNow();
     for (const [sampleRate, channels] of [
-      [1, 2], // Would decode to gigabytes without a limit.
+      [1, 2], // Resampled from 1 Hz, the file would take gigabytes.
       [0x7fffffff, 2],
       [1_999_999_973, 1],
       [48_000, 65_535],
@@ -186,7 +186,7 @@ describe("decoding recordings", () => {
       expect(message, path).to.match(/^src_audio [^\n]+$/);
     }
     const flac = readFileSync(writeSilence(at("wide.flac"), 1));
-    // The largest block, frame, rate, channel and length values that a FLAC header can hold.
+    // Sets block, frame, rate, channels and length to the largest values that a FLAC header can hold.
     flac.fill(0xff, 8, 26);
     writeFileSync(at("wide.flac"), flac);
     expect((await failureOf(at("wide.flac"))).message).to.match(/^src_audio [^\n]+$/);
@@ -208,7 +208,7 @@ describe("decoding recordings", () => {
     expect(beginning.length).to.equal(10 * SAMPLE_RATE);
   });
 
-  it("does not count the padding of a lossy file", async () => {
+  it("does not count a lossy file's padding as part of its duration", async () => {
     const samplesPerChannel = 5 * SAMPLE_RATE;
     const audio = new Float32Array(2 * samplesPerChannel);
     const song = at("song.aac");

@@ -9,7 +9,7 @@ import { temporaryDirectory } from "../tasks.js";
 
 const sampleRate = 48_000;
 
-/** Slightly over a second with a different tone in each channel, planar. */
+/** Planar audio of slightly over a second, with a different tone in each channel. */
 function twoTones(samplesPerChannel = 50_000): Float32Array {
   const audio = new Float32Array(2 * samplesPerChannel);
   for (let i = 0; i < samplesPerChannel; i++) {
@@ -172,7 +172,7 @@ describe("encodeAudio", () => {
   });
 
   for (const format of AUDIO_FORMATS) {
-    it(`writes ${format} as stereo at 48 kHz with the right length, and the tags that the format has`, async () => {
+    it(`writes ${format} as stereo at 48 kHz, with the right length and the tags it supports`, async () => {
       const tags = {
         title: "Über den Wolken 夜",
         prompt: "a waltz = for two; #1",

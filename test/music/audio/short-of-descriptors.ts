@@ -1,5 +1,5 @@
 /**
- * Process for ffmpeg.test.ts that has no free file descriptors. Checks a recording as a request does, and writes a song.
+ * Program for ffmpeg.test.ts. Opens files until no descriptor is free, then measures a recording and encodes a song.
  * Prints both results as JSON. Arguments: paths of the recording and of the song.
  */
 import { closeSync, openSync } from "node:fs";

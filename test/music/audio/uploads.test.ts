@@ -52,7 +52,7 @@ describe("uploads", () => {
     expect(await readFile(path, "utf8")).to.equal("old");
   });
 
-  it("of an earlier process are deleted unless a task needs them; other files stay", async () => {
+  it("left by an earlier process are deleted unless a task needs them; other files are kept", async () => {
     await mkdir(join(directory, "keep"));
     for (const name of ["ref_audio_1.wav", "ctx_audio_2", "ctx_audio_3.mp3", "song.mp3"])
       await writeFile(join(directory, name), "");

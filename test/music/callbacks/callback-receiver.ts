@@ -11,7 +11,7 @@ export interface ReceivedCallback {
 
 export class CallbackReceiver {
   readonly received: ReceivedCallback[] = [];
-  /** Status of every response. A redirect points to /elsewhere. */
+  /** Status of every response. Every response has the Location /elsewhere. */
   status = 200;
   private constructor(
     private readonly server: Server,

@@ -116,7 +116,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("are taken from the schedule when due, and again only if they are rescheduled", () => {
+  it("are taken from the schedule once when they are due, and again only after rescheduling", () => {
     const schedule = new CallbackSchedule();
     for (const id of ["a", "b", "c"]) schedule.set(id, 0);
     schedule.set("later", 60_000);

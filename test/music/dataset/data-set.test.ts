@@ -44,7 +44,7 @@ describe("training prompts", () => {
     expect(promptOf(dataSet(1))).to.equal("caption 0");
   });
 
-  it("use the genre for the requested share of samples, and for the same samples every time", () => {
+  it("use the genre for the configured percentage of samples, and always for the same samples", () => {
     const byGenre = (count: number, genreRatio: number) =>
       [...trainingPrompts(dataSet(count, { genreRatio }))].flatMap(([id, text]) =>
         text.startsWith("genre") ? [id] : [],
@@ -55,7 +55,7 @@ describe("training prompts", () => {
     expect(byGenre(10, 39)).to.deep.equal(byGenre(10, 30));
   });
 
-  it("follow prompt_override, and fall back to the caption without a genre", () => {
+  it("follow prompt_override, and use the caption if the sample has no genre", () => {
     expect(promptOf(changeFirst(dataSet(1), { promptOverride: "genre" }))).to.equal("genre 0");
     const all = dataSet(1, { genreRatio: 100 });
     expect(promptOf(changeFirst(all, { promptOverride: "caption" }))).to.equal("caption 0");
@@ -112,7 +112,7 @@ describe("data set files", () => {
     });
   });
 
-  it("may be a bare list, with numbers as strings and strings as numbers", () => {
+  it("may be a bare list; numbers may be sent as strings, and strings as numbers", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;
@@ -120,14 +120,14 @@ describe("data set files", () => {
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
   });
 
-  it("cannot choose file names outside a directory", () => {
+  it("have ids replaced that are unsafe as file names", () => {
     const ids = ["../../escape", "a/b", "", ".", "x".repeat(65)];
     for (const { id } of parse(ids.map((id) => ({ id, audio_path: `/${id}.wav` }))).samples) {
       expect(id).to.match(/^[0-9a-f]{8}$/);
     }
   });
 
-  it("are read back as written, in a folder that is created", async () => {
+  it("are the same after saving and loading; saving creates the folder", async () => {
     const path = join(temporaryDirectory(), "new", "set.json");
     const set = parse({
       metadata: {
@@ -184,7 +184,7 @@ describe("data set files", () => {
       .with.property("detail", "Dataset /absent/set.json not found");
   });
 
-  it("give a data set or a RequestError for any content", () => {
+  it("with any content are parsed, or rejected with a RequestError", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         try {

@@ -49,7 +49,7 @@ describe("sample set", () => {
     ]);
   });
 
-  it("follows the manifest's order; finds entries relative to the training root, and those of a moved set", async () => {
+  it("keeps the manifest's order; finds entries by relative path, or by file name in a moved set", async () => {
     await writeManifest({
       metadata: { name: "set" },
       samples: ["b.pt", "sets/elsewhere.pt", "/gone/with/the/old/machine/a.pt"],

@@ -4,7 +4,7 @@ import { describeAudio, parseSidecarJson, parseTable } from "../../../src/music/
 
 const noTables = new Map();
 
-/** Reads the description of /music/song.mp3 from sidecar files, given by name. */
+/** Describes /music/song.mp3 from sidecar files. `files`: their contents by name. */
 async function describeSong(files: Record<string, string>, tables = noTables) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;
@@ -27,7 +27,7 @@ describe("sidecar files", () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
-  it("rank tables above JSON, and JSON above the caption file", async () => {
+  it("prefer tables to JSON, and JSON to the caption file", async () => {
     const files = {
       "song.caption.txt": "from the text file",
       "song.json":
@@ -111,7 +111,7 @@ describe("sidecar tables", () => {
     );
   });
 
-  it("return any quoted names and captions unchanged", () => {
+  it("return quoted names and captions unchanged, whatever they contain", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

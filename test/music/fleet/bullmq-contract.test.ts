@@ -1,4 +1,4 @@
-/** Tests internals of BullMQ that the fleet relies on although they are not documented. */
+/** Tests undocumented internals of BullMQ that the fleet relies on. */
 import { createRequire } from "node:module";
 import { Queue, Worker } from "bullmq";
 import { expect } from "chai";
@@ -53,7 +53,7 @@ describe("BullMQ", () => {
 
   it("moves a job whose lock expired to the front of `wait`, so that it is taken next", async () => {
     const options = { connection: redis, prefix: "stalled" };
-    // The queue passes these options to its script that moves stalled jobs, although the type of its options lacks them.
+    // The queue passes these options to the script that moves stalled jobs. Their TypeScript type lacks them.
     const stalled = { maxStalledCount: 10, stalledInterval: 1 };
     const queue = new Queue<object, null, string>("songs", { ...options, ...stalled } as typeof options);
     const lease = { autorun: false, skipStalledCheck: true, skipLockRenewal: true };

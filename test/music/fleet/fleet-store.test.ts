@@ -1,4 +1,4 @@
-/** Reads in one process of a fleet after writes by other processes. */
+/** Tests that a process of a fleet reads what other processes have written. */
 import { expect } from "chai";
 import type { Redis } from "ioredis";
 import { pino } from "pino";

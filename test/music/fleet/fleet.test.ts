@@ -10,7 +10,7 @@ import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { failureOf } from "../../failures.js";
-import { type announced, memberOf, stubModel } from "./member.js";
+import { type describeWorker, memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
@@ -26,7 +26,7 @@ describe("a fleet", () => {
   const members: Member[] = [];
 
   async function join(
-    describes: Partial<ReturnType<typeof announced>> | null = null,
+    describes: Partial<ReturnType<typeof describeWorker>> | null = null,
     places = 1,
   ): Promise<Member> {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
@@ -39,7 +39,7 @@ describe("a fleet", () => {
     return member;
   }
 
-  /** Simulates a killed process: no messages in or out. */
+  /** Simulates a killed process: closes its connections without stopping its queue. */
   async function die({ fleet }: Member): Promise<void> {
     await fleet.close();
   }
@@ -57,7 +57,7 @@ describe("a fleet", () => {
     }
   }
 
-  /** Waits until the gateway knows the worker. */
+  /** Waits until a member knows `count` workers. */
   async function untilKnown({ fleet }: Member, count: number): Promise<void> {
     while (fleet.workers.known.length < count) await sleep(5);
   }
@@ -91,7 +91,7 @@ describe("a fleet", () => {
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
-  it("gives no task to a worker whose model files differ from those of earlier workers, until these have stopped", async () => {
+  it("gives no task to a worker with other model files until the earlier workers have stopped", async () => {
     const first = await join({});
     const other = await join({ models: [stubModel("stub", true, "other files")] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
@@ -99,7 +99,7 @@ describe("a fleet", () => {
     const { workers } = await first.queue.statistics();
     expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
     await die(first);
-    // Delete the key instead of waiting for it: it expires once no worker renews it.
+    // The key would expire, because no worker renews it. Deleting it saves the wait.
     await server.forget("carillon:checkpoint:stub");
     expect((await other.runner.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
@@ -114,7 +114,7 @@ describe("a fleet", () => {
     expect((await cold.runner.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
 
-  it("rejects tasks with 503 if there is no worker, or none that can read the version of their records", async () => {
+  it("rejects tasks with 503 if there is no worker, or no worker can read the current record version", async () => {
     const gateway = await join();
     expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
@@ -125,7 +125,7 @@ describe("a fleet", () => {
       .and.include({ status: 503 });
   });
 
-  it("leaves tasks of a newer version to workers that can read them", async () => {
+  it("leaves tasks with a newer record version to workers that can read it", async () => {
     const first = await join({});
     const held = await first.queue.submit(request);
     await first.runner.startedAtLeast(1);
@@ -139,7 +139,7 @@ describe("a fleet", () => {
     expect(old.runner.started).to.deep.equal([]);
   });
 
-  it("reruns a dead worker's task on another one from the same request, up to a limit", async () => {
+  it("runs a dead worker's task on another worker with the same request, up to a limit", async () => {
     const gateway = await join();
     const deaths: Member[] = [];
     const next = async () => {
@@ -157,7 +157,7 @@ describe("a fleet", () => {
     const again = await second.runner.startedAtLeast(1);
     expect(again.task).to.include({ id: task.id, interruptions: 1 });
     expect(again.task.request).to.deep.equal(started.task.request);
-    // Results of the first worker are ignored.
+    // The dead worker's result must be ignored.
     started.succeed();
     await die(second);
     const third = await next();
@@ -218,7 +218,7 @@ describe("a fleet", () => {
     const { task } = await worker.queue.submit(request);
     const { redis } = worker.fleet;
     await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
-    // Removes the running task from its list, too. It must not be requeued, because its worker still holds the lock.
+    // Removes the running task's job from its list too. The task must not be requeued: its worker still holds the lock.
     await redis.del(worker.fleet.queueOf(task.route as string).toKey("active"));
     const other = await join();
     await other.fleet.reconcile(0);
@@ -231,7 +231,7 @@ describe("a fleet", () => {
     expect(worker.runner.started).to.have.length(2);
   });
 
-  it("rejects new tasks while Redis is down, still shows ended ones, and records new ends after Redis returns", async () => {
+  it("rejects new tasks and shows ended ones while Redis is down; records missed ends later", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
@@ -241,7 +241,7 @@ describe("a fleet", () => {
     const job = await worker.runner.startedAtLeast(2);
     const ends: string[] = [];
     gateway.queue.events.on("ended", ({ id }) => ends.push(id));
-    // The gateway's connection for commands reconnects last, so it cannot read the record when the end is announced.
+    // Delays the gateway's command connection, so that it cannot read the record when the end is announced.
     gateway.fleet.redis.options.retryStrategy = () => 60_000;
     await server.kill();
     const refused = await failureOf(gateway.queue.submit(request));
@@ -260,7 +260,7 @@ describe("a fleet", () => {
     expect(ends).to.deep.equal([task.id]);
   });
 
-  it("passes a call to another worker if the first dies, and returns the result or error", async () => {
+  it("passes a call to another worker if the first one dies, and returns that worker's result or error", async () => {
     const fleets: Fleet[] = [];
     const open = async () => {
       const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
@@ -315,7 +315,7 @@ describe("a fleet", () => {
     }
   });
 
-  it("uses the names of Redis keys that this version of BullMQ uses", async () => {
+  it("uses the Redis key names of the installed BullMQ version", async () => {
     const worker = await join({});
     const running = (await worker.queue.submit(request)).task;
     await worker.runner.startedAtLeast(1);
@@ -333,7 +333,7 @@ describe("a fleet", () => {
     expect(await redis.zrange(prioritized, "0", "-1")).to.deep.equal([running.id, waiting.id]);
   });
 
-  it("reveals nothing of a task in job names", async () => {
+  it("keeps the content of a task out of Redis keys and BullMQ jobs", async () => {
     const worker = await join({});
     const secret = { ...request, prompt: "secret words" };
     const submission = { key: "idempotency", digest: "d" };

@@ -103,9 +103,9 @@ describe("a fleet with foreign data in Redis", () => {
     await neighbour.close();
   });
 
-  /** Overwrites a key with one kind of foreign value; null if the kind does not apply to the key. */
+  /** Kinds of foreign values. Each function overwrites a key, or returns null for a key whose type does not fit. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
-    // One transaction, because a heartbeat may write the key between deletion and replacement.
+    // In one transaction, because a heartbeat may write the key between deletion and replacement.
     "another type": (key, type) => {
       const replacing = other.multi().del(key);
       return (type === "list" ? replacing.set(key, GARBAGE) : replacing.rpush(key, GARBAGE, "{}")).exec();
@@ -154,7 +154,7 @@ describe("a fleet with foreign data in Redis", () => {
         job.succeed();
         return task.id;
       };
-      /** Triggers the next heartbeat. */
+      /** Triggers a heartbeat, and waits until the gateway knows both workers. */
       const announced = async () => {
         for (const { fleet } of [worker, busy]) fleet.events.emit("reconnected");
         while ((await gateway.fleet.workers.refresh()).length < 2) await sleep(2);
@@ -182,7 +182,7 @@ describe("a fleet with foreign data in Redis", () => {
       await other.zadd("carillon:callbacks", 0, done);
       await gateway.queue.runCleanUp(async () => {});
       await gateway.fleet.tryAcquireLease("reconcile", 60_000);
-      // Fills the list of requeued jobs and the list of jobs delayed by a full disk.
+      // Moves one job to the list of requeued jobs, and one to the list of delayed jobs.
       const busyKey = (name: string) => `carillon:queue:v1~busy~:${name}`;
       for (const list of ["wait", "delayed"]) {
         const [id = ""] = await other.zpopmax(busyKey("prioritized"));
@@ -213,7 +213,7 @@ describe("a fleet with foreign data in Redis", () => {
         }
       }
 
-      // Every accepted task must be run, or reported as lost.
+      // Every accepted task must end, or be reported as lost.
       await gateway.fleet.reconcile(0);
       for (let index = 0; index < busyTasks.length; index++) busy.runner.started[index]?.succeed();
       for (const id of busyTasks) {

@@ -1,4 +1,4 @@
-/** Members of a fleet without HTTP servers: a queue, and for a worker also a runner whose jobs the test ends. */
+/** Members of a fleet without HTTP servers. Each has a queue, and a runner whose jobs the test ends. */
 import type { Logger } from "pino";
 import type { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetQueue } from "../../../src/music/fleet/fleet-queue.js";
@@ -16,8 +16,8 @@ export const stubModel = (name = "stub", isLoaded = true, fingerprint = "files")
   fingerprint,
 });
 
-/** What a worker announces. */
-export const announced = (change: object = {}) => ({
+/** Description that a worker announces to the fleet. */
+export const describeWorker = (change: object = {}) => ({
   version: "0.0.0",
   device: "cpu",
   free_memory_bytes: 1,
@@ -40,7 +40,7 @@ export function memberOf(
   { log, runner = new ManualRunner(), capacity = 0, worker }: MemberOptions,
 ) {
   const limits = { places: 1, jobTimeoutSeconds: 0, averageWindow: 3 };
-  const describe = async () => announced(worker?.describes);
+  const describe = async () => describeWorker(worker?.describes);
   const own = worker && new FleetWorker(fleet, runner, { ...limits, ...worker, describe }, log);
   const cleanUp = (task: Task) => runner.cleanUp(task);
   return {

@@ -58,12 +58,12 @@ describe("the store of a fleet", () => {
     );
     expect(other).to.include("which uses s3://songs");
     expect(await refusal(enter(second, "s3://songs"))).to.include("this server sees other files there");
-    // Delete the key instead of waiting for it: it expires soon after the last server has stopped.
+    // The key would expire soon, because the servers have stopped. Deleting it saves the wait.
     await server.forget("carillon:store");
     await enter(second, "s3://other");
   });
 
-  it("is checked again after a reconnect; while it is missing, no task is taken or accepted", async () => {
+  it("is checked again after a reconnect; a server without it neither accepts nor starts tasks", async () => {
     const directory = join(temporaryDirectory(), "mount");
     mkdirSync(directory);
     const { fleet } = await enter(directory, "file:///mount");
@@ -75,7 +75,7 @@ describe("the store of a fleet", () => {
     await queue.submit(request);
     (await runner.startedAtLeast(1)).succeed();
 
-    // Imitates a lost mount, which leaves the empty directory beneath it.
+    // Simulates a lost mount: the empty mount point remains.
     renameSync(directory, `${directory}.away`);
     mkdirSync(directory);
     const isReady = new Promise((resolve) => fleet.redis.once("ready", resolve));

@@ -7,7 +7,7 @@ import { Adapters } from "../../../src/music/models/adapters.js";
 import {
   attentionProjections,
   type Projection,
-  someValues,
+  pseudoRandomTensor,
   writeLokr,
   writeLora,
   writeSafetensors,
@@ -96,7 +96,7 @@ describe("the adapter endpoints", () => {
     expect((await client.download(afterwards)).equals(base)).to.equal(true);
   });
 
-  it("scales and toggles: scale 0 and off equal the base model, 0.5 differs from both", async () => {
+  it("scales and disables an adapter; scale 0 and disabled equal the base model", async () => {
     await change("load", { lora_path: style, adapter_name: "warm" });
     const styled = await song();
     const scaled = await change("scale", { scale: 0.5 });
@@ -280,13 +280,13 @@ describe("the adapter endpoints", () => {
     expect((await client.download(record)).equals(alone)).to.equal(true);
   });
 
-  it("reports the number of tensors that do not match", async () => {
+  it("reports how many tensors do not match the model", async () => {
     const { name, out, in: inputs } = attentionProjections()[0] as Projection;
     const path = join(folder, "mixed.safetensors");
     writeSafetensors(path, {
-      [`${name}.lora_A`]: someValues([2, inputs], 1),
-      [`${name}.lora_B`]: someValues([out, 2], 2),
-      unknown: someValues([1], 1),
+      [`${name}.lora_A`]: pseudoRandomTensor([2, inputs], 1),
+      [`${name}.lora_B`]: pseudoRandomTensor([out, 2], 2),
+      unknown: pseudoRandomTensor([1], 1),
     });
     expect((await change("load", { lora_path: path })).message).to.include(
       "(1 modules, 1 tensors do not match",

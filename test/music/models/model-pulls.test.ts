@@ -41,7 +41,7 @@ describe("/v1/models/pull", () => {
     }
   }
 
-  it("refuses an invalid model name, and cancelling without a download", async () => {
+  it("answers 400 to an invalid model name, and 404 to a cancellation if no download runs", async () => {
     const { data } = (await client.get("/v1/models/pull")).body;
     expect(data.pull).to.equal(null);
     expect(data.published).to.include("acestep-v15-turbo");

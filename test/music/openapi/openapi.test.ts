@@ -87,7 +87,7 @@ describe("the OpenAPI document", () => {
     ]);
   });
 
-  it("gives every operation a unique id and every path its parameters", () => {
+  it("gives every operation a unique id, and declares exactly the parameters in its path", () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.values(methods).map((operation) => ({ path, ...operation })),
     );

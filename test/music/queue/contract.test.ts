@@ -190,7 +190,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.deep.equal({ total: 2, queued: 0, running: 0, succeeded: 0, failed: 2 });
     });
 
-    it("emits task events, and each end once", async () => {
+    it("emits queued, progress and ended events, with one ended event per task", async () => {
       await reopen({ capacity: 5 });
       const events: string[] = [];
       queue.events.on("queued", (id) => events.push(`${id} queued`));
@@ -243,7 +243,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(runner.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
-    it("waits for running jobs for the grace period, and discards the result of one that goes on after its abort", async () => {
+    it("waits for running jobs for the grace period, then discards results of jobs that ignore the abort", async () => {
       const id = await submit();
       const job = await runner.startedAtLeast(1);
       const stopped = queue.stop(60);
@@ -278,7 +278,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await page({ search: "HARB song" })).to.deep.equal({ total: 1, ids: [ids[0]] });
       expect(await page({ order: "oldest", limit: 2 })).to.deep.equal({ total: 3, ids: [ids[0], ids[1]] });
       await queue.update(ids[2], (task) => ({ ...task, title: "arrival" }));
-      // "a song" is a prompt, "arrival" and "Harbour" are titles.
+      // Sorts by the titles "arrival" and "Harbour"; the task without a title uses its prompt "a song".
       expect((await page({ order: "title" })).ids).to.deep.equal([ids[1], ids[2], ids[0]]);
       expect(await page({ ids: [ids[1], ids[0], "unknown"] })).to.deep.equal({
         total: 2,

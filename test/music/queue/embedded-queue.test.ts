@@ -124,7 +124,7 @@ describe("EmbeddedQueue", () => {
     });
   });
 
-  it("requeues a job that ignores the abort, and ignores its result", async () => {
+  it("requeues the task of a job that ignores the abort, and discards the job's result", async () => {
     const { task } = await queue.submit(request);
     const job = await runner.startedAtLeast(1);
     runner.ignoresAbort = true;
@@ -160,7 +160,7 @@ describe("EmbeddedQueue", () => {
     await runner.startedAtLeast(3);
   });
 
-  it("offers a job the tasks that start next, but none that were interrupted", async () => {
+  it("tells a running job which tasks start next, except interrupted ones", async () => {
     const tasks = [0, 0, 1, 0].map((interruptions, index) =>
       makeTask({ sequence: index + 1, interruptions }),
     );

@@ -68,7 +68,7 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("unknown")).to.equal(undefined);
   });
 
-  it("is not treated as damaged if it contains records of lost tasks and of a newer version", async () => {
+  it("counts as undamaged if it contains records of lost tasks and records of a newer version", async () => {
     const home = temporaryDirectory();
     const task = makeTask();
     const old = LmdbTaskStore.open(join(home, "tasks"));
@@ -88,7 +88,7 @@ describe("LmdbTaskStore", () => {
     expect(readdirSync(home)).to.deep.equal(["tasks"]);
   });
 
-  it("scans all tasks and no removed ones", async () => {
+  it("scans all tasks except removed ones", async () => {
     const fresh = LmdbTaskStore.open(temporaryDirectory());
     const tasks = Array.from({ length: 120 }, (_, sequence) => makeTask({ sequence }));
     for (const task of tasks) await fresh.add(task);

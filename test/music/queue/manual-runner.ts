@@ -10,7 +10,7 @@ export interface HeldJob {
   fail(error: Error): void;
 }
 
-/** Task runner whose jobs run until the test ends them. `started` has the jobs in order of their start. */
+/** Task runner whose jobs run until the test ends them. `started` lists the jobs in starting order. */
 export class ManualRunner implements TaskRunner {
   readonly started: HeldJob[] = [];
   /** Ids and states of ended tasks, in order. */

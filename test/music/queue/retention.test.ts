@@ -135,7 +135,7 @@ describe("Retention", () => {
 });
 
 describe("AudioFiles", () => {
-  it("removes leftovers of tasks, moves songs without a task to quarantine, keeps everything else", async () => {
+  it("removes leftovers of tasks, moves songs without a task to quarantine, and keeps everything else", async () => {
     const root = temporaryDirectory();
     const files = new AudioFiles(join(root, "audio"));
     const quarantine = join(root, "quarantine");
@@ -195,7 +195,7 @@ describe("ServiceClock", () => {
 
   const first = Math.round(nowMs / hourMs) * hourMs;
 
-  it("counts downtime up to a day, and none if the system clock was set back", async () => {
+  it("counts at most a day of downtime, and none if the system clock was set back", async () => {
     expect(await started(first)).to.equal(first);
     expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
     expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
@@ -203,7 +203,7 @@ describe("ServiceClock", () => {
     expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
   });
 
-  it("starts at the newest song if the saved clock is missing or damaged", async () => {
+  it("continues from the newest song's time if the saved clock is missing or damaged", async () => {
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
     writeFileSync(file, "{");
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);

@@ -208,7 +208,7 @@ describe("training requests", () => {
     expect(parseTensorInfo({ tensor_dir: "t" }).tensorDir).to.equal("t");
   });
 
-  it("have values in range or are rejected with a message of one line, for random input", () => {
+  it("with random values have parsed values in range, or are rejected with a one-line message", () => {
     const fieldNames = [
       ...[
         "train_epochs",

@@ -20,7 +20,7 @@ export interface BodyApp {
   directory: string;
   /** File names in the upload directory. */
   storedFiles(): Promise<string[]>;
-  /** Internal errors, for tests that expect none. */
+  /** Internal errors of the application. Tests expect this list to be empty. */
   faults: unknown[];
 }
 

@@ -27,10 +27,10 @@ describe("request bodies", () => {
     const { app } = start();
     const call = request(app).post(path).set(headers);
     if (type !== null) call.set("Content-Type", type);
-    // Sends a buffer as it is. Without this, supertest encodes it as JSON if that is its Content-Type.
+    // Sends a buffer unchanged. By default, supertest would encode it as JSON if the Content-Type is JSON.
     return call.serialize((raw) => raw as never).send(body);
   };
-  /** Posts without a Content-Type header, which HTTP libraries do not support. */
+  /** Posts without a Content-Type header through a raw socket, because HTTP libraries always send one. */
   const sendWithoutType = async (body: string, path = "/releaseTask") => {
     const { app } = start();
     return rawPost(app, path, `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
@@ -223,7 +223,7 @@ describe("request bodies", () => {
       ["deflate", deflateSync],
       ["br", brotliCompressSync],
     ] as const) {
-      it(`refuses a ${name} bomb at once, before the body is complete`, async () => {
+      it(`refuses a ${name} decompression bomb before the body is complete`, async () => {
         const bomb = encode(Buffer.alloc(20_000_000, " "));
         const { app } = start();
         const reply = await rawPost(
@@ -329,7 +329,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.equal("src_audio is larger than the limit of 70000 bytes");
     });
 
-    it("refuses too many files, also if none would be stored", async () => {
+    it("refuses more files than the limit", async () => {
       const { app } = start({ maxFiles: 1 });
       const reply = await request(app)
         .post("/releaseTask")
@@ -420,7 +420,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("reports the error of a form, not 401, if a valid ai_token precedes the error", async () => {
+    it("reports the error in a form instead of 401 if a valid ai_token precedes the error", async () => {
       const { app } = start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");

@@ -51,7 +51,7 @@ const fields = fc
   )
   .map(([flat, inner]): Fields => ({ ...flat, ...inner }));
 
-/** Parsers may only throw a RequestError with one line of detail. */
+/** Returns the result, or undefined if parsing fails. Expects failures to be RequestErrors with one line of detail. */
 function orRefusal<T>(run: () => T): T | undefined {
   try {
     return run();
@@ -193,7 +193,7 @@ describe("request bodies under random input", () => {
     fc.webQueryParameters().map((text) => Buffer.from(text)),
   );
 
-  it("read forms like URLSearchParams", async () => {
+  it("that are forms are parsed like URLSearchParams does", async () => {
     const piece = fc.oneof(
       fc.constantFrom("%", "+", "&", "=", "%4", "%41", "%e4%bd%a0", "%7E", "%C3%A9", "%zz", "%C3", "a"),
       fc.string(),
@@ -278,7 +278,7 @@ describe("request bodies under random input", () => {
     ["whole", multipart.map((bytes) => [bytes])],
     ["damaged", damaged],
   ] as const) {
-    it(`in ${name} multipart get a response and leave no files`, async () => {
+    it(`of ${name} multipart data get a response and leave no files`, async () => {
       await fc.assert(
         fc.asyncProperty(path, key, chunks, async (where, auth, bytes) => {
           await check(
@@ -315,7 +315,7 @@ describe("request bodies under random input", () => {
   });
 });
 
-/** Waiting time that exceeds what the server needs to respond. */
+/** Time in which the server certainly responds. */
 const PATIENCE_MS = 50;
 
 describe("a live server under attack", () => {

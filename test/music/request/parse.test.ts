@@ -88,13 +88,13 @@ describe("generation requests", () => {
     expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });
 
-  it("are the same after a JSON round trip", () => {
+  it("are unchanged by a JSON round trip", () => {
     const request = parse({ timesteps: "1,0.5", use_audio_codes: true, audio_codes: "1,2" });
     expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
   });
 
   describe("names", () => {
-    it("are unique to one parameter", () => {
+    it("belong to only one parameter each", () => {
       const all = parameterNames.flat();
       expect(new Set(all).size).to.equal(all.length);
     });

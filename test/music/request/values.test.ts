@@ -21,14 +21,14 @@ const BASE_VALUES = {
 };
 
 describe("values of generation requests", () => {
-  describe("values", () => {
-    it("are equal from JSON and from text", () => {
+  describe("types", () => {
+    it("give equal requests from JSON values and from text", () => {
       const typed: Fields = BASE_VALUES;
       const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
       expect(parse(text)).to.deep.equal(parse(typed));
     });
 
-    it("truncate fractions for integers, also as text", () => {
+    it("truncate fractions of integers, also in text", () => {
       for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
       expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
     });
@@ -170,7 +170,7 @@ describe("values of generation requests", () => {
       });
 
       it(`clamp ${name} with a warning`, () => {
-        // Values below one step select the default number of steps.
+        // inference_steps below 1 selects the default number of steps.
         const least = name === "inference_steps" ? 8 : min;
         for (const [value, used] of [
           [min - step, least],
@@ -195,7 +195,7 @@ describe("values of generation requests", () => {
       expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
     });
 
-    it("require the guidance interval to start before its end", () => {
+    it("require the guidance interval not to start after its end", () => {
       expect(refusal({ cfg_interval_start: 0.8, cfg_interval_end: 0.2 })).to.equal(
         "cfg_interval_start must not be above cfg_interval_end, got 0.8 and 0.2",
       );
@@ -453,7 +453,7 @@ describe("values of generation requests", () => {
       expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("are not planned for lego and complete, and thinking=true causes a warning", () => {
+    it("are not planned for lego and complete; thinking=true then causes a warning", () => {
       for (const task_type of ["lego", "complete"]) {
         const sent = { task_type, track_name: task_type === "lego" ? "bass" : "", src_audio_path: "a.wav" };
         const warning = `thinking writes no audio codes: task_type ${task_type} uses a source`;
@@ -463,7 +463,7 @@ describe("values of generation requests", () => {
       expect(parse({ thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("may be tokens, comma-separated text or integers, the same for all songs", () => {
+    it("may be tokens, comma-separated text or a list of integers, and then apply to all songs", () => {
       expect(codes("<|audio_code_4095|>x<|audio_code_5|>")).to.deep.equal([
         [4095, 5],
         [4095, 5],
@@ -526,7 +526,7 @@ describe("values of generation requests", () => {
     }
 
     for (const value of ["no codes", "<|audio_code_|>", ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
-      it(`are refused as ${JSON.stringify(value).slice(0, 30)}, but only if they are used`, () => {
+      it(`given as ${JSON.stringify(value).slice(0, 30)} are refused only if they are used`, () => {
         for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
           expect(refusal({ audio_code_string: value, ...asking })).to.match(/^audio_code_string must hold/);
         }
@@ -576,13 +576,13 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("cover accepts codes in place of a source if they are used", () => {
+    it("cover needs no source if it uses audio codes", () => {
       expect(refusal({ task_type: "cover", audio_code_string: "1" })).to.include("use_audio_codes");
       const cover = parse({ task_type: "cover", audio_code_string: "1", use_audio_codes: true });
       expect([cover.sourceAudio, cover.audioCodes]).to.deep.equal([null, [[1], [1]]]);
     });
 
-    it("use an upload rather than a path", () => {
+    it("use an upload instead of a path in the same request", () => {
       const uploads = {
         ...NO_UPLOADS,
         sourceAudio: { path: "/tmp/a.wav" },
@@ -594,19 +594,19 @@ describe("values of generation requests", () => {
       expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
     });
 
-    it("report a file that came before the key", () => {
+    it("with a file that was sent before the key are refused", () => {
       for (const [kind, field] of [
         ["sourceAudio", "src_audio"],
         ["referenceAudio", "reference_audio"],
       ] as const) {
         const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" }, [kind]: { path: null } };
         expect(refusal({ task_type: "cover" }, { uploads })).to.match(
-          new RegExp(`^${field} was sent before`),
+          new RegExp(`^${field} was discarded, because no valid key`),
         );
       }
     });
 
-    it("require the repaint window to start before its end; it may start before the source", () => {
+    it("require the repaint window to end after its start; the start may precede the source", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       for (const [repainting_start, repainting_end] of [
         [5, 5],
@@ -736,7 +736,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source, except analysis_only; of several requested analyses the fastest is made", () => {
+    it("for analysis need a source, except analysis_only; only the fastest of several analyses runs", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };

@@ -56,7 +56,7 @@ describe("the service endpoints", () => {
     });
   });
 
-  it("POST /create_random_sample returns an example of either kind, simple by default", async () => {
+  it("POST /create_random_sample returns a simple example by default, and a custom one on request", async () => {
     const bare = await fetch(`${server.url}/create_random_sample`, { method: "POST" });
     expect(((await bare.json()) as { data: object }).data).to.have.property("description");
     const custom = await client.post("/create_random_sample", { sample_type: "custom_mode" });
@@ -106,7 +106,7 @@ describe("the service endpoints", () => {
     });
   }
 
-  it("answers under the paths that other servers of this API use", async () => {
+  it("also answers at paths that other servers of this API use", async () => {
     const ask = async (path: string, options: RequestInit = {}) => {
       const response = await fetch(server.url + path, options);
       // biome-ignore lint/suspicious/noExplicitAny: read as the clients do

@@ -33,7 +33,7 @@ describe("the list of tasks", () => {
     server = { ...music, client };
   }
 
-  /** A running song so long that only cancelling ends it. */
+  /** Starts a task that ends only when it is cancelled. */
   async function endlessTask(): Promise<string> {
     renderMs.value = 600_000;
     const id = await client.submit(shortSong);
@@ -174,7 +174,7 @@ describe("the list of tasks", () => {
     expect((await client.delete(`/v1/tasks/${id}`)).status).to.equal(404);
   });
 
-  it("names downloads by title and version in any script, and forecasts when songs are deleted", async () => {
+  it("names downloads by title and version, in any script, and reports when songs will be deleted", async () => {
     const id = await client.submit({ ...shortSong, prompt: "a waltz", batch_size: 2, audio_format: "wav" });
     await client.finished(id);
     const { songs } = (await client.get(`/v1/tasks/${id}`)).body.data;
@@ -196,7 +196,7 @@ describe("the list of tasks", () => {
     await client.delete(`/v1/tasks/${id}?state=succeeded`);
   });
 
-  it("supports search, titles and favourites", async () => {
+  it("searches tasks, and stores their titles and favourites", async () => {
     const id = await client.submit({ ...shortSong, prompt: "Slow Bossa Nova", lyrics: "by the Sea" });
     await client.finished(id);
     const path = `/v1/tasks/${id}`;
@@ -377,7 +377,7 @@ describe("the list of tasks", () => {
 describe("tasks of a server with a key", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
 
-  it("need the key to be listed, followed and deleted; EventSource sends it in the query", async () => {
+  it("are listed, followed and deleted only with the key; EventSource sends the key in the query", async () => {
     const { client } = server;
     const key = { "X-API-Key": "k1" };
     const { body } = await client.post("/release_task", shortSong, key);

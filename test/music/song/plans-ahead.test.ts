@@ -89,7 +89,7 @@ describe("PlansAhead", () => {
     });
   }
 
-  it("plans at most eight songs at once on a GPU; on a CPU twice those of the running task, at most four", async () => {
+  it("plans at most eight songs on a GPU; on a CPU at most four, and no more than twice the running task's", async () => {
     const waiting = [..."abcd"].map((prompt) => taskOf(prompt, { batch_size: 2, seed: "1,2" }));
     expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", ..."aabbcc"]);
     for (const [seeds, planned] of [
@@ -120,7 +120,7 @@ describe("PlansAhead", () => {
     }
   });
 
-  it("stops planning a task ahead that has changed when it runs", async () => {
+  it("stops planning a task ahead if the task has changed when it runs", async () => {
     const own = plan(taskOf("own"), [taskOf("next")]);
     await settle();
     const changed = plan(taskOf("next", { seed: 2 }));
@@ -130,7 +130,7 @@ describe("PlansAhead", () => {
     await Promise.all([own, changed]);
   });
 
-  it("stops planning a task ahead that is dropped, or aborted while it waits for its plan", async () => {
+  it("stops planning a task ahead if the task is dropped, or is aborted while it waits for its plan", async () => {
     const aborting = new AbortController();
     const own = plan(taskOf("own"), [taskOf("dropped"), taskOf("aborted")]);
     await settle();

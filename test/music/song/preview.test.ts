@@ -21,7 +21,7 @@ async function samplesOf(preview: Preview): Promise<Int16Array> {
 }
 
 describe("Preview", () => {
-  it("plays at the decoder's level and lowers it when the peak would exceed -1 dB", async () => {
+  it("plays at the decoder's level, and lowers the remaining audio when the peak would exceed -1 dB", async () => {
     const preview = new Preview();
     preview.add({ begin: 0, audio: tone(0.5) });
     preview.add({ begin: 4800, audio: tone(2) });
@@ -49,7 +49,7 @@ describe("Preview", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("is freed after the end of its task even if a reader stalls; only the latest two are kept", async () => {
+  it("is freed after its task ends even if a reader stalls, except the latest two", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
     const parts: WeakRef<ArrayBufferLike>[] = [];
@@ -75,7 +75,7 @@ describe("Preview", () => {
     expect((await readers[33]?.next())?.done).to.equal(false);
   });
 
-  it("is freed at the end of its task; only the latest two with readers are kept", async () => {
+  it("is freed when its task ends, except the latest two that have readers", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {

@@ -60,7 +60,7 @@ describe("object store", () => {
     expect(await readdir(directory)).to.deep.equal([]);
   });
 
-  it("lists all pages of a prefix, and only its own prefix", async () => {
+  it("lists all pages of a prefix, without objects of other prefixes", async () => {
     const path = await file(Buffer.from("x"));
     const names = Array.from({ length: 12 }, (_, index) => `uploads/${index}.wav`).sort();
     for (const name of [...names, "audio/other.wav"]) await store.put(name, path);
@@ -112,7 +112,7 @@ describe("object store", () => {
     });
     try {
       process.env.AWS_ENDPOINT_URL_S3 = (await listenLocally(failing)).url;
-      // `open` checks the bucket.
+      // `open` checks the bucket and must succeed here.
       answer = (response) => void response.writeHead(200).end();
       const other = await ObjectStore.open(`s3://${BUCKET}`);
       answer = (response) => void response.writeHead(500).end("<Error/>");
@@ -153,7 +153,7 @@ describe("object store", () => {
     expect(await other.fetch(join(folder, basename(used)))).to.equal(true);
   });
 
-  it("is optional with a shared folder; if the folder is missing, the storage counts as unavailable", async () => {
+  it("is optional if servers share a folder; if the folder is missing, the storage counts as unavailable", async () => {
     const songs = new FileStorage(directory, null, "audio/");
     expect(await songs.fetch(join(directory, "none.flac"))).to.equal(false);
     const path = await file(Buffer.from("song"));

@@ -27,7 +27,7 @@ describe("the studio's accessibility", function () {
     expect(found).to.deep.equal({});
   }
 
-  /** @param rules all rules if undefined */
+  /** Violations on a page. @param rules the rules to check; undefined: all */
   async function violationsOf(page: Page, rules?: string[]): Promise<string[]> {
     if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source);
     const options = rules === undefined ? {} : { runOnly: rules };
@@ -59,7 +59,7 @@ describe("the studio's accessibility", function () {
   it("has no violations with running, queued and failed songs @slow", async () => {
     const { client } = studio.server;
     const page = await studio.open();
-    // The page hides cancelled songs. With another error text it shows them as failed ones.
+    // The page hides cancelled songs. Another error text makes it show them as failed.
     await page.route(/state=failed/, async (route) => {
       const response = await route.fetch();
       const body = (await response.text()).replaceAll("Cancelled by user", "Out of memory");
@@ -118,7 +118,7 @@ describe("the studio's accessibility", function () {
       await page.getByText("Offline: trying again").waitFor();
       await audit(page, "offline");
     });
-    studio.complaints.length = 0;
+    studio.browserErrors.length = 0;
   });
 
   describe("with a key", () => {
@@ -127,7 +127,7 @@ describe("the studio's accessibility", function () {
     it("has no violations in the key prompt", async () => {
       const page = await locked.open("This server asks for a key");
       await audit(page, "locked");
-      locked.complaints.length = 0;
+      locked.browserErrors.length = 0;
     });
   });
 

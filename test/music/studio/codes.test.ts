@@ -34,7 +34,7 @@ describe("the plan of a song in the studio", function () {
     await page.getByLabel("Codes, five a second").fill("no numbers");
     await button(page, "Make").click();
     await page.getByText("audio_code_string must hold 1 to 3000 codes").waitFor();
-    studio.complaints.length = 0;
+    studio.browserErrors.length = 0;
     await page.getByLabel("Codes, five a second").fill("1, 2, 3");
     await page.getByRole("img", { name: "3 for 0:01" }).waitFor();
     await page.getByLabel("Codes, five a second").fill("");

@@ -54,7 +54,7 @@ describe("the form of the studio", function () {
     expect([...wanted]).to.have.members(["repainting_windows", "lm_backend"]);
   });
 
-  it("is filled from a sentence, from an example, and by the language model", async () => {
+  it('is filled by "Surprise me", "Write it" and "Polish"', async () => {
     const page = await studio.open();
     await button(page, "Surprise me").click();
     await page.waitForFunction(() => document.querySelector<HTMLTextAreaElement>("#prompt")?.value);

@@ -77,7 +77,7 @@ describe("the library of the studio", function () {
       await two.getByText("No songs yet.").waitFor();
       await two.getByRole("region", { name: "Player" }).waitFor({ state: "hidden" });
       await two.locator(".player [aria-label=Play]").waitFor({ state: "attached" });
-      studio.complaints.length = 0;
+      studio.browserErrors.length = 0;
     });
   });
 
@@ -95,7 +95,7 @@ describe("the library of the studio", function () {
       await page.getByLabel("Progress of a long way").waitFor();
       await button(page, "Cancel a long way").click();
       await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
-      studio.complaints.length = 0;
+      studio.browserErrors.length = 0;
     });
   });
 });

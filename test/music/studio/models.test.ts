@@ -50,6 +50,6 @@ describe("models in the studio", function () {
     await page.getByLabel("Further models").fill("acestep-v99");
     await button(page, "Pull").click();
     await page.getByText("There is no public model acestep-v99.").waitFor();
-    studio.complaints.length = 0;
+    studio.browserErrors.length = 0;
   });
 });

@@ -22,7 +22,7 @@ describe("the player of the studio", function () {
     return Number(minutes) * 60 + Number(rest);
   }
 
-  it("plays from a click into the waveform of a card, and pauses on its button", async () => {
+  it("plays from the clicked position in a card's waveform, and pauses with the card's button", async () => {
     const page = await studio.open();
     const outline = page.getByRole("slider", { name: "Position in middle tune" });
     const box = await outline.boundingBox();
@@ -94,7 +94,7 @@ describe("the player of the studio", function () {
     expect(await page.evaluate(() => document.activeElement?.id)).to.equal("library-title");
   });
 
-  it("folds a long queue and cancels all of it", async () => {
+  it("shows only part of a long queue, and cancels all of it", async () => {
     const { client } = studio.server;
     for (let number = 1; number <= 8; number++)
       await client.submit({ ...longSong, prompt: `waiting ${number}` });

@@ -1,7 +1,7 @@
 /** Order, playlists and links of the studio's library. */
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, PLACES, Studio } from "./studio-fixture.js";
+import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("the studio's library and playlists", function () {
   this.timeout(180_000);
@@ -28,7 +28,7 @@ describe("the studio's library and playlists", function () {
     await shows(page, ["accordion", "banjo", "cello"]);
   });
 
-  for (const [width, place] of PLACES) {
+  for (const [width, place] of PAGE_WIDTHS) {
     it(`keeps songs of a playlist in the user's order, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });

@@ -33,6 +33,6 @@ describe("recording in the studio", function () {
     await button(page, "Record something to work on").click();
     await page.getByText("The browser does not allow the microphone on this page.").waitFor();
     await studio.server.client.make(shortSong);
-    studio.complaints.length = 0;
+    studio.browserErrors.length = 0;
   });
 });

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
-import { button, PLACES, Studio } from "./studio-fixture.js";
+import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("the studio, reusing songs and settings", function () {
   this.timeout(300_000);
@@ -20,7 +20,7 @@ describe("the studio, reusing songs and settings", function () {
       await new Promise((resolve) => setTimeout(resolve, 200));
   }
 
-  for (const [width, place] of PLACES) {
+  for (const [width, place] of PAGE_WIDTHS) {
     it(`fills the form from a saved settings file, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });

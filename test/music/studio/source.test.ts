@@ -45,7 +45,7 @@ describe("recordings in the studio", function () {
     await button(page, "Edit").click();
     await page.getByText("0:10", { exact: true }).waitFor();
     const wave = page.locator(".source .canvas > div");
-    /** Drags over a part of the waveform in view. */
+    /** Drags the mouse over the visible waveform, between two fractions of its width. */
     const drag = async (from: number, to: number) => {
       const { x, y, width, height } = (await wave.boundingBox()) as {
         x: number;

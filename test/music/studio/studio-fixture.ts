@@ -5,8 +5,8 @@ import { launchBrowser } from "../../browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-/** Page widths in pixels, each with the end of a test title. Phone tests repeat desktop tests, so they are slow tests. */
-export const PLACES = [
+/** Page widths in pixels, with words for test titles. Phone tests repeat desktop tests, so they are marked slow. */
+export const PAGE_WIDTHS = [
   [1280, "on a desk"],
   [390, "on a phone @slow"],
 ] as const;
@@ -16,11 +16,11 @@ const DESKTOP = { width: 1200, height: 800 };
 export class Studio {
   readonly directory = temporaryDirectory();
   server!: LiveServer;
-  /** Errors of all pages since the test began. A test that expects errors clears it. */
-  readonly complaints: string[] = [];
+  /** Errors of all pages in this test, and their requests to other hosts. A test that expects errors clears it. */
+  readonly browserErrors: string[] = [];
   #browser!: Browser;
 
-  /** One server and one browser for all tests of a `describe`. */
+  /** Starts one server and one browser for all tests of a `describe`. */
   constructor(readonly settings: Record<string, string> = {}) {
     before(async () => {
       this.#browser = await launchBrowser();
@@ -32,7 +32,7 @@ export class Studio {
     });
     afterEach(async () => {
       await Promise.all(this.#browser.contexts().map((context) => context.close()));
-      expect(this.complaints.splice(0)).to.deep.equal([]);
+      expect(this.browserErrors.splice(0)).to.deep.equal([]);
     });
   }
 
@@ -46,13 +46,13 @@ export class Studio {
   async openTab(page: Page, ready = "Online"): Promise<Page> {
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
-      if (message.type() === "error") this.complaints.push(message.text());
+      if (message.type() === "error") this.browserErrors.push(message.text());
     });
-    page.on("pageerror", (error) => this.complaints.push(error.message));
+    page.on("pageerror", (error) => this.browserErrors.push(error.message));
     page.on("request", (request) => {
       const { protocol, host } = new URL(request.url());
       if (protocol === "http:" && host === new URL(this.server.url).host) return;
-      if (!["blob:", "data:"].includes(protocol)) this.complaints.push(`asked ${request.url()}`);
+      if (!["blob:", "data:"].includes(protocol)) this.browserErrors.push(`asked ${request.url()}`);
     });
     await page.goto(this.server.url);
     await page.getByText(ready).waitFor();

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
-import { button, PLACES, Studio } from "./studio-fixture.js";
+import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("training in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio({ SVC_TRAINING_ROOT: temporaryDirectory() });
 
-  for (const [width, place] of PLACES) {
+  for (const [width, place] of PAGE_WIDTHS) {
     it(`learns from chosen songs, and makes a song before and after, ${place}`, async () => {
       const { client } = studio.server;
       const song = await client.makeOne({ ...shortSong, prompt: "a reel" });

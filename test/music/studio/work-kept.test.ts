@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, PLACES, Studio } from "./studio-fixture.js";
+import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("work in the studio", function () {
   this.timeout(300_000);
@@ -11,7 +11,7 @@ describe("work in the studio", function () {
 
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
 
-  for (const [width, place] of PLACES) {
+  for (const [width, place] of PAGE_WIDTHS) {
     it(`is restored by Ctrl+Z and by Undo in the notification, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });

@@ -248,7 +248,7 @@ describe("the training endpoints of a server with a key", () => {
     (name) => `training/${name}`,
   );
   for (const path of [...posts, "reinitialize"]) {
-    it(`require it at /v1/${path}, in the header or the body`, async () => {
+    it(`require the key at /v1/${path}, in the header or the body`, async () => {
       const { client } = server;
       for (const [body, headers, isRight] of [
         [{}, {}, false],
@@ -263,7 +263,7 @@ describe("the training endpoints of a server with a key", () => {
     });
   }
 
-  it("require it at /v1/training/status", async () => {
+  it("require the key at /v1/training/status", async () => {
     const path = "/v1/training/status";
     expect((await server.client.get(path)).status).to.equal(401);
     expect((await server.client.get(path, { Authorization: "Bearer k1" })).status).to.equal(200);

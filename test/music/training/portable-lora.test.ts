@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
-import { someValues, type Tensor, writeLokr, writeLora, writeSafetensors } from "../adapter-files.js";
+import { pseudoRandomTensor, type Tensor, writeLokr, writeLora, writeSafetensors } from "../adapter-files.js";
 import { shortSong } from "../live-server.js";
 import { startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
 
@@ -26,7 +26,7 @@ describe("adapters exported for other programs", () => {
     trainer = server.trainer;
     writeLora(trainer.path("out/final/adapter"));
     base = await song();
-    styled = await songUnder("out/final");
+    styled = await songWithAdapter("out/final");
     expect(styled.equals(base)).to.equal(false);
   });
 
@@ -36,7 +36,7 @@ describe("adapters exported for other programs", () => {
     return server.client.download(await server.client.makeOne(sameSong));
   }
 
-  async function songUnder(path: string): Promise<Buffer> {
+  async function songWithAdapter(path: string): Promise<Buffer> {
     const loaded = await server.client.post("/v1/lora/load", { lora_path: trainer.path(path) });
     expect(loaded.status, loaded.body.detail).to.equal(200);
     const bytes = await song();
@@ -44,12 +44,12 @@ describe("adapters exported for other programs", () => {
     return bytes;
   }
 
-  /** A song made with only the weights file, as by programs that ignore the configuration. */
-  async function songOfFileAlone(path: string): Promise<Buffer> {
+  /** A song made from the weights file alone, as in programs that ignore the configuration. */
+  async function songOfWeightsFile(path: string): Promise<Buffer> {
     const alone = trainer.path("alone", path.replaceAll("/", "-"));
     mkdirSync(trainer.path("alone"), { recursive: true });
     cpSync(trainer.path(path), alone);
-    return songUnder(join("alone", path.replaceAll("/", "-")));
+    return songWithAdapter(join("alone", path.replaceAll("/", "-")));
   }
 
   function exportTo(export_path: string, form: object = {}, lora_output_dir = "out") {
@@ -58,12 +58,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("give another song if exported without options to a program that reads only the weights file", async () => {
+  it("exported without options give another song in a program that reads only the weights file", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
-    expect((await songOfFileAlone(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
+    expect((await songOfWeightsFile(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("give the same song if exported with fold_alpha to a program that reads only the weights file", async () => {
+  it("exported with fold_alpha give the same song in a program that reads only the weights file", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -79,15 +79,15 @@ describe("adapters exported for other programs", () => {
     }
     const weights = (folder: string) => readFileSync(trainer.path(folder, WEIGHTS));
     expect(weights("folded/adapter").equals(weights("folded"))).to.equal(true);
-    expect((await songOfFileAlone(`folded/${WEIGHTS}`)).equals(styled)).to.equal(true);
-    expect((await songUnder("folded")).equals(styled)).to.equal(true);
+    expect((await songOfWeightsFile(`folded/${WEIGHTS}`)).equals(styled)).to.equal(true);
+    expect((await songWithAdapter("folded")).equals(styled)).to.equal(true);
   });
 
-  it("are exported with comfy_single_file as one file that contains alpha", async () => {
+  it("exported with comfy_single_file are one file that contains alpha", async () => {
     const { status, body } = await exportTo("single", { comfySingleFile: "true" });
     expect(status, body.detail).to.equal(200);
     expect(readdirSync(trainer.path("single"))).to.deep.equal([SINGLE_FILE]);
-    expect((await songOfFileAlone(`single/${SINGLE_FILE}`)).equals(styled)).to.equal(true);
+    expect((await songOfWeightsFile(`single/${SINGLE_FILE}`)).equals(styled)).to.equal(true);
     const original = tensorsOf(trainer.path("out/final/adapter", WEIGHTS));
     const tensors = tensorsOf(trainer.path("single", SINGLE_FILE));
     for (const [name, tensor] of original) {
@@ -98,7 +98,7 @@ describe("adapters exported for other programs", () => {
     expect(tensors.size).to.equal(1.5 * original.size);
   });
 
-  it("have lora_B scaled by alpha / rank with fold_alpha, also in a single file", async () => {
+  it("exported with fold_alpha have lora_B scaled by alpha / rank, also in a single file", async () => {
     cpSync(trainer.path("out/final/adapter"), trainer.path("odd/final"), { recursive: true });
     writeFileSync(
       trainer.path("odd/final", CONFIG),
@@ -129,8 +129,8 @@ describe("adapters exported for other programs", () => {
 
   const module = "base_model.model.layers.0.self_attn.q_proj";
   const matrices = {
-    [`${module}.lora_A.weight`]: someValues([RANK, 8], 1),
-    [`${module}.lora_B.weight`]: someValues([8, RANK], 2),
+    [`${module}.lora_A.weight`]: pseudoRandomTensor([RANK, 8], 1),
+    [`${module}.lora_B.weight`]: pseudoRandomTensor([8, RANK], 2),
   };
   const config = { peft_type: "LORA", r: RANK, lora_alpha: ALPHA };
   const refusals: [what: string, write: (folder: string) => void, mentions: string][] = [
@@ -144,11 +144,11 @@ describe("adapters exported for other programs", () => {
     [
       "a rank other than the configured one",
       writePeft({ ...config, r: 2 }),
-      "q_proj.lora_A.weight has another rank",
+      "q_proj.lora_A.weight does not have the rank",
     ],
     [
       "DoRA tensors",
-      writePeft(config, { ...matrices, [`${module}.lora_magnitude_vector`]: someValues([8], 3) }),
+      writePeft(config, { ...matrices, [`${module}.lora_magnitude_vector`]: pseudoRandomTensor([8], 3) }),
       "lora_magnitude_vector",
     ],
   ];
@@ -185,7 +185,7 @@ interface ReadTensor {
   values: Float32Array;
 }
 
-/** Tensors of a float32 safetensors file. Checks that they fill the file without gaps. */
+/** Reads the tensors of a float32 safetensors file, and checks that they fill it without gaps. */
 function tensorsOf(path: string): Map<string, ReadTensor> {
   const bytes = readFileSync(path);
   const begin = 8 + Number(bytes.readBigUInt64LE());

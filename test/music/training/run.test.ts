@@ -103,7 +103,7 @@ describe("a training run", () => {
     ]);
   });
 
-  it("counts only its own steps in the rate after it resumed", () => {
+  it("counts only steps since it resumed in its rate", () => {
     trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
     const firstMs = run.record.firstStepAtMs ?? 0;
     expect(status(firstMs).steps_per_second).to.equal(0);

@@ -60,7 +60,7 @@ describe("training runs", () => {
         config,
         fp8_enabled: true,
       });
-      const ended = await trainer.ended();
+      const ended = await trainer.untilEnded();
       expect(ended).to.deep.include({
         state: "completed",
         is_training: false,
@@ -113,7 +113,7 @@ describe("training runs", () => {
         output_dir: "lokr",
         config,
       });
-      const ended = await trainer.ended();
+      const ended = await trainer.untilEnded();
       expect(ended).to.deep.include({
         state: "completed",
         adapter_type: "lokr",
@@ -242,7 +242,7 @@ describe("training runs", () => {
       await trainer.until((status) => status.current_step >= 3);
       expect(await trainer.stop()).to.equal("Stopping training...");
       const { current_step: before } = await trainer.status();
-      const ended = await trainer.ended();
+      const ended = await trainer.untilEnded();
       expect(ended).to.include({ state: "stopped", status: "⏹️ Training stopped by user", error: null });
       expect(ended.current_step - before).to.be.at.most(1);
       expect(ended.loss_history).to.not.deep.equal([]);
@@ -261,11 +261,16 @@ describe("training runs", () => {
       const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
       expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
       const { run_id } = await starting;
-      expect(await trainer.ended()).to.include({ run_id, state: "stopped", current_step: 0, error: null });
+      expect(await trainer.untilEnded()).to.include({
+        run_id,
+        state: "stopped",
+        current_step: 0,
+        error: null,
+      });
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("do not stop the next run if the start that was stopped failed its checks @slow", async () => {
+    it("leave no stop request for the next run if the stopped start fails its checks @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -281,7 +286,7 @@ describe("training runs", () => {
         await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
         await trainer.until(({ current_step, is_training }) => current_step >= 3 || !is_training);
         await trainer.stop();
-        const { state, output_path, current_step } = await trainer.ended();
+        const { state, output_path, current_step } = await trainer.untilEnded();
         expect(state).to.equal("stopped");
         await trainer.complete({ ...plan, output_dir: `resumed-${kind}`, resume_from: output_path }, kind);
         const resumed = await trainer.status();
@@ -304,7 +309,7 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
-    it("resume from an adapter without trainer state at the epoch in its folder name, and log the missing state", async () => {
+    it("resume without trainer state from the epoch in the folder name, and log the missing state", async () => {
       await trained("alone");
       const checkpoint = trainer.checkpoints("alone").find((name) => name.startsWith("epoch_2_")) as string;
       const from = trainer.path("alone/checkpoints", checkpoint);
@@ -340,7 +345,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("no-epochs/final"))).to.equal(false);
     });
 
-    it("are rejected if the checkpoint is of another adapter", async () => {
+    it("are rejected if the checkpoint's adapter has another rank or kind", async () => {
       await trained("rank-4", { save_every_n_epochs: 1 });
       const resume_from = `rank-4/checkpoints/${trainer.checkpoints("rank-4")[0]}`;
       for (const [change, kind] of [
@@ -373,7 +378,7 @@ describe("training runs", () => {
       }
       expect((await trainer.status()).adapter_type).to.equal("lokr");
       await trainer.stop();
-      await trainer.ended();
+      await trainer.untilEnded();
       expect(existsSync(trainer.path("two"))).to.equal(false);
     });
 
@@ -384,7 +389,7 @@ describe("training runs", () => {
       const statuses = (await Promise.all(starts)).map(({ status }) => status);
       expect(statuses.sort()).to.deep.equal([200, 400, 400, 400, 400]);
       await trainer.stop();
-      await trainer.ended();
+      await trainer.untilEnded();
     });
   });
 
@@ -397,7 +402,7 @@ describe("training runs", () => {
         train_epochs: 20,
       });
       expect(status).to.equal(200);
-      const ended = await trainer.ended();
+      const ended = await trainer.untilEnded();
       expect(ended.state).to.equal("failed");
       expect(ended.error).to.match(/finite/);
       expect(ended.status).to.equal(`❌ Training failed: ${ended.error}`);
@@ -415,7 +420,7 @@ describe("training runs", () => {
       expect((await song()).equals(before)).to.equal(true);
       expect((await trainer.status()).state).to.equal("running");
       await trainer.stop();
-      await trainer.ended();
+      await trainer.untilEnded();
       await trained("beside-whole");
       expect((await song()).equals(before)).to.equal(true);
     });

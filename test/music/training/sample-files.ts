@@ -43,7 +43,7 @@ export function sampleTensors(seed: number, frames = 16, tokens = 6): SampleTens
   };
 }
 
-/** Uniform in -1 .. 1 (a linear congruential generator). */
+/** Returns a linear congruential generator of uniform numbers in -1 .. 1. */
 function numbersBetween(seed: number): () => number {
   let state = seed;
   return () => {

@@ -20,7 +20,7 @@ export const shortRun = {
   learning_rate: 0.01,
 };
 
-/** A run that is practically endless until it is stopped. */
+/** A run that ends only when it is stopped. */
 export const longRun = { ...shortRun, train_epochs: 1_000_000, save_every_n_epochs: 1_000_000 };
 
 export type Kind = "start" | "start_lokr";
@@ -58,16 +58,16 @@ export class Trainer {
     }
   }
 
-  /** Status once no run is in progress. */
-  ended(): Promise<TrainingStatus> {
+  /** Waits until no run is in progress, and returns the status. */
+  untilEnded(): Promise<TrainingStatus> {
     return this.until((status) => !status.is_training);
   }
 
-  /** Waits until the training ends and expects its status to be `completed`. */
+  /** Starts a training and waits for its end. @throws Error if its state is not `completed` */
   async complete(parameters: object, kind: Kind = "start"): Promise<TrainingStatus> {
     const { status: code, body } = await this.start(parameters, kind);
     if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
-    const status = await this.ended();
+    const status = await this.untilEnded();
     if (status.state !== "completed") throw new Error(`${status.state}: ${status.training_log}`);
     return status;
   }
@@ -89,7 +89,7 @@ export interface TrainingServer extends LiveServer {
   trainer: Trainer;
 }
 
-/** Starts a server with a data set `set` of two samples in its root. */
+/** Starts a server whose training root contains a data set `set` of two samples. */
 export async function startTrainingServer(settings: Record<string, string> = {}): Promise<TrainingServer> {
   const root = realpathSync(temporaryDirectory());
   mkdirSync(join(root, "set"));

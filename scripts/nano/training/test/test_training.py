@@ -189,7 +189,7 @@ class Words(unittest.TestCase):
         for key, metre, fault in (("A dorian", "4", "'A dorian' is no key"), ("A minor", "5", "'5' is no metre")):
             with self.assertRaisesRegex(ValueError, fault):
                 Facts.of("jazz", 120, key, metre)
-        with self.assertRaisesRegex(ValueError, "'polka' is no genre"):
+        with self.assertRaisesRegex(ValueError, "'polka' is not a genre"):
             as_numbers(Facts.of("polka", 120, "A minor", "2"), genres)
 
     def test_a_clocks_last_hand_turns_once_in_every_section(self):

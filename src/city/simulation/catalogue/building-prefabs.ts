@@ -12,7 +12,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
   readonly growable: GrowableClass | null;
   /** Output, coverage and needs of a civic building; null for other buildings. */
   readonly civic: Civic | null;
-  /** Price of placing it; growth by zoning is free. */
+  /** Price of placing the building by command. Buildings that grow on zones are free. */
   readonly cost: number;
   readonly upkeepPerWeek: number;
 }
@@ -41,7 +41,7 @@ export const COVERAGES = [
   "leisure",
 ] as const;
 export type Coverage = (typeof COVERAGES)[number];
-/** Services reached by road; parks are reached on foot. */
+/** Services that reach buildings by road. People walk to parks instead. */
 export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");
 
 export interface Civic {
@@ -185,8 +185,8 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
 };
 
 const BLOCKED_NAMES = "Block Services - Utility Yard_Data = Block Services - Utility Yard";
-/** Stands in for the game's broken assets `Block Services - ...`: never listed or placed. */
-export const BLOCKED_PREFAB = civic("Water", [BLOCKED_NAMES, "4x4", 0, 0, { blocked: true }]);
+/** Represents the game's broken assets `Block Services - ...`, which are never listed or placed. */
+export const BROKEN_ASSET_PREFAB = civic("Water", [BLOCKED_NAMES, "4x4", 0, 0, { blocked: true }]);
 
 const CIVIC_PREFABS = Object.entries(CIVIC_ROWS).flatMap(([service, rows]) =>
   rows.map((row) => civic(service as Service, row)),
@@ -220,11 +220,11 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly highDensity: boolean;
   readonly service: GrowableService;
   readonly subService: SubService;
-  /** Name endings, one per level, for sizes without a known name in the game. */
+  /** Name endings of the prefabs, one per level, for sizes whose name in the game is unknown. */
   readonly kinds: string;
-  /** Display names, one per level. */
+  /** Display names of the prefabs, one per level. */
   readonly displayNames: string;
-  /** Growables whose name in the game is known: level, footprint and name ending. */
+  /** Names of the prefabs whose name in the game is known: level, footprint and name ending. */
   readonly known: string;
 }
 
@@ -330,7 +330,7 @@ const GROWN_PREFABS = FAMILIES.flatMap(familyPrefabs);
 /** The whole catalogue, in load order. */
 export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
   ...CIVIC_PREFABS,
-  BLOCKED_PREFAB,
+  BROKEN_ASSET_PREFAB,
   ...GROWN_PREFABS,
   ...SPECIALISED.map(([name, subService, width, length]) =>
     growable({ ...INDUSTRY, subService }, { name, displayName: name, level: 1, width, length }),

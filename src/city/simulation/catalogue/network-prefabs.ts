@@ -18,7 +18,10 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   readonly capacityPerHour: number;
 }
 
-/** A row of the road table. `elevatedName` is set if the name of the raised variant does not follow the pattern. */
+/**
+ * A row of the road table. `elevatedName` is set if the elevated variant's name is not the road's name plus a
+ * suffix.
+ */
 type RoadRow = readonly [
   name: string,
   displayName: string,
@@ -66,9 +69,9 @@ const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedK
   ["Gravel", 2, 30],
   ["", 2, 40],
 ];
-/** Weekly upkeep as a share of the price: the game charges 0.32 per cell for a two-lane road. */
+/** Weekly upkeep as a share of the price. It gives 0.32 per cell for a two-lane road, as in the game. */
 const UPKEEP_SHARE = 0.008;
-/** Capacity of a lane with and without crossings. */
+/** Vehicles per hour and lane: on streets, which have crossings, and on highways, which have none. */
 const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };
 
 const RAISED = [

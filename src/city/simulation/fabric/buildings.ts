@@ -101,7 +101,7 @@ export function removeOccupants(world: World, building: SimBuilding): void {
   for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
   for (const id of building.workerIds) world.citizens.at(id).workId = 0;
   building.workerIds.length = 0;
-  world.noteJobs(building);
+  world.updateVacancy(building);
   building.visitors = 0;
 }
 
@@ -111,7 +111,7 @@ export function upgrade(world: World, building: SimBuilding, prefab: SimBuilding
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
   building.jobs = Math.max(building.jobs, drawn.jobs);
-  world.noteJobs(building);
+  world.updateVacancy(building);
   building.visitorPlaces = Math.max(building.visitorPlaces, drawn.visitorPlaces);
 }
 
@@ -137,13 +137,13 @@ export function isWorking(building: SimBuilding): boolean {
   return isActive(building) && power && water && reachable && acceptsMore(building);
 }
 
-/** Whether storage is neither full nor being emptied; true for buildings without storage. */
+/** Whether the building's storage is neither full nor being emptied; true for buildings without storage. */
 function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }
 
-/** Name of the building's road, or a placeholder. */
+/** Name of the building's road, or "our street". */
 export function streetOf(world: World, building: SimBuilding): string {
   return world.segments.get(building.roadId)?.name || "our street";
 }
@@ -177,11 +177,11 @@ const ORDER = new Map<ProblemName, number>(
   [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET].map((name, index) => [name, index]),
 );
 
-/** Shares of `patience` after which a grave problem becomes major, then fatal. */
+/** Shares of the `patience` of `updateSeverity` after which a grave problem becomes major, and then fatal. */
 const MAJOR_AFTER = 1 / 4;
 const FATAL_AFTER = 2 / 3;
 
-/** Problems that escalate. All others stay warnings. */
+/** Problems that become more severe with time. All others stay warnings. */
 const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
   "Electricity",
   "Water",
@@ -212,7 +212,7 @@ export function setProblem(building: SimBuilding, name: ProblemName, present: bo
       : { names: entries.map((entry) => entry.name), severity: building.problems.severity };
 }
 
-/** The grave problem that has lasted longest, with its age in frames. */
+/** The grave problem that has lasted longest, with its age in frames; null if there is none. */
 export function longestGraveProblem(
   building: SimBuilding,
   frame: number,
@@ -225,7 +225,10 @@ export function longestGraveProblem(
   return worst;
 }
 
-/** Updates the severity by the age of the oldest grave problem. @param patience frames until it is fatal */
+/**
+ * Sets the severity by the age of the oldest grave problem.
+ * @param patience frames until the building is abandoned
+ */
 export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {
   if (building.problems.names.length === 0) return;
   const age = (longestGraveProblem(building, frame)?.age ?? 0) / patience;

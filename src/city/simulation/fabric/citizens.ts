@@ -30,11 +30,15 @@ export function ageOf(citizen: Citizen, frame: number): number {
   return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;
 }
 
-/** Shares in percent of arriving households with two adults, and with children. */
+/** Percentage of new households with two adults. */
 const COUPLES_PERCENT = 70;
+/** Percentage of new households with children. */
 const FAMILIES_PERCENT = 80;
 
-/** Moves a new household in from outside, unless the city is at its limits. */
+/**
+ * A new household from outside moves into a home, unless the city has no room for more citizens or
+ * households.
+ */
 export function moveIn(world: World, home: SimBuilding): void {
   const { random, citizens, households } = world;
   const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
@@ -49,7 +53,10 @@ export function moveIn(world: World, home: SimBuilding): void {
   world.statistics.week.arrivals += adults + children;
 }
 
-/** A grown child moves into a home with a partner from outside, unless the city is at its limits. */
+/**
+ * A grown child and a partner from outside move into a home, unless the city has no room for more citizens or
+ * households.
+ */
 export function leaveParents(world: World, child: Citizen, home: SimBuilding): void {
   const { citizens, households } = world;
   if (!citizens.hasRoomFor(1) || !households.hasRoomFor(1)) return;
@@ -105,7 +112,7 @@ export function die(world: World, citizen: Citizen): void {
 export function takeJob(world: World, citizen: Citizen, workplace: SimBuilding): void {
   citizen.workId = workplace.id;
   workplace.workerIds.push(citizen.id);
-  world.noteJobs(workplace);
+  world.updateVacancy(workplace);
 }
 
 export function quitJob(world: World, citizen: Citizen): void {
@@ -113,7 +120,7 @@ export function quitJob(world: World, citizen: Citizen): void {
   const workplace = world.buildings.at(citizen.workId);
   workplace.workerIds.splice(workplace.workerIds.indexOf(citizen.id), 1);
   citizen.workId = 0;
-  world.noteJobs(workplace);
+  world.updateVacancy(workplace);
 }
 
 export function countResidents(world: World, { householdIds }: SimBuilding): number {

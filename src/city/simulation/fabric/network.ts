@@ -33,14 +33,14 @@ const STREET_NAMES = (
 ).split(" ");
 const STREET_KINDS = ["Street", "Road", "Avenue", "Lane", "Way", "Drive"];
 
-/** Whether a segment of one prefab may end on a node that was made for another. */
+/** Whether a segment of one prefab may end at a node that a segment of another prefab created. */
 export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): boolean {
   return own === other || (own.service === "Road" && other.service === "Road");
 }
 
 /**
- * Segments for the same use (traffic or one utility) that this one crosses without a shared node, so that nothing can
- * pass between them.
+ * Existing segments that carry the same (traffic or one utility) and that a segment of this prefab would
+ * cross without a shared node. Without the node the segments are not connected.
  */
 export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {
@@ -49,7 +49,10 @@ export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Sp
   });
 }
 
-/** Existing node that a segment of this prefab would reuse for an end at this place; ties go to the lowest id. */
+/**
+ * Existing node that a segment of this prefab would reuse as its end at this place: the one with the lowest
+ * id in reach.
+ */
 export function findReusableNode(
   world: World,
   prefab: SimNetworkPrefab,
@@ -139,7 +142,7 @@ function addSegment(world: World, plan: SegmentPlan): SimSegment {
   return segment;
 }
 
-/** Gives a road another prefab. Its id, name, traffic, zones and all buildings stay. */
+/** Changes the prefab of a road. The road keeps its id, name, traffic, zones and buildings. */
 export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNetworkPrefab): void {
   invalidateUsableCells(world, segment);
   world.segments.remove(segment.id);

@@ -1,6 +1,6 @@
 /**
- * Access of a building to roads, pipes and water. A pure function of positions, updated when roads or pipes are added or
- * removed.
+ * Access of buildings to roads, pipes and open water. It depends only on positions, and is updated when roads
+ * or pipes are added or removed.
  */
 import { boxAround, CELL_METERS, distanceToLine, type Footprint, squareAround } from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
@@ -17,7 +17,7 @@ export const PIPE_REACH_METERS = 100;
 const DRIVEWAY_METERS = 16;
 const WIDEST_ROAD_METERS = 32;
 
-/** Finds a building's road and pipes. */
+/** Updates which road and which pipes serve a building. */
 export function updateAccess(world: World, building: SimBuilding): void {
   building.waterPipeIds = [];
   building.heatPipeIds = [];
@@ -27,10 +27,10 @@ export function updateAccess(world: World, building: SimBuilding): void {
     if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
   }
-  world.openTo(building, findRoad(world, building));
+  world.setAccessRoad(building, findRoad(world, building));
 }
 
-/** Nearest road that would give access to a building at a place, or 0. */
+/** Id of the nearest road that could give access to a building on this site; 0 if there is none. */
 export function findRoad(world: World, site: Pick<Footprint, "position" | "prefab">): number {
   const halfExtent = halfExtentOf(site);
   let roadId = 0;
@@ -45,7 +45,7 @@ export function findRoad(world: World, site: Pick<Footprint, "position" | "prefa
   return roadId;
 }
 
-/** Updates all buildings near added or removed segments. */
+/** Updates the access of all buildings near added or removed segments. */
 export function updateAccessNear(world: World, segments: readonly SimSegment[]): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);

@@ -1,6 +1,6 @@
 /**
- * The road graph and its shortest paths by time. Even one-way roads can be driven in both directions, because a trip
- * counts for both ways. Crossings without a node are not connected.
+ * The road graph and its quickest paths. One-way roads count in both directions, because a trip stands for
+ * the way there and the way back. Roads that cross without a node are not connected.
  */
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
@@ -15,7 +15,7 @@ const DELAY_FACTOR = 0.15;
 /** Maximum slow-down factor in a jam. */
 const LONGEST_DELAY = 15;
 
-/** Seconds to drive a segment with the last counted traffic. */
+/** Seconds to drive along a segment in the traffic of the last count. */
 function secondsAlong(segment: SimSegment): number {
   const { prefab, traffic } = segment;
   return (
@@ -109,7 +109,7 @@ export class RoadTree {
     }
   }
 
-  /** Id of the end node of a road that is quicker to reach. */
+  /** Id of that end node of a road which is quicker to reach. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];

@@ -26,7 +26,7 @@ import { BLOCK_REACH_METERS, type World } from "../state/world.js";
 
 const MAX_ROWS = 8;
 const HALF_DIAGONAL_METERS = (CELL_METERS / 2) * Math.SQRT2 + 0.1;
-/** A cell whose centre is closer than this to the edge of an area counts as outside. */
+/** A cell whose centre is closer than this to the edge of an area counts as outside the area. */
 const EDGE_TOLERANCE_METERS = 0.1;
 
 interface BlockPlan {
@@ -60,7 +60,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
   }
 }
 
-/** Moves the blocks of a segment to the edges of its new prefab. Zones and buildings are kept. */
+/** Moves the blocks of a segment to the road edges of its new prefab. Keeps zones and buildings. */
 export function moveBlocks(world: World, segment: SimSegment): void {
   const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
   segment.blockIds.forEach((id) => {
@@ -74,7 +74,7 @@ export function moveBlocks(world: World, segment: SimSegment): void {
   });
 }
 
-/** Zone of a place; Unzoned if there is none. */
+/** Zone at a place; `Unzoned` if no zoned cell is there. */
 export function zoneAt(world: World, place: GroundPoint): Zone {
   for (const block of world.blocks.near(squareAround(place, BLOCK_REACH_METERS))) {
     if (!ownsGround(block, place)) continue;
@@ -92,7 +92,7 @@ export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint
   Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
 }
 
-/** Removes a segment's blocks. Buildings on them stay, without a block. */
+/** Removes a segment's blocks. Buildings on them stay, but no longer belong to a block. */
 export function removeBlocks(world: World, segment: SimSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);

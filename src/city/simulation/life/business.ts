@@ -1,6 +1,7 @@
 /**
- * One cycle of a business: workers, customers, goods. Without power, water or sewage disposal it earns nothing and
- * loses its workers. Without a connection to the map edge a city runs out of wares.
+ * One cycle of a business: workers, customers, goods. Without power, water or sewage disposal a business
+ * earns nothing and loses its workers. A city whose roads do not reach the map edge depends on the wares that
+ * its industry makes.
  */
 import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { averageEducation, quitJob } from "../fabric/citizens.js";
@@ -12,10 +13,10 @@ import type { World } from "../state/world.js";
 /** Grace period in which a new business may lack workers and customers. */
 const START_UP_FRAMES = FRAMES_PER_WEEK;
 const WARES_PER_WORKER = 2;
-/** Storage limit for unsold goods. */
+/** Maximum number of unsold wares in the whole city. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Wares delivered to a shop per cycle and visitor place, if the map edge is near. Even a full shop sells less. */
+/** Wares delivered per cycle and visitor place to a shop near the map edge: more than a full shop sells. */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education in percent that jobs of each level require. */
@@ -53,7 +54,7 @@ function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
   setProblem(shop, "NoGoods", shop.goods === 0, world.frame);
 }
 
-/** Wares delivered by lorry from the map edge per cycle. They halve for every ten minutes of travel. */
+/** Wares delivered by lorry from the map edge per cycle. Every ten minutes of travel halve the amount. */
 function deliveries(world: World, shop: SimBuilding): number {
   if (!isConnectedOutside(world, shop)) return 0;
   const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;

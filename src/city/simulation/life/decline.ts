@@ -27,7 +27,8 @@ import { requestService, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
 /**
- * Points of garbage and dead residents that a building gains or loses per cycle, and the points that cause a problem.
+ * Points of garbage and of dead residents that a building gains or loses per cycle. A LIMIT is where a
+ * problem begins.
  */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
@@ -36,19 +37,19 @@ const BODIES_COLLECTED_PER_CYCLE = 30;
 const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Target level of crime without police. */
+/** Level that crime approaches without police. */
 const CRIME_UNCHECKED = 85;
-/** In each cycle crime closes this share of the gap to its target level. */
+/** Each cycle, crime moves by this share of the difference to its target level. */
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
-/** Factor on the chance of a fire in a village, which has no fire service yet. */
+/** Minimum factor on the chance of a fire. It applies in villages, where no fire service is expected yet. */
 const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
 const BURNED_DOWN_CYCLES = 6;
-/** A home with more households than this is not abandoned; its households leave first. */
+/** A residential building with more households than this is not abandoned; its households leave first. */
 const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
@@ -107,9 +108,9 @@ export function accumulateGarbageAndCrime(
 }
 
 /**
- * Starts and continues fires. Civic buildings have none, because they are staffed. The fire service extinguishes a fire,
- * else the building burns down.
- * @returns whether it burned down now
+ * Starts and continues fires. Civic buildings do not burn, because they are staffed. If the fire service does
+ * not extinguish a fire in time, the building burns down.
+ * @returns whether the building has just burned down
  */
 export function checkFire(world: World, building: SimBuilding): boolean {
   const breaksOut = FIRES_PERCENT * Math.max(expectation(world, "fire"), VILLAGE_FIRES);
@@ -124,9 +125,9 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Reason to abandon the building now, or null. A grave problem that outlasts the owner's patience closes a business,
- * and a home once at most one household is left. Taxes alone never close a home. A home that stays empty is abandoned
- * for lack of demand.
+ * Reason to abandon the building now, or null. A business is abandoned when a grave problem outlasts the
+ * owner's patience. A residential building is too, but only once at most one household is left, and never for
+ * taxes alone. A residential building that stays empty is abandoned for lack of demand.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = longestGraveProblem(building, world.frame);
@@ -155,7 +156,10 @@ export function decay(world: World, building: SimBuilding): void {
   }
 }
 
-/** Reoccupies a fully supplied building, more likely at high demand. */
+/**
+ * Whether an abandoned building is reoccupied in this cycle: needs all supplies; the chance grows with
+ * demand.
+ */
 function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
   const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
   const demand = world.demand[demandBarOf(prefab.service)];

@@ -23,14 +23,15 @@ export function updateDemand(world: World): void {
 }
 
 /**
- * A village can add homes at eight percent a week, a town of this size at four percent, a city about 20 homes a week.
+ * Number of households at which growth slows to half: a village can add eight percent of homes a week, a town
+ * of this size four percent, a large city about 20 homes.
  */
 const HALF_GROWTH_HOUSEHOLDS = 250;
 
 /**
- * Subtracts a new building site's share of the demand at once, because the bar moves by at most one point a cycle. The
- * next sites wait until it has risen again. A site counts more in a larger town, because a region sends only so many
- * newcomers a week.
+ * Subtracts the share of a new building site from the demand bar immediately. The bar would otherwise fall
+ * too slowly, by one point a cycle. Further sites wait until the bar has risen again. A site counts more in a
+ * larger town, because the number of newcomers a week is limited.
  */
 export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
   const bar = demandBarOf(prefab.service);

@@ -34,13 +34,15 @@ export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "university", fromCitizens: 5_000, points: 5 },
 ];
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
-/** A service is listed as a wish from this share of its threshold on, before its lack costs happiness. */
+/**
+ * Share of a service's threshold from which the service is listed as a wish, before its lack costs happiness.
+ */
 const FORESIGHT = 0.8;
-/** Homes with a lower quality of a service count as lacking it. */
+/** Homes with a lower quality of a service count as lacking the service. */
 const GOOD_QUALITY = 0.5;
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 200;
-/** Larger distances count as this in the search for the most central home. */
+/** Upper limit of the distances in the search for the most central home. */
 const NEIGHBOURHOOD_METERS = 600;
 
 /** How much a town of this size expects a service, from 0 to 1. */
@@ -76,7 +78,7 @@ function householdsIn(homes: readonly SimBuilding[]): number {
   return homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
 }
 
-/** Position of the most central of some homes. */
+/** Position of the most central one of these homes. */
 function middleOf(homes: readonly SimBuilding[]): Position {
   const away = ({ position }: SimBuilding) =>
     homes.reduce((sum, other) => sum + Math.min(distance(position, other.position), NEIGHBOURHOOD_METERS), 0);

@@ -58,7 +58,7 @@ export function closeWeek(world: World): void {
   world.statistics.close(sampleCity(world));
 }
 
-/** A week's upkeep of roads, pipes and lines, by length. */
+/** Books one week's upkeep of roads, pipes and power lines, which depends on their length. */
 function payNetworks({ segments, ledger }: World): void {
   const sums = new Map<ExpenseLine, number>();
   for (const segment of segments.values()) {
@@ -69,10 +69,13 @@ function payNetworks({ segments, ledger }: World): void {
   for (const [line, upkeep] of sums) ledger.book(line, upkeep);
 }
 
-/** Services that a bankrupt city keeps longest. */
+/** Services that a bankrupt city closes last. */
 const VITAL: readonly Service[] = ["Electricity", "Water"];
 
-/** Closes the costliest service of a bankrupt city that spent more than it earned. Vital services close last. */
+/**
+ * Closes the most expensive service building if the city spent more than it earned this week. Vital services
+ * close last.
+ */
 function closeService(world: World): void {
   const { income, expenses } = totalsOf(world.ledger.week);
   if (income >= expenses) return;

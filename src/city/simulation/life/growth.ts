@@ -16,10 +16,10 @@ import { demandBarOf, satisfyDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
-/** In larger towns nothing is built without a water pipe in reach. */
+/** In towns with more citizens, nothing grows without a water pipe in reach. */
 const VILLAGE_CITIZENS = 150;
 const MAX_LOT_CELLS = 4;
-/** Progress points in a good cycle; a level takes 100. */
+/** Progress points that a building gains in a cycle if it meets the requirements. The next level needs 100. */
 const PROGRESS_PER_CYCLE = 1;
 
 /** Requirements for the next level, indexed by the current level. */
@@ -29,7 +29,7 @@ interface Needs {
   /** Mean education of residents or workers, in percent. */
   readonly education?: readonly number[];
   readonly customersPercent?: readonly number[];
-  /** People complain if a value is this far below the requirement for the building's level. */
+  /** The building gets a problem if a value is this far below the requirement of its current level. */
   readonly complaintMargin: readonly number[];
 }
 
@@ -85,7 +85,8 @@ export function continueConstruction(world: World, building: SimBuilding): void 
 }
 
 /**
- * Updates progress towards the next level, and complains if the requirements of the current level are no longer met.
+ * Updates the progress to the next level. Sets a problem on the building if it no longer meets the
+ * requirements of its level.
  * @returns whether the building leveled up
  */
 export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {
@@ -127,7 +128,10 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: 
   return reached >= 1 && value < needed - (needs.complaintMargin[reached] ?? 0);
 }
 
-/** Mean education in percent, of workers, or of residents without children. */
+/**
+ * Mean education in percent: of the workers of a business, or of the adult residents of a residential
+ * building.
+ */
 function educationAt(world: World, building: SimBuilding): number {
   if (building.homes === 0) return averageEducation(world, building.workerIds);
   let adults = 0;

@@ -16,7 +16,7 @@ const BASE = 54;
 /** A home with a service gains this share of the service's points, even in a town too small to expect the service. */
 const SERVICE_BONUS = 0.5;
 
-/** Points lost to a problem once it has lasted long. */
+/** Points lost to a problem that has lasted FULL_WEIGHT_FRAMES or longer. */
 const PROBLEM_POINTS: Partial<Record<ProblemName, number>> = {
   Electricity: 40,
   Water: 40,
@@ -32,22 +32,26 @@ const PROBLEM_POINTS: Partial<Record<ProblemName, number>> = {
 const FULL_WEIGHT_FRAMES = 4 * FRAMES_PER_WEEK;
 const FRESH_WEIGHT = 0.25;
 
-/** Points per percentage point of tax below or above the usual rate. */
+/** Points gained or lost per percentage point of tax below or above USUAL_TAX_RATE. */
 const TAX_POINTS = 2;
-/** Additional points per percentage point beyond the tolerated rate. */
+/** Additional points lost per percentage point of tax above the tolerated rate. */
 const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
 
-/** Points lost for a commute of a quarter of an hour or more, and for the maximum unmet shopping need. */
+/** Points lost for the longest commute that counts, or longer. */
 const COMMUTE_POINTS = 12;
+/** Points lost for the maximum unmet shopping need. */
 const WANT_POINTS = 40;
 
-/** Departures of content households in percent per cycle: about nine percent of a town in a year. */
+/** Percentage of content households that leave per cycle: about nine percent of a town in a year. */
 const SETTLED_LEAVING_PERCENT = 0.011;
-/** Additional departures at a happiness of 0: about five percent of a town in a week. */
+/**
+ * Additional percentage of households that leave per cycle at happiness 0: about five percent of a town in a
+ * week.
+ */
 const UNHAPPY_LEAVING_PERCENT = 0.33;
-/** Minimum happiness at which no household leaves out of discontent. */
+/** Happiness from which no household leaves because of discontent. */
 const CONTENT = 50;
 /** Chance in percent per cycle that a free home is taken at happiness CONTENT; filling a home takes weeks. */
 const ARRIVAL_PERCENT = 0.8;

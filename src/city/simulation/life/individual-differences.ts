@@ -7,7 +7,7 @@ import type { Household, SimBuilding } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import type { World } from "../state/world.js";
 
-/** Minimum and maximum in weeks. Each building has its own values between them. */
+/** Minimum and maximum duration in weeks. Each building has its own value within each range. */
 const SPANS = {
   /** Time until a building with a grave problem is abandoned. */
   patience: [8, 52],

@@ -13,8 +13,9 @@ const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Value of a building (`of`), or of the ground at the centre of a square (`at`). */
+  /** Value of a building. A layer has either this or `at`; the traffic layer has neither. */
   readonly of?: (building: SimBuilding) => number;
+  /** Value of the ground at the centre of a square. */
   readonly at?: (world: World, place: GroundPoint) => number;
 }
 
@@ -34,7 +35,7 @@ const MEASURES: Readonly<Record<Layer, Measure>> = {
   leisure: served("leisure"),
 };
 
-/** Mean coverage of a place by some services. */
+/** Measures the mean coverage of a place by these services. */
 function served(...kinds: Coverage[]): Measure {
   const at = (world: World, place: GroundPoint) => {
     const roadId = roadAt(world, place);

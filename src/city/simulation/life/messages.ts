@@ -11,7 +11,7 @@ import type { World } from "../state/world.js";
 import { isWished } from "./expectations.js";
 import type { Surroundings } from "./services.js";
 
-/** Minimum time between equal messages. */
+/** Minimum time between messages of the same kind. */
 const QUIET_FRAMES = FRAMES_PER_WEEK / 2;
 /** Minimum time between messages about high demand. */
 const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
@@ -19,14 +19,14 @@ const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 const COMPLAINT_PERCENT = 25;
 /** Chance per cycle that a content household expresses a wish. */
 const WISH_PERCENT = 3;
-/** Pollution from which people complain. */
+/** Pollution from which citizens complain about the air. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 /** Populations at which the city gets a reward. Many small rewards, because a large one would cause a jump in growth. */
 const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );
-/** Money from the state for each citizen since the last milestone, as the game rewards growth. */
+/** Reward per citizen since the last milestone, paid by the state. The game rewards growth too. */
 const REWARD_PER_CITIZEN = 50;
 
 /** Alternative wordings of a message; `@` stands for the street. */
@@ -110,16 +110,20 @@ const OPENINGS: Readonly<Record<string, string>> = {
   Monument: "CHIRP_NEW_MONUMENT",
 };
 
-/** May add a complaint from a building with problems. */
-export function complain(world: World, building: SimBuilding): void {
+/** Posts a complaint about one of a building's problems, by chance. */
+export function maybePostComplaint(world: World, building: SimBuilding): void {
   const { names } = building.problems;
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
   const complaint = COMPLAINTS[names[world.random.below(names.length)] as ProblemName];
   if (complaint) speak(world, building, complaint);
 }
 
-/** May add a wish for a service that is missing nearby. */
-export function wish(world: World, building: SimBuilding, { quality, pollution }: Surroundings): void {
+/** Posts a resident's complaint about pollution or wish for a service that is missing nearby, by chance. */
+export function maybePostWish(
+  world: World,
+  building: SimBuilding,
+  { quality, pollution }: Surroundings,
+): void {
   if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
   if (pollution > FOUL_AIR) speak(world, building, FOUL_AIR_SAYING);
   const missing = WISHES.filter(([kind]) => isWished(world, kind) && (quality.get(kind) ?? 0) === 0);
@@ -127,8 +131,8 @@ export function wish(world: World, building: SimBuilding, { quality, pollution }
   if (chosen) speak(world, building, chosen[1]);
 }
 
-/** May add praise from a building that leveled up. */
-export function praise(world: World, building: SimBuilding): void {
+/** Posts praise from a building that leveled up. */
+export function postPraise(world: World, building: SimBuilding): void {
   speak(world, building, building.prefab.level >= 3 ? RISEN_HIGH_SAYING : RISEN_SAYING);
 }
 
@@ -150,7 +154,7 @@ export function reportFirstRoad(world: World, streetName: string): void {
   announce(world, "CHIRP_RANDOM", `A first road was opened: ${streetName}.`);
 }
 
-/** Once a cycle: messages about milestones and missing services. */
+/** Reports milestones, high demand and missing road access. Called once a cycle. */
 export function reportCity(world: World): void {
   const reached = MILESTONES.findLast((milestone) => world.citizens.size >= milestone) ?? 0;
   if (reached > world.milestone) {
@@ -196,7 +200,7 @@ function speak(world: World, building: SimBuilding, [messageId, ...texts]: Sayin
   world.board.post(message, world.frame + QUIET_FRAMES);
 }
 
-/** Adds a message of the city unless one of the same kind is recent. */
+/** Posts a message of the city, unless one of the same kind was posted recently. */
 export function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
   const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;

@@ -30,21 +30,29 @@ const LARGEST_FAMILY = 6;
 /** Chances of births and shopping trips, in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-/** Chance in percent that a shopper chooses the nearest shop; if not, the same for the next nearest, and so on. */
+/**
+ * Chance in percent that a shopper chooses the nearest shop. Otherwise the next nearest has the same chance,
+ * and so on.
+ */
 const SHOP_PERCENT = 60;
-/** Change of a home's unmet shopping need after a failed and after a successful trip. */
+/** Increase of a home's unmet shopping need by a failed trip. */
 const WANT_GROWN = 1;
+/** Decrease by a successful trip. */
 const WANT_EASED = 4;
-/** Chance in percent per cycle to finish a good school: about half a year, or a year for university. */
+/**
+ * Chance in percent per cycle to graduate from a school of full quality, which takes about half a year;
+ * university takes a year.
+ */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
   highSchool: 0.24,
   university: 0.12,
 };
-/** Chance of death before old age, at full health and per point below it. */
+/** Chance of death before old age at full health, in percent per cycle. */
 const DEATH_PERCENT = 0.001;
+/** Additional chance for each point below full health. */
 const DEATH_PERCENT_PER_POINT = 0.000_1;
-/** A family is this many times as likely to move into a new building. */
+/** A free home in a new building is this many times as likely to be taken. */
 const NEW_HOME_FACTOR = 16;
 /** Time for which a building counts as new. */
 const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;

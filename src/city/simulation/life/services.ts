@@ -15,7 +15,7 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/** Growth of the wait per cycle, as a share of the longest wait, if twice as many people come as can be served. */
+/** Growth of the wait per cycle at twice the capacity, as a share of the longest wait. */
 const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
@@ -37,7 +37,10 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
   return served.quality;
 }
 
-/** Provider of a service at a place (the nearest park of several), and its quality from 0 (none) to 1. */
+/**
+ * Provider of a service at a place, and the quality of the service there from 0 (none) to 1. Of several
+ * parks, the nearest.
+ */
 export interface ProvidedService {
   readonly provider: SimBuilding;
   readonly quality: number;
@@ -64,7 +67,7 @@ export function serviceAt(
   return quality > 0 ? { provider, quality } : null;
 }
 
-/** Nearest road of a place; 0 for none. */
+/** Id of the nearest road to a place; 0 if none is near. */
 export function roadAt(world: World, place: GroundPoint): number {
   let nearest = ROADSIDE_METERS;
   let roadId = 0;
@@ -77,7 +80,10 @@ export function roadAt(world: World, place: GroundPoint): number {
   return roadId;
 }
 
-/** Full quality within the range, none at twice the range. `rangeMeters` holds for empty streets; traffic shortens it. */
+/**
+ * Quality by travel time: 1 within the range, falling to 0 at twice the range. Traffic shortens the range in
+ * metres.
+ */
 function nearness(rangeMeters: number, seconds: number): number {
   return Math.min(Math.max(2 - seconds / rangeSeconds(rangeMeters), 0), 1);
 }
@@ -94,8 +100,9 @@ function shareOf(provider: SimBuilding): number {
 }
 
 /**
- * Makes the demand since the last cycle the provider's load. The wait grows while more people come than the provider
- * can serve, and shrinks while fewer come. A long wait sends people who live between two providers to the other one.
+ * Closes a provider's cycle: stores the demand of the cycle as `lastLoad` and updates the wait. The wait
+ * grows while demand exceeds the capacity, and shrinks while it is below. After a long wait, people between
+ * two providers choose the other one.
  */
 export function closeServiceCycle(building: SimBuilding): void {
   building.lastLoad = building.load;
@@ -116,7 +123,7 @@ function parksAround(world: World, place: GroundPoint): SimBuilding[] {
   });
 }
 
-/** Share of visitors that each park gets: the more crowded, the fewer choose it. */
+/** Share of the visitors that each park gets. Crowded parks get fewer. */
 function choicesOf(parks: readonly SimBuilding[]): number[] {
   const shares = parks.map(shareOf);
   const sum = shares.reduce((all, share) => all + share, 0);
@@ -128,7 +135,7 @@ function parkQuality(parks: readonly SimBuilding[]): number {
   return choicesOf(parks).reduce((all, choice, i) => all + choice * shareOf(parks[i] as SimBuilding), 0);
 }
 
-/** Spreads visitors over parks. */
+/** Distributes visitors among parks. */
 function visitParks(parks: readonly SimBuilding[], visitors: number): void {
   for (const [i, choice] of choicesOf(parks).entries()) (parks[i] as SimBuilding).load += visitors * choice;
 }
@@ -249,7 +256,7 @@ export function pollutionAt(world: World, place: GroundPoint): number {
   return nuisances(world, place, 0).pollution;
 }
 
-/** @param exceptId building that is left out; 0 for none */
+/** Pollution and number of ruins at a place. @param exceptId id of a building to ignore; 0 for none */
 function nuisances(world: World, place: GroundPoint, exceptId: number): { pollution: number; ruins: number } {
   let pollution = 0;
   let ruins = 0;

@@ -27,7 +27,7 @@ export function moveToProvider(world: World, from: SimBuilding, kind: Coverage, 
 }
 
 /** One cycle of a civic building. */
-export function updateStores(world: World, building: SimBuilding): void {
+export function updateStorageAndFuel(world: World, building: SimBuilding): void {
   const { civic } = building.prefab;
   if (civic?.storage !== undefined) emptyOrFill(world, building, civic.storage);
   if (civic?.burnsFuel && !building.switchedOff) burn(world, building);

@@ -16,14 +16,14 @@ const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
 /**
- * Services cost more in large towns: wages add 0 to the upkeep at TOWN_CITIZENS and this share at twice as many
- * citizens.
+ * Share by which higher wages raise the upkeep of services in large towns. It applies in full at twice
+ * TOWN_CITIZENS, and not at all up to TOWN_CITIZENS.
  */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;
 
 const TOLERATED_RATE = 11;
-/** Unrest grows from this many points above the tolerated rate. */
+/** Unrest grows while the rate is at least this many percentage points above the tolerated rate. */
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
@@ -37,7 +37,7 @@ export function payTaxes(world: World, building: SimBuilding): void {
   world.ledger.book(service as IncomeLine, (income * perLevel * world.taxes.rate(subService, level)) / 100);
 }
 
-/** Pays one cycle's upkeep of a civic building; a switched-off one costs nothing. */
+/** Pays one cycle's upkeep of a civic building. A building that is switched off costs nothing. */
 export function payUpkeep(world: World, building: SimBuilding): void {
   const { service, upkeepPerWeek } = building.prefab;
   if (building.switchedOff) return;
@@ -47,9 +47,10 @@ export function payUpkeep(world: World, building: SimBuilding): void {
 }
 
 /**
- * Updates unrest and returns the percentage points of tax above the tolerated rate, at least 0. The tolerated rate is
- * on average 11 minus the residents' wealth, plus one in high density. A rate that stays UNREST_MARGIN points above it
- * causes the problem TaxesTooHigh.
+ * Updates unrest. The tolerated rate is on average TOLERATED_RATE minus the residents' wealth, plus one in
+ * high density. A rate that stays UNREST_MARGIN points above the tolerated rate causes the problem
+ * TaxesTooHigh.
+ * @returns percentage points of tax above the tolerated rate, at least 0
  */
 export function updateTaxUnrest(world: World, building: SimBuilding): number {
   const excess = excessTaxOf(world, building);

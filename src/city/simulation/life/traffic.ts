@@ -1,8 +1,8 @@
 /**
  * Traffic: trips, travel times and volumes. Cars are counted in rounds, one street at a time: residents of the street
- * choose work and shops by travel time, and their cars take the quickest routes; lorries come from the map edge. At the
- * end of a round the volume of each road moves towards the cars counted there, and the next round chooses routes by
- * these volumes. Cars are not simulated individually.
+ * choose work and shops by travel time, and their cars take the quickest routes. Lorries come from the map edge. At
+ * the end of a round the volume of each road moves towards its new count, and the next round chooses routes by these
+ * volumes. Cars are not simulated individually.
  */
 import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
@@ -20,11 +20,14 @@ import { FRAMES_PER_CYCLE } from "../state/calendar.js";
 import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Frames between two visits of the traffic count; each visit counts one street. */
+/** Interval in frames at which the traffic count visits the next street. */
 const FRAMES_PER_STREET = 2;
 /** Maximum number of roads checked per visit to find one with residents. */
 const ROADS_PER_VISIT = 64;
-/** The volume of a road moves by this share towards each new count, so that jams do not appear or vanish in a day. */
+/**
+ * Share of the difference to the new count that is added to a road's volume. Below 1, so that jams do not appear or
+ * vanish in a day.
+ */
 const INERTIA = 0.5;
 
 /** Vehicles per worker or household at peak hour. */
@@ -35,10 +38,16 @@ const SHOPS_PER_STREET = 6;
 /** Workplaces with vacancies that the residents of a street consider in one count. */
 const OFFERS_PER_STREET = 64;
 const FEW_VACANCIES = 512;
-/** Citizens take no job farther away than this (14 km on an empty street), and quit if jams make the trip longer. */
+/**
+ * Longest travel time to a job; it covers 14 km on an empty street. Citizens take no job beyond it, and quit if jams
+ * make their trip longer.
+ */
 const LONGEST_COMMUTE_SECONDS = 1_200;
 const LONGEST_SHOPPING_SECONDS = 900;
-/** Chance in percent to take the nearest vacancy; if not, the same for the next nearest, and so on. */
+/**
+ * Chance in percent that a citizen takes the nearest vacancy. Otherwise the next nearest has the same chance, and so
+ * on.
+ */
 const TAKING_PERCENT = 70;
 
 /** Advances the traffic count by one frame. */
@@ -101,13 +110,13 @@ function countLorries(world: World): void {
 function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
   const graph = roadGraph(world);
   const tree = new RoadTree(graph, rootsAtEnds(graph, street, street.id));
-  const ways = { world, graph, tree, street };
+  const routes = { world, graph, tree, street };
   const bound = new Float64Array(tree.roots.length);
-  let cars = commute(ways, homes, (workplace) => {
+  let cars = commute(routes, homes, (workplace) => {
     const road = world.segments.at(workplace.roadId);
     if (road !== street) deliver(world, tree, bound, road, CARS_PER_WORKER);
   });
-  const shops = nearest(ways, sells, LONGEST_SHOPPING_SECONDS, SHOPS_PER_STREET);
+  const shops = nearest(routes, sells, LONGEST_SHOPPING_SECONDS, SHOPS_PER_STREET);
   street.traffic.shopIds = shops.map(({ place }) => place.id);
   const households = homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
   for (const { place } of shops) {
@@ -120,15 +129,15 @@ function visitStreet(world: World, street: SimSegment, homes: readonly SimBuildi
   tree.send(bound, (id, vehicles) => pass(world, id, vehicles));
 }
 
-/** Routes from one street to everywhere. */
-interface Ways {
+/** Quickest routes from one street to all roads. */
+interface StreetRoutes {
   readonly world: World;
   readonly graph: RoadGraph;
   readonly tree: RoadTree;
   readonly street: SimSegment;
 }
 
-function secondsTo({ world, graph, tree, street }: Ways, { roadId }: SimBuilding): number {
+function secondsTo({ world, graph, tree, street }: StreetRoutes, { roadId }: SimBuilding): number {
   if (roadId === street.id) return (graph.seconds[roadId] as number) / 2;
   const road = world.segments.get(roadId);
   return road ? tree.secondsTo(road) : Number.POSITIVE_INFINITY;
@@ -136,10 +145,14 @@ function secondsTo({ world, graph, tree, street }: Ways, { roadId }: SimBuilding
 
 /**
  * Citizens with a job drive to it, or quit if it is too far. The unemployed look for work, nearest first.
- * @returns vehicles per hour
+ * @returns vehicles per hour that drive to work
  */
-function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: SimBuilding) => void): number {
-  const { world } = ways;
+function commute(
+  routes: StreetRoutes,
+  homes: readonly SimBuilding[],
+  drive: (workplace: SimBuilding) => void,
+): number {
+  const { world } = routes;
   let openings: Reached[] | null = null;
   let cars = 0;
   for (const home of homes) {
@@ -147,17 +160,17 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
     let workers = 0;
     for (const citizen of ableIn(world, home)) {
       if (citizen.workId !== 0) {
-        const isTooFar = secondsTo(ways, world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS;
+        const isTooFar = secondsTo(routes, world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS;
         if (isTooFar) quitJob(world, citizen);
       }
       if (citizen.workId === 0) {
-        openings ??= openingsFrom(ways);
+        openings ??= openingsFrom(routes);
         seekJob(world, citizen, openings);
       }
       if (citizen.workId === 0) continue;
       const workplace = world.buildings.at(citizen.workId);
       workers++;
-      seconds += secondsTo(ways, workplace);
+      seconds += secondsTo(routes, workplace);
       cars += CARS_PER_WORKER;
       drive(workplace);
     }
@@ -167,24 +180,24 @@ function commute(ways: Ways, homes: readonly SimBuilding[], drive: (workplace: S
 }
 
 /**
- * Vacancies near a street. If the city has few, each is measured directly, because a search from road to road would
- * cover the whole city before it finds them.
+ * Vacancies that the residents of a street can reach, nearest first. If the city has few vacancies, measures the trip
+ * to each of them, because a search along the roads would cover the whole city to find them.
  */
-function openingsFrom(ways: Ways): Reached[] {
-  const { vacancies } = ways.world;
+function openingsFrom(routes: StreetRoutes): Reached[] {
+  const { vacancies } = routes.world;
   if (vacancies.size > FEW_VACANCIES) {
-    return nearest(ways, hasOpening, LONGEST_COMMUTE_SECONDS, OFFERS_PER_STREET);
+    return nearest(routes, hasOpening, LONGEST_COMMUTE_SECONDS, OFFERS_PER_STREET);
   }
   const found: Reached[] = [];
   for (const place of vacancies) {
     if (!hasOpening(place)) continue;
-    const seconds = secondsTo(ways, place);
+    const seconds = secondsTo(routes, place);
     if (seconds <= LONGEST_COMMUTE_SECONDS) keepNearest(found, { place, seconds }, OFFERS_PER_STREET);
   }
   return found;
 }
 
-/** Takes a vacancy, usually the nearest. */
+/** Takes a job at one of the openings, usually the nearest. */
 function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): void {
   const taken = openings.find(({ place }) => hasOpening(place) && world.random.percent(TAKING_PERCENT));
   if (taken) takeJob(world, citizen, taken.place);
@@ -195,23 +208,26 @@ interface Reached {
   readonly seconds: number;
 }
 
-/** The `most` nearest suitable workplaces by travel time. Searches the street itself, then from road to road. */
+/**
+ * The nearest suitable workplaces by travel time, at most `limit`. Searches the street itself, then from road to
+ * road.
+ */
 function nearest(
-  { world, graph, tree, street }: Ways,
+  { world, graph, tree, street }: StreetRoutes,
   isSuitable: (place: SimBuilding) => boolean,
   longestSeconds: number,
-  most: number,
+  limit: number,
 ): Reached[] {
   const found: Reached[] = [];
   const addFrom = (roadId: number, seconds: number) => {
     if (seconds > longestSeconds) return;
     for (const place of world.workplacesOn(roadId)) {
-      if (isSuitable(place)) keepNearest(found, { place, seconds }, most);
+      if (isSuitable(place)) keepNearest(found, { place, seconds }, limit);
     }
   };
   addFrom(street.id, (graph.seconds[street.id] as number) / 2);
   tree.walk(
-    (seconds) => seconds <= (found[most - 1]?.seconds ?? longestSeconds),
+    (seconds) => seconds <= (found[limit - 1]?.seconds ?? longestSeconds),
     (roadId, seconds) => {
       if (roadId !== street.id) addFrom(roadId, seconds + (graph.seconds[roadId] as number) / 2);
     },
@@ -219,10 +235,13 @@ function nearest(
   return found;
 }
 
-/** @param found at most `most` places, sorted by travel time */
-function keepNearest(found: Reached[], reached: Reached, most: number): void {
-  if (found.length < most) found.push(reached);
-  else if (isNearer(reached, found[most - 1] as Reached)) found[most - 1] = reached;
+/**
+ * Adds a place if it is one of the `limit` nearest.
+ * @param found the nearest places so far, sorted by travel time
+ */
+function keepNearest(found: Reached[], reached: Reached, limit: number): void {
+  if (found.length < limit) found.push(reached);
+  else if (isNearer(reached, found[limit - 1] as Reached)) found[limit - 1] = reached;
   else return;
   for (let i = found.length - 1; i > 0 && isNearer(reached, found[i - 1] as Reached); i--) {
     found[i] = found[i - 1] as Reached;
@@ -273,8 +292,11 @@ function pass(world: World, segmentId: number, vehicles: number): void {
   world.segments.at(segmentId).traffic.counted += vehicles;
 }
 
-/** Finds the provider of a service with the shortest trip and wait for each road. Called once a cycle for each service. */
-export function routeService(world: World, index: number): void {
+/**
+ * For each road, finds the provider of a service with the shortest travel and waiting time together. Called once a
+ * cycle for each service.
+ */
+export function assignProviders(world: World, index: number): void {
   const kind = ROAD_COVERAGES[index] as (typeof ROAD_COVERAGES)[number];
   const graph = roadGraph(world);
   const providers = world.providers.get(kind)?.items ?? [];

@@ -1,6 +1,6 @@
 /**
- * The state of a city as plain JSON. The state is first copied, then written from the copies, over many turns of the event
- * loop. Derived data (indexes, access to roads and pipes, usable cells) is left out.
+ * Converts the state of a city to JSON. First copies the state, then writes the copies, in many turns of the event
+ * loop. Leaves out derived data (indexes, access to roads and pipes, usable cells).
  */
 import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
@@ -21,7 +21,10 @@ type Readers<T, K extends string = Extract<keyof T, string>> = {
   readonly [Name in K]?: (record: T) => number;
 };
 
-/** The plain numbers of a building, in the order of a saved row. Reading fields by a computed name takes five times as long. */
+/**
+ * Readers of a building's numeric fields, in the order of a saved row. Reading fields by a computed name would take
+ * five times as long.
+ */
 const BUILDING_READERS = {
   id: (building) => building.id,
   angleDegrees: (building) => building.angleDegrees,
@@ -65,10 +68,10 @@ export const CITIZEN_NUMBERS = Object.keys(CITIZEN_READERS) as (keyof typeof CIT
 
 export type SavedPoint = [number, number, number];
 
-/** Doubles in base64, because decimal text would take several times as long to write. */
+/** Base64 of doubles. Decimal text would take several times as long to write. */
 export type PackedNumbers = string;
 
-/** Rows built lazily from copies when they are written. */
+/** List whose rows are built from copies only when they are written. */
 class Rows<T> {
   readonly length: number;
   readonly #make: (index: number) => T;
@@ -87,13 +90,13 @@ class Rows<T> {
 /** Immutable copy of a city at one moment. */
 export type Capture = ReturnType<typeof captureCity>;
 
-/** Format of a save. Older saves have no identity, areas or replies. */
+/** Content of a save. Saves of older versions have no `cityId`, `areas` or `replies`. */
 export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
 /**
- * Captures the current state over several turns of the event loop. The clock is stopped meanwhile, and a command first
- * finishes the capture (see `World.capture`).
+ * Captures the current state over several turns of the event loop. The clock is stopped meanwhile. A command finishes
+ * the capture before it changes the city (see `World.capture`).
  */
 export async function captureInSteps(world: World): Promise<Capture> {
   const pieces = capturePieces(world);
@@ -127,7 +130,8 @@ function inOneGo<T>(pieces: Generator<void, T>): T {
 }
 
 /**
- * Copies mutable state in pieces of some milliseconds. Values that the city replaces but never mutates are not copied.
+ * Copies mutable state, and yields after every few milliseconds of work. Objects that the city replaces but never
+ * mutates are not copied.
  */
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
@@ -141,7 +145,7 @@ export function* capturePieces(world: World) {
     ...land,
     ...commands,
     seed: world.seed,
-    ...plainFieldsOf(world),
+    ...copyPlainFields(world),
     random: [...world.random.state],
     demand: { ...world.demand },
     taxRates: [...world.taxes.rates],
@@ -185,7 +189,7 @@ function* mapInPieces<T, R>(records: readonly T[], map: (record: T) => R): Gener
 
 const ROWS_PER_PIECE = 1000;
 
-/** The JSON text of a captured city, in pieces of some milliseconds each. */
+/** Yields the JSON text of a captured city in pieces. Each takes some milliseconds to write. */
 export function* writeCapture(capture: Capture): Generator<string> {
   let isFirst = true;
   for (const [name, value] of Object.entries(capture)) {
@@ -207,7 +211,10 @@ function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
   } else yield JSON.stringify(value);
 }
 
-/** Pieces are multiples of three bytes, so their base64 can be concatenated. */
+/**
+ * Numbers per piece. The byte count of a piece is a multiple of three, so the base64 texts of pieces can be
+ * concatenated.
+ */
 const NUMBERS_PER_PIECE = 3 * 2 ** 14;
 
 function* writeNumbers(values: Float64Array): Generator<string> {
@@ -231,7 +238,7 @@ const PLAIN_FIELDS = [
 ] as const satisfies readonly (keyof World)[];
 type PlainFields = Pick<World, (typeof PLAIN_FIELDS)[number]>;
 
-export function plainFieldsOf(state: PlainFields): PlainFields {
+export function copyPlainFields(state: PlainFields): PlainFields {
   return Object.fromEntries(PLAIN_FIELDS.map((name) => [name, state[name]])) as unknown as PlainFields;
 }
 
@@ -269,7 +276,7 @@ function* captureTraffic(segments: readonly SimSegment[]): Generator<void, Float
   return values;
 }
 
-/** Cells are written as one digit each. */
+/** Writes the cells of each block as text with one digit per cell. */
 function* captureBlocks(blocks: readonly SimZoneBlock[]) {
   const cellsOf = yield* captureLists(blocks, ({ cells }) => cells);
   return new Rows(blocks.length, (i) => {
@@ -314,7 +321,11 @@ function* captureHouseholds(households: readonly Household[]) {
   });
 }
 
-/** Copies of lists in one array: a hundred thousand small arrays would dominate garbage collection. */
+/**
+ * Copies the lists of all owners into one array, because a hundred thousand small arrays would dominate garbage
+ * collection.
+ * @returns the copied list of an owner, by index
+ */
 function* captureLists<T>(
   owners: readonly T[],
   listOf: (owner: T) => ArrayLike<number>,
@@ -332,8 +343,11 @@ function* captureLists<T>(
   return (index) => all.subarray(starts[index], starts[index + 1]);
 }
 
-/** Selected fields of rows, concatenated. */
-export function pack<T>(records: readonly T[], readers: readonly ((record: T) => number)[]): Float64Array {
+/** Reads the same fields of every record into one array, record after record. */
+export function packFields<T>(
+  records: readonly T[],
+  readers: readonly ((record: T) => number)[],
+): Float64Array {
   return inOneGo(packInPieces(records, readers));
 }
 

@@ -12,7 +12,7 @@ const CONTAINER_VERSION = 6;
 const PACKAGE_NAME = "carillon";
 const ENTRY_NAME = "carillon-city";
 const ENTRY_TYPE_DATA = 52;
-/** Size limit, far above any city. */
+/** Maximum size of a save file and of its decompressed content, far above any city. */
 export const LARGEST_CITY_BYTES = 1 << 30;
 
 const compress = promisify<Buffer, { level: number }, Buffer>(deflate);
@@ -62,9 +62,9 @@ function text(value: string): Buffer {
 }
 
 /**
- * The content of a packed city.
+ * Extracts the content of a packed city.
  * @param newest the highest version that can be read
- * @throws SaveFileError for a file of another program or a newer version, or a truncated or damaged one
+ * @throws SaveFileError if the file is damaged or truncated, has a newer version, or is from another program
  */
 export async function unpackCity(
   file: Buffer,
@@ -93,7 +93,7 @@ function readPayload(reader: Reader, file: Buffer, newest: number): { payload: B
     throw new SaveFileError("it is a package of the game, not a city saved by Carillon");
   }
   if (version < 1 || version > newest)
-    throw new SaveFileError(`the city version is ${version}; this Carillon reads 1 to ${newest}`);
+    throw new SaveFileError(`the city version is ${version}; this version of Carillon reads 1 to ${newest}`);
   const dataOffset = reader.uint(8);
   reader.text();
   const expected = reader.text();
@@ -136,7 +136,7 @@ class Reader {
     this.bytes(bytes).copy(whole);
     const value = whole.readBigUInt64LE();
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
-      throw new SaveFileError("the header contains an impossible size");
+      throw new SaveFileError("the header contains an invalid size");
     }
     return Number(value);
   }
@@ -148,6 +148,6 @@ class Reader {
       length |= (byte & 0x7f) << shift;
       if ((byte & 0x80) === 0) return this.bytes(length).toString("utf8");
     }
-    throw new SaveFileError("the header contains an impossible text length");
+    throw new SaveFileError("the header contains an invalid text length");
   }
 }

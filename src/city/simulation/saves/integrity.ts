@@ -1,4 +1,4 @@
-/** Checks the invariants of a city. A save that breaks one is refused. */
+/** Checks the invariants of a city. A save that violates one is not loaded. */
 import { BLOCK_COLUMNS } from "../../geometry.js";
 import { ZONES, zoneOf } from "../../terms.js";
 import { MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
@@ -18,7 +18,7 @@ export function findFaults(world: World): string[] {
   ];
 }
 
-/** The identity becomes part of file names: twelve hexadecimal digits. */
+/** The city id must be twelve hexadecimal digits, because it becomes part of file names. */
 function identityFaults({ cityId }: World): string[] {
   return cityId === null || CITY_ID.test(cityId) ? [] : ["the city id is not twelve hexadecimal digits"];
 }
@@ -43,7 +43,7 @@ function* networkFaults(world: World): Generator<string> {
   }
 }
 
-/** Every block belongs to one segment that references it, and has whole rows of known zones. */
+/** Every block belongs to the one segment that lists it, has 1 to 8 complete rows, and contains only known zones. */
 function* blockFaults(world: World): Generator<string> {
   let named = 0;
   for (const segment of world.segments.all()) {
@@ -61,7 +61,7 @@ function* blockFaults(world: World): Generator<string> {
   }
 }
 
-/** A growable stands on cells of its own block only, and no cell carries two of them. */
+/** A building on a zone block is a growable, and no two of them share a cell. Every problem has a start frame. */
 function* buildingFaults(world: World): Generator<string> {
   const taken = new Map<number, number>();
   for (const building of world.buildings.all()) {
@@ -77,7 +77,10 @@ function* buildingFaults(world: World): Generator<string> {
   }
 }
 
-/** Homes, households, citizens and workplaces reference each other, and the sums agree. */
+/**
+ * Homes, households, citizens and workplaces reference each other, and households have as many members as there are
+ * citizens.
+ */
 function* populationFaults(world: World): Generator<string> {
   let members = 0;
   for (const { id, homeId, memberIds } of world.households.all()) {

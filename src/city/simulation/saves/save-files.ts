@@ -1,7 +1,8 @@
 /**
- * Saved cities on disk. A save is written atomically: temporary file, fsync, rename. So the previous save of a name stays
- * valid until the new one is complete. Automatic saves are named `AutoSave 3f09c1d2a7be 4`, with the id of the city, so
- * that cities never overwrite each other, and a rotating number, so that each keeps its latest ones.
+ * Saved cities on disk. A save is written atomically (temporary file, fsync, rename), so an older save of the same
+ * name stays valid until the new one is complete. The name of an automatic save, such as `AutoSave 3f09c1d2a7be 4`,
+ * contains the id of the city and a rotating number. So cities never overwrite each other, and each city keeps its
+ * latest saves.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, stat, utimes, writeFile } from "node:fs/promises";
@@ -23,7 +24,7 @@ const MAX_NAME_CHARACTERS = 64;
 const MAX_FILE_NAME_BYTES = 255;
 
 export interface SaveResult {
-  /** The file's name, unsafe characters replaced. */
+  /** Name of the file without its extension; unsafe characters are replaced. */
   readonly saveName: string;
   /** Absolute path that the file has once it is complete. */
   readonly path: string;
@@ -95,7 +96,7 @@ export class SaveFiles {
 
   /**
    * Loads the newest valid save; null when there is none.
-   * @param onRefused called for every newer save that could not be loaded; the file stays
+   * @param onRefused called for every newer save that could not be loaded; its file is kept
    */
   async loadNewest(onRefused: (error: Error) => void): Promise<World | null> {
     for (const { path } of (await this.list()).saves) {
@@ -158,7 +159,8 @@ export class SaveFiles {
   }
 
   /**
-   * Write time for a new save. It is later than that of every existing save, even if the system clock was ahead once.
+   * Modification time for a new save. It is later than that of every existing save, even if the system clock was once
+   * ahead.
    */
   async #nextWriteTime(): Promise<Date> {
     const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
@@ -216,13 +218,16 @@ interface Content {
   readonly digest: string;
 }
 
-/** SHA-256 of the city without its identity and replies: equal for the same seed and the same commands at the same frames. */
+/**
+ * SHA-256 of the city's state without its id and replies. Equal for the same seed and the same commands at the same
+ * frames.
+ */
 export async function hashOf(world: World): Promise<string> {
   const { cityId: _identity, replies: _replies, ...state } = captureCity(world);
   return (await encode(state)).digest;
 }
 
-/** One piece per turn of the event loop, so that reads are not delayed. */
+/** Encodes one piece per turn of the event loop, so that requests are not delayed. */
 async function encode(capture: Capture): Promise<Content> {
   const pieces: Buffer[] = [];
   const hash = createHash(DIGEST);

@@ -24,9 +24,9 @@ import {
   BUILDING_NUMBERS,
   base64,
   CITIZEN_NUMBERS,
+  copyPlainFields,
   type PackedNumbers,
-  pack,
-  plainFieldsOf,
+  packFields,
   type SavedPoint,
   type Snapshot,
 } from "./capture.js";
@@ -44,7 +44,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   world.cityId = snapshot.cityId ?? null;
   for (const area of snapshot.areas ?? []) world.areas.add(area);
   for (const [key, reply] of snapshot.replies ?? []) world.replies.set(key, reply);
-  Object.assign(world, plainFieldsOf(snapshot));
+  Object.assign(world, copyPlainFields(snapshot));
   world.random = new Random(Uint32Array.from(snapshot.random));
   Object.assign(world.demand, snapshot.demand);
   world.taxes = new TaxTable(Uint8Array.from(snapshot.taxRates));
@@ -202,20 +202,20 @@ const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = 
   [4, { waitSeconds: 0 }],
 ];
 
-/** Version 2 has no traffic. */
+/** Saves of version 2 have no traffic. */
 type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
-/** Version 1 has three sums instead of a ledger. */
+/** Saves of version 1 have three sums instead of a ledger. */
 type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
   readonly ledgerCents: { readonly taxes: number; readonly construction: number; readonly upkeep: number };
 };
 
 /**
- * Migrates data of an older version, step by step.
- * @param version of the data
+ * Migrates saved data step by step to the current version.
+ * @param version version of `data`
  */
 export function migrate(data: unknown, version: number): Snapshot {
   const with2 = version === 1 ? fromVersion1(data as Snapshot1) : (data as Snapshot2);
-  // Traffic starts from nothing, as in a new city.
+  // Without saved traffic all volumes start at zero, as in a new city.
   const with3 = version <= 2 ? { ...with2, traffic: "", trafficCursor: 0 } : (data as Snapshot);
   return { ...with3, buildingNumbers: withNewNumbers(with3.buildingNumbers, version) };
 }
@@ -240,7 +240,7 @@ function withNewNumbers(packed: PackedNumbers, version: number): PackedNumbers {
   const known = BUILDING_NUMBERS.filter((name) => !(name in added));
   const rows = unpack(packed, known).map((row) => ({ ...row, ...added }));
   return base64(
-    pack(
+    packFields(
       rows,
       BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number),
     ),

@@ -1,4 +1,4 @@
-/** The map's areas: 5 x 5 tiles. A city owns the middle one and buys its neighbours. */
+/** The map's areas: 5 x 5 tiles. A city begins with the middle one and can buy tiles beside its own. */
 import type { MapArea } from "../../game.js";
 import type { World } from "./world.js";
 
@@ -6,7 +6,7 @@ import type { World } from "./world.js";
 export const TILES_PER_SIDE = 5;
 const TILE_METERS = 1920;
 export const MAX_AREAS = 9;
-/** Price of the next area, for each area that the city already owns. */
+/** The price of the next area is this amount times the number of areas that the city already owns. */
 const PRICE_STEP_MONEY = 5_000;
 
 export function areasOf(world: World): MapArea[] {

@@ -1,4 +1,4 @@
-/** Collections that find entities by id, by place and by connected set. */
+/** Collections that find entities by id or by place, and union-find sets. */
 import RBush, { type BBox } from "rbush";
 import { type Box, gridIndexOf } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
@@ -51,7 +51,7 @@ export class Pool<T extends { readonly id: number }> {
     return entity;
   }
 
-  /** The id the next entity has to take, or 0 when the pool is full. */
+  /** Id for the next entity, or 0 when the pool is full. */
   nextId(): number {
     while (this.#slots[this.#lowestFree]) this.#lowestFree++;
     return this.#lowestFree <= this.#capacity ? this.#lowestFree : 0;
@@ -122,7 +122,7 @@ export class SortedById<T extends { readonly id: number }> {
   }
 }
 
-/** Margin for the different rounding of boxes and distances, so that entities exactly at the edge are found. */
+/** Tolerance for rounding differences between boxes and distances, so that entities exactly at the edge are found. */
 const ROUNDING_METERS = 0.001;
 
 interface Entry extends BBox {
@@ -132,7 +132,7 @@ interface Entry extends BBox {
 /** Finds ids of entities that may be near a place. The caller measures the exact distance. */
 export class SpatialIndex {
   readonly #tree = new RBush<Entry>();
-  /** Entries added since the last query: inserting many at once takes a fraction of the time. */
+  /** Entries inserted since the last query. Adding them to the tree together takes a fraction of the time. */
   #waiting: Entry[] = [];
 
   insert(id: number, box: Box): void {
@@ -193,18 +193,20 @@ export class PlacedPool<T extends { readonly id: number }> extends Pool<T> {
   }
 }
 
-/** Finds neighbours for many places: entities sorted by square, row by row, in a few flat arrays. */
+/**
+ * Finds the neighbours of many places quickly. Entities are stored in flat arrays, sorted by grid square, row by row.
+ */
 export class SquareGrid {
   readonly #side: number;
   readonly #west: number;
   readonly #north: number;
   readonly #columns: number;
   readonly #rows: number;
-  /** Per square the index of its first entity, plus one entry for the end. */
+  /** Index of the first entity of each square, plus one entry for the end. */
   readonly #starts: Int32Array;
   readonly #xs: Float64Array;
   readonly #zs: Float64Array;
-  /** Per id its index in the arrays. */
+  /** Index in the arrays of each entity, by id. */
   readonly #indices: Int32Array;
 
   /** @param entities in ascending id order */
@@ -278,7 +280,7 @@ function increment(counts: Int32Array, at: number): number {
 
 /** Numbers that are joined into sets (union-find). The key of a set is its lowest member. */
 export class DisjointSets {
-  /** Per number its parent plus one; 0 for one that was never joined. */
+  /** For each number its parent plus one; 0 for a number that was never joined. */
   readonly #parents: Int32Array;
 
   /** @param end one more than the highest number */

@@ -57,7 +57,7 @@ export const EXPENSE_LINES = [
 export type IncomeLine = (typeof INCOME_LINES)[number];
 export type ExpenseLine = (typeof EXPENSE_LINES)[number];
 type LedgerLine = IncomeLine | ExpenseLine;
-/** Cents per line. Lines without bookings are absent. */
+/** Cents per ledger line. Lines without bookings are absent. */
 export type Amounts = Partial<Record<LedgerLine, number>>;
 
 /** Weeks kept in the history: two years. */
@@ -130,7 +130,7 @@ const KEPT_SAMPLES = 522;
 
 /** History of the city: one row of statistics per week. */
 export class Statistics {
-  /** Events of the current week. */
+  /** Events counted in the current week. */
   week = { births: 0, deaths: 0, arrivals: 0, departures: 0 };
   /** Weekly rows, oldest first. */
   readonly samples: StatisticsSample[] = [];

@@ -66,16 +66,22 @@ export interface SimBuilding extends Building {
   prefab: SimBuildingPrefab;
   flags: number;
   problems: Problems;
-  /** First frame of each problem, in the order of `problems.names`. */
+  /** Frame in which each problem began, in the order of `problems.names`. */
   problemSince: number[];
   readonly builtFrame: number;
-  /** Frame in which the building was last occupied, abandoned or collapsed. Its decline is timed from here. */
+  /**
+   * Frame from which vacancy or decay is timed: the last frame in which the building was occupied, or the frame in
+   * which it was abandoned or fell to ruin.
+   */
   declineFrame: number;
   /** Switched off by a command. Only a command switches it on again. */
   switchedOff: boolean;
   readonly supply: Supply;
 
-  /** Zone block and cells (a bit each) that a growable occupies. Block 0 if it was removed or there was none. */
+  /**
+   * Zone block and cells (one bit each) that a growable occupies. The block is 0 if it was removed or the building
+   * never had one.
+   */
   blockId: number;
   lotMask: number;
 
@@ -106,13 +112,13 @@ export interface SimBuilding extends Building {
   /** Demand on a service building in this cycle and in the last one. */
   load: number;
   lastLoad: number;
-  /** How long visitors of a service building wait, because more come than it can serve. */
+  /** Seconds that visitors of a service building wait, because more come than it can serve. */
   waitSeconds: number;
 
-  /** Mean seconds to work of a home's residents, and their unmet shopping need, 0 to 100. */
+  /** For a home: mean travel time of its residents to work in seconds, and their unmet shopping need, 0 to 100. */
   commute: number;
   want: number;
-  /** Content of a landfill or cemetery; for a plant the fuel left, in weeks at full output. */
+  /** Amount stored in a landfill or cemetery, and fuel left in a plant, in weeks at full output. */
   stored: number;
   fuel: number;
 

@@ -72,7 +72,7 @@ export class World {
   readonly areas = new Set([12]);
   /** Largest population milestone reached. */
   milestone = 0;
-  /** Whether the broken asset package is switched on. */
+  /** Whether the game's broken assets `Block Services - ...` are enabled. Only reported to clients. */
   blockedAssetEnabled = true;
   /** Whether commands are accepted even without money. A setting of the program, so it is not saved. */
   unlimitedMoney = false;
@@ -89,7 +89,7 @@ export class World {
   /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
   #flagRevision = 0;
-  /** Derived: numbers of painted blocks and of finished traffic counts since the city was loaded. */
+  /** Derived: how many blocks were painted and how many traffic counts were finished since the city was loaded. */
   paintings = 0;
   trafficCounts = 0;
 
@@ -146,7 +146,7 @@ export class World {
   putBuilding(building: SimBuilding): void {
     this.buildings.put(building);
     for (const list of this.#listsOf(building)) list.add(building);
-    this.noteJobs(building);
+    this.updateVacancy(building);
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, squareAround(building.position, 0));
   }
 
@@ -158,31 +158,34 @@ export class World {
     this.buildings.remove(building.id);
   }
 
-  /** Updates the vacancies after a building's jobs or workers changed. */
-  noteJobs(building: SimBuilding): void {
+  /** Adds the building to the vacancies, or removes it, after its jobs or workers changed. */
+  updateVacancy(building: SimBuilding): void {
     if (building.workerIds.length < building.jobs) this.vacancies.add(building);
     else this.vacancies.delete(building);
   }
 
-  /** Homes with access to a road, in ascending id order. */
+  /** Homes that have access to the given road, in ascending id order. */
   homesOn(roadId: number): readonly SimBuilding[] {
     return this.#homesByRoad.on(roadId);
   }
 
-  /** Workplaces with access to a road, in ascending id order. */
+  /** Workplaces that have access to the given road, in ascending id order. */
   workplacesOn(roadId: number): readonly SimBuilding[] {
     return this.#workplacesByRoad.on(roadId);
   }
 
   /** Sets the road that gives access to a building. @param roadId 0 for none */
-  openTo(building: SimBuilding, roadId: number): void {
+  setAccessRoad(building: SimBuilding, roadId: number): void {
     if (building.roadId === roadId) return;
     for (const places of this.#roadsidesOf(building)) places.remove(building);
     building.roadId = roadId;
     for (const places of this.#roadsidesOf(building)) places.add(building);
   }
 
-  /** Changes flags that decide whether a building is a nuisance. */
+  /**
+   * Sets a building's flags and updates the index of nuisances. Required for flags that decide whether the building
+   * is a nuisance.
+   */
   changeFlags(building: SimBuilding, flags: number): void {
     const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);

@@ -31,7 +31,10 @@ const FIELD_METERS = 24;
 const KW_PER_HOME = 12;
 const KW_PER_JOB = 10;
 const KW_PER_CIVIC_CELL = 4;
-/** Extra consumption of electric heating on a day this cold or colder. */
+/**
+ * Temperature in degrees Celsius at which electric heating starts to raise consumption, and the factor by which it
+ * does.
+ */
 const COLD_DEGREES = 0;
 const ELECTRIC_HEATING_FACTOR = 1.5;
 
@@ -105,7 +108,7 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/** Whether a place is near a building with power, or a power line. A line counts even while it has no power. */
+/** Whether a place is near a power line or a building with power. A power line counts even while it has no power. */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: SimBuilding) => {

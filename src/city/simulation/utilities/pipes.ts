@@ -83,7 +83,7 @@ function heatNeed(building: SimBuilding, degrees: number): number {
 /** Pipes of one utility with the buildings they reach. */
 interface Pipes {
   readonly carries: "water" | "heat";
-  /** Per node id a key of its connected network. */
+  /** Key of the connected network of each node, by node id. */
   readonly network: Int32Array;
   readonly plants: readonly SimBuilding[];
   readonly consumers: readonly Consumer[];
@@ -115,7 +115,10 @@ function pipesOf(
   return { carries, network: connectedComponents(world, carries), plants, consumers, ruins, pipeIds };
 }
 
-/** Distributes one utility: a plant feeds every network it touches, a consumer draws from the one with most supply. */
+/**
+ * Distributes one utility. A plant feeds every network it touches. A consumer draws from the network with the most
+ * supply.
+ */
 function distribute(
   world: World,
   { network, plants, consumers, ruins, pipeIds }: Pipes,
