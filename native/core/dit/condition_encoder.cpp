@@ -2,10 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <string>
-
-#include "core/runtime/error.h"
 
 namespace carillon {
 
@@ -29,21 +26,17 @@ EncoderStack EncoderStack::load(const Weights& weights, const DitConfig& config,
   return stack;
 }
 
-at::Tensor EncoderStack::operator()(const at::Tensor& x, const at::Tensor& key_mask) const {
-  const auto rotary = nn::Rotary::make(x.size(1), head_dim, rope_theta, {x.device(), x.scalar_type()});
+at::Tensor EncoderStack::operator()(const at::Tensor& x, nn::AttentionPattern pattern, const Control& control) const {
+  auto rotary = nn::Rotary::make(x.size(1), head_dim, rope_theta, {x.device(), x.scalar_type()});
+  if (!pattern.lengths.empty()) rotary = rotary.restarted(pattern.lengths);
+  pattern.window_is_one_sided = one_sided_windows;
   at::Tensor h = x;
   for (size_t index = 0; index < layers.size(); ++index) {
-    h = layers[index](h, rotary,
-                      {.window = windows[index], .window_is_one_sided = one_sided_windows, .key_mask = key_mask});
+    control.check();
+    pattern.window = windows[index];
+    h = layers[index](h, rotary, pattern);
   }
   return norm(h);
-}
-
-PackedStates pack(const PackedStates& first, const PackedStates& second) {
-  const at::Tensor states = at::cat({first.states, second.states}, 1);
-  const at::Tensor mask = at::cat({first.mask, second.mask}, 1);
-  const at::Tensor order = mask.to(at::kInt).argsort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
-  return {states.gather(1, order.unsqueeze(-1).expand_as(states)), mask.gather(1, order)};
 }
 
 ConditionEncoder ConditionEncoder::load(const Weights& weights, const DitConfig& config) {
@@ -60,50 +53,17 @@ ConditionEncoder ConditionEncoder::load(const Weights& weights, const DitConfig&
   return encoder;
 }
 
-PackedStates ConditionEncoder::encode(const ConditionInputs& inputs) const {
-  const int64_t batch = inputs.text_hidden_states.size(0);
-  const PackedStates lyrics{encode_lyrics(inputs.lyric_embeddings, inputs.lyric_mask), inputs.lyric_mask};
-  const PackedStates timbre = encode_timbre(inputs.timbre_latents, inputs.timbre_items, batch);
-  const PackedStates text{text_projector_(inputs.text_hidden_states), inputs.text_mask};
-  return pack(pack(lyrics, timbre), text);
+at::Tensor ConditionEncoder::encode_lyrics(const at::Tensor& embeddings, const nn::AttentionPattern& pattern,
+                                           const Control& control) const {
+  return lyric_stack_(lyric_embed_(embeddings), pattern, control);
 }
 
-at::Tensor ConditionEncoder::encode_lyrics(const at::Tensor& embeddings, const at::Tensor& mask) const {
-  const bool padded = !mask.all().item<bool>();
-  return lyric_stack_(lyric_embed_(embeddings), padded ? mask : at::Tensor());
-}
-
-PackedStates ConditionEncoder::encode_timbre(const at::Tensor& latents, const at::Tensor& items, int64_t batch) const {
+at::Tensor ConditionEncoder::encode_timbre(const at::Tensor& latents) const {
   at::Tensor h = timbre_embed_(latents);
   if (timbre_special_token_.defined()) {
     h = at::cat({timbre_special_token_.expand({h.size(0), 1, h.size(2)}), h}, 1);
   }
-  const at::Tensor pooled = timbre_stack_(h).select(1, 0);  // [R, E]
-
-  const at::Tensor item_of = items.to(at::kCPU, at::kLong).contiguous();
-  std::vector<std::vector<int64_t>> clips(batch);
-  for (int64_t clip = 0; clip < item_of.numel(); ++clip) {
-    const int64_t item = item_of.const_data_ptr<int64_t>()[clip];
-    if (item < 0 || item >= batch) {
-      fail(ErrorCode::kBadArgument,
-           "a reference clip is for item " + std::to_string(item) + ", but the batch has " + std::to_string(batch) +
-               " items, counted from 0");
-    }
-    clips[item].push_back(clip);
-  }
-  size_t most = 0;
-  for (const auto& list : clips) most = std::max(most, list.size());
-
-  at::Tensor states = at::zeros({batch, static_cast<int64_t>(most), pooled.size(1)}, pooled.options());
-  at::Tensor mask = at::zeros({batch, static_cast<int64_t>(most)}, pooled.options().dtype(at::kBool));
-  for (int64_t item = 0; item < batch; ++item) {
-    const int64_t count = static_cast<int64_t>(clips[item].size());
-    if (count == 0) continue;
-    const at::Tensor rows = at::tensor(clips[item], at::kLong).to(pooled.device());
-    states[item].narrow(0, 0, count).copy_(pooled.index_select(0, rows));
-    mask[item].narrow(0, 0, count).fill_(true);
-  }
-  return {states, mask};
+  return timbre_stack_(h).select(1, 0);
 }
 
 }  // namespace carillon

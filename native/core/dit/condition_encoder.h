@@ -6,6 +6,7 @@
 #include "core/checkpoint/checkpoint.h"
 #include "core/checkpoint/config.h"
 #include "core/nn/attention.h"
+#include "core/runtime/control.h"
 
 namespace carillon {
 
@@ -22,42 +23,27 @@ struct EncoderStack {
   /// Reads `layers.0` .. `layers.{count - 1}` and `norm`.
   static EncoderStack load(const Weights& weights, const DitConfig& config, int64_t count);
 
-  /// x [B, S, E], positions from 0 -> [B, S, E]. `key_mask` [B, S] bool hides keys; undefined hides none.
-  at::Tensor operator()(const at::Tensor& x, const at::Tensor& key_mask = {}) const;
+  /// x [B, S, E], positions from 0 -> [B, S, E]. `pattern` has a key_mask, lengths or neither; its windows are replaced
+  /// by those of the layers. Checks for cancellation per layer.
+  at::Tensor operator()(const at::Tensor& x, nn::AttentionPattern pattern = {},
+                        const Control& control = Control()) const;
 };
 
-/// Conditions of a batch of songs. Masks are bool, true for real tokens.
-struct ConditionInputs {
-  at::Tensor text_hidden_states;  // [B, Lt, text width]
-  at::Tensor text_mask;           // [B, Lt]
-  at::Tensor lyric_embeddings;    // [B, Ll, text width]
-  at::Tensor lyric_mask;          // [B, Ll]
-  at::Tensor timbre_latents;      // [R, frames, channels], all reference clips of the batch
-  at::Tensor timbre_items;        // [R] int64, the batch item of each clip, non-decreasing
-};
-
-/// Sequences with padding at the end.
-struct PackedStates {
-  at::Tensor states;  // [B, L, E]
-  at::Tensor mask;    // [B, L] bool
-};
-
-/// Concatenates two sequences per item and moves padding to the end, in stable order.
-PackedStates pack(const PackedStates& first, const PackedStates& second);
-
-/// Encodes lyrics, reference clips and text, in this order, to the sequence that the DiT attends to.
+/// Encodes the three kinds of states that the DiT attends to, in this order: lyrics, reference clips, text.
 class ConditionEncoder {
  public:
   /// Loads from weights below `encoder.`.
   static ConditionEncoder load(const Weights& weights, const DitConfig& config);
 
-  PackedStates encode(const ConditionInputs& inputs) const;
-
-  /// [B, L, text width], mask [B, L] -> [B, L, E]. Masked positions are not attended to but have an output.
-  at::Tensor encode_lyrics(const at::Tensor& embeddings, const at::Tensor& mask) const;
-  /// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E]. A clip's state is the
-  /// output at its first frame, or in the XL family at a special token before it.
-  PackedStates encode_timbre(const at::Tensor& latents, const at::Tensor& items, int64_t batch) const;
+  /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` has a key_mask, lengths or neither. Positions that the mask
+  /// hides from the others have an output, too. Checks for cancellation per layer.
+  at::Tensor encode_lyrics(const at::Tensor& embeddings, const nn::AttentionPattern& pattern = {},
+                           const Control& control = Control()) const;
+  /// One state per clip: [R, frames, channels] -> [R, E], the output at the clip's first frame, or in the XL family at a
+  /// special token before it.
+  at::Tensor encode_timbre(const at::Tensor& latents) const;
+  /// States of the text encoder [B, L, text width] -> [B, L, E].
+  at::Tensor project_text(const at::Tensor& states) const { return text_projector_(states); }
 
  private:
   nn::Linear text_projector_;

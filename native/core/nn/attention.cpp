@@ -134,6 +134,18 @@ at::Tensor attend_by_item(const at::Tensor& q, const at::Tensor& k, const at::Te
   return at::cat(items);
 }
 
+at::Tensor attend_by_sequence(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionPattern pattern) {
+  const std::vector<int64_t> lengths = std::exchange(pattern.lengths, {});
+  std::vector<at::Tensor> sequences;
+  int64_t first = 0;
+  for (const int64_t length : lengths) {
+    const auto of_sequence = [&](const at::Tensor& x) { return x.narrow(2, first, length); };
+    sequences.push_back(attention(of_sequence(q), of_sequence(k), of_sequence(v), pattern));
+    first += length;
+  }
+  return at::cat(sequences, 1);
+}
+
 bool is_differentiated(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   return at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
 }
@@ -141,6 +153,7 @@ bool is_differentiated(const at::Tensor& q, const at::Tensor& k, const at::Tenso
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern) {
+  if (pattern.lengths.size() > 1) return attend_by_sequence(q, k, v, pattern);
   if (pattern.by_item && q.is_cpu() && !is_differentiated(q, k, v)) return attend_by_item(q, k, v, pattern);
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2), dim = q.size(3);
   AttentionPattern needed = pattern;

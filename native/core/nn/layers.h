@@ -78,6 +78,8 @@ struct Rotary {
 
   static Rotary make(int64_t positions, int64_t head_dim, double theta, const Placement& placement);
 
+  /// The tables of sequences that lie one after another, each from position 0.
+  Rotary restarted(const std::vector<int64_t>& lengths) const;
   /// The tables of positions first .. first + count - 1 (views).
   Rotary slice(int64_t first, int64_t count) const;
   /// The tables of the given positions: int64 [n, t] -> [n, t, D/2], on the tables' device.

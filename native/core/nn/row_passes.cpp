@@ -163,6 +163,15 @@ Rotary Rotary::make(int64_t positions, int64_t head_dim, double theta, const Pla
   return {angles.cos().to(placement.device, placement.dtype), angles.sin().to(placement.device, placement.dtype)};
 }
 
+Rotary Rotary::restarted(const std::vector<int64_t>& lengths) const {
+  std::vector<at::Tensor> cosines, sines;
+  for (const int64_t length : lengths) {
+    cosines.push_back(cos.narrow(0, 0, length));
+    sines.push_back(sin.narrow(0, 0, length));
+  }
+  return {at::cat(cosines), at::cat(sines)};
+}
+
 Rotary Rotary::slice(int64_t first, int64_t count) const {
   return {cos.narrow(0, first, count), sin.narrow(0, first, count)};
 }

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
+
 #include "core/runtime/error.h"
 
 namespace carillon {
@@ -44,14 +46,25 @@ TextEncoder TextEncoder::load(const ModelSource& source, const Placement& placem
   return encoder;
 }
 
-at::Tensor TextEncoder::encode(const at::Tensor& ids) const {
+at::Tensor TextEncoder::encode(const at::Tensor& ids, const std::vector<int64_t>& lengths,
+                               const Control& control) const {
   const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but ordinary tensors
   const Qwen3Config& config = stack_.config;
-  require(ids.dim() == 2 && ids.size(1) > 0 && ids.size(1) <= config.max_position_embeddings,
-          "token ids must be [B, T] with T in 1 .. " + std::to_string(config.max_position_embeddings));
+  require(ids.dim() == 2, "token ids must be [B, T]");
+  const std::vector<int64_t> texts = lengths.empty() ? std::vector<int64_t>{ids.size(1)} : lengths;
+  for (const int64_t tokens : texts) {
+    require(tokens > 0 && tokens <= config.max_position_embeddings,
+            "a text must have 1 .. " + std::to_string(config.max_position_embeddings) + " tokens, not " +
+                std::to_string(tokens));
+  }
   at::Tensor x = stack_.embed(ids);
-  const auto rotary = nn::Rotary::make(ids.size(1), config.head_dim, config.rope_theta, {x.device(), x.scalar_type()});
-  for (const auto& layer : stack_.layers) x = layer(x, rotary, {.causal = true});
+  const auto rotary = nn::Rotary::make(*std::ranges::max_element(texts), config.head_dim, config.rope_theta,
+                                       {x.device(), x.scalar_type()})
+                          .restarted(texts);
+  for (const auto& layer : stack_.layers) {
+    control.check();
+    x = layer(x, rotary, {.causal = true, .lengths = texts});
+  }
   return stack_.norm(x);
 }
 

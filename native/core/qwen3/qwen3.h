@@ -35,8 +35,11 @@ class TextEncoder {
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
-  /// right padding cannot reach earlier tokens. Throws kBadArgument for an id outside the vocabulary.
-  at::Tensor encode(const at::Tensor& ids) const;
+  /// right padding cannot reach earlier tokens. With several `lengths`, ids [1, T] are texts of these lengths one after
+  /// another, whose states do not depend on each other. Checks for cancellation per layer. Throws kBadArgument for an id
+  /// outside the vocabulary and for a text of no or too many tokens.
+  at::Tensor encode(const at::Tensor& ids, const std::vector<int64_t>& lengths = {},
+                    const Control& control = Control()) const;
   /// Embeddings of ids [B, T]: [B, T, H], the input of the lyric encoder.
   at::Tensor embed(const at::Tensor& ids) const;
 

@@ -56,10 +56,10 @@ constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
 
-/// Encoded prompts of an item; `plain` is the text2music prompt for a cover strength below 1.
+/// Encoded prompts of a job: one for all items, or one per item.
 struct Renderer::JobPrompts {
-  PromptStates task;
-  std::optional<PromptStates> plain;
+  std::vector<PromptStates> task;
+  std::vector<PromptStates> plain;  // the text2music prompts for a cover strength below 1; else empty
 };
 
 Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
@@ -133,7 +133,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   const Recordings recordings =
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
-  const std::vector<JobPrompts> prompts = read_prompts(job, control);
+  const JobPrompts prompts = read_prompts(job, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
   const DenoiseJob denoising = prepare(*model, job, recordings, prompts, control);
@@ -162,31 +162,25 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   return result;
 }
 
-std::vector<Renderer::JobPrompts> Renderer::read_prompts(const RenderJob& job, const Control& control) {
+Renderer::JobPrompts Renderer::read_prompts(const RenderJob& job, const Control& control) {
   const auto text_encoder = text_encoder_.acquire(control);
-  std::vector<JobPrompts> read;
-  for (const auto& [text, lyrics, plain_text, timed_lyrics] : job.prompts) {
-    control.check();
-    read.push_back({carillon::read_prompts(*text_encoder, text, lyrics), {}});
-    if (job.denoise.cover_strength < 1.0) read.back().plain = carillon::read_prompts(*text_encoder, plain_text, lyrics);
+  JobPrompts read{carillon::read_prompts(*text_encoder, job.prompts, control), {}};
+  if (job.denoise.cover_strength < 1.0) {
+    std::vector<PromptIds> plain = job.prompts;
+    for (PromptIds& prompt : plain) prompt.text = prompt.plain_text;
+    read.plain = carillon::read_prompts(*text_encoder, plain, control);
   }
   return read;
 }
 
 DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                             const std::vector<JobPrompts>& prompts, const Control& control) {
-  std::vector<at::Tensor> states, plain_states;
-  const auto add = [&](const PromptStates& read, std::vector<at::Tensor>& songs) {
-    control.check();
-    songs.push_back(carillon::encode_conditions(model, read, recordings.timbre_latents).states);
+                             const JobPrompts& prompts, const Control& control) {
+  const auto states_of = [&](const std::vector<PromptStates>& songs) {
+    if (songs.empty()) return PackedStates();
+    return stack_states(carillon::encode_conditions(model, songs, recordings.timbre_latents, control));
   };
-  for (const auto& [task, plain] : prompts) {
-    add(task, states);
-    if (plain) add(*plain, plain_states);
-  }
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
-                     stack_states(states), plain_states.empty() ? PackedStates() : stack_states(plain_states),
-                     static_cast<int64_t>(job.seeds.size()));
+                     states_of(prompts.task), states_of(prompts.plain), static_cast<int64_t>(job.seeds.size()));
 }
 
 std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
@@ -217,20 +211,14 @@ std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, cons
 std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samples, const Control& control,
                                          const Vae::Listener& listener) {
   const auto vae = vae_.acquire(control);
-  const int64_t items = latents.size(0);
-  std::vector<at::Tensor> audio;
-  for (int64_t item = 0; item < items; ++item) {
-    const at::Tensor one = latents.narrow(0, item, 1).transpose(1, 2);
-    int64_t left = samples;
-    const Vae::Listener of_item = [&](int64_t, const at::Tensor& part) {
-      const int64_t heard = std::min(left, part.size(0));
-      left -= heard;
-      if (heard > 0) listener(item, part.narrow(0, 0, heard));
-    };
-    const at::Tensor decoded =
-        vae->decode(one, control.part(Stage::kDecode, item, items), listener ? of_item : nullptr);
-    audio.push_back(decoded[0].narrow(1, 0, samples).contiguous());
-  }
+  std::vector<int64_t> left(static_cast<size_t>(latents.size(0)), samples);
+  const Vae::Listener until_end = [&](int64_t item, const at::Tensor& part) {
+    const int64_t heard = std::min(left[static_cast<size_t>(item)], part.size(0));
+    left[static_cast<size_t>(item)] -= heard;
+    if (heard > 0) listener(item, part.narrow(0, 0, heard));
+  };
+  std::vector<at::Tensor> audio = vae->decode(latents.transpose(1, 2), control, listener ? until_end : nullptr);
+  for (at::Tensor& item : audio) item = item.narrow(1, 0, samples).contiguous();
   return audio;
 }
 
@@ -259,13 +247,11 @@ Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control
   return vae_.acquire(control)->encode(audio.unsqueeze(0), control);
 }
 
-PackedStates Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
-                                         const Control& control) {
+at::Tensor Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
+                                       const Control& control) {
   const c10::InferenceMode inference;
-  control.check();
-  const PromptStates states = carillon::read_prompts(*text_encoder_.acquire(control), prompts.text, prompts.lyrics);
-  control.check();
-  return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents);
+  const auto states = carillon::read_prompts(*text_encoder_.acquire(control), {prompts}, control);
+  return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents, control)[0];
 }
 
 at::Tensor Renderer::silent_context(int64_t frames, const Control& control) {

@@ -37,11 +37,10 @@ class Renderer {
 
   const RendererInfo& info() const { return info_; }
 
-  /// Renders all items as one batch, except that text encoder, condition encoder and VAE process one item after the
-  /// other. Reports Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The
-  /// caller owns the buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The
-  /// listener gets each tile as it is decoded, before normalisation and before samples of the source are restored.
-  /// Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
+  /// Renders all items as one batch; the VAE decodes as many items at once as fit its window. Reports
+  /// Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller owns the
+  /// buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The listener gets each
+  /// tile as it is decoded, before normalisation and before samples of the source are restored. Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
   /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames; the last may cover
@@ -55,7 +54,7 @@ class Renderer {
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
   /// Encoder states of one song, [1, L, E] on the model's device; see encode_conditions in task_inputs.h. Checks for
   /// cancellation; throws kBadArgument for a token id outside the vocabulary.
-  PackedStates encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
+  at::Tensor encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
   /// Context of text2music without codes, [1, T, 2C] on the model's device: silence, with a chunk mask of 1. Throws
   /// kBadArgument if the silence table is shorter.
   at::Tensor silent_context(int64_t frames, const Control& control);
@@ -71,9 +70,9 @@ class Renderer {
   /// The model with exactly these adapters merged into it.
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
   struct JobPrompts;
-  std::vector<JobPrompts> read_prompts(const RenderJob& job, const Control& control);
+  JobPrompts read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                     const std::vector<JobPrompts>& prompts, const Control& control);
+                     const JobPrompts& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,

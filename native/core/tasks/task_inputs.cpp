@@ -4,30 +4,68 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/runtime/error.h"
 
 namespace carillon {
 
-PromptStates read_prompts(const TextEncoder& text_encoder, const std::vector<int32_t>& text_token_ids,
-                          const std::vector<int32_t>& lyric_token_ids) {
-  const auto row = [](const std::vector<int32_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); };
-  return {text_encoder.encode(row(text_token_ids)), text_encoder.embed(row(lyric_token_ids))};
+namespace {
+
+using Layers = std::function<at::Tensor(const at::Tensor& sequences, const std::vector<int64_t>& lengths)>;
+
+/// Results of `layers` for the sequences [1, any L, ..] of songs. A GPU gets all sequences at once, one after another, and
+/// launches each kernel once. The CPU gets one at a time: there the number of rows decides which kernel runs, and a song
+/// must not depend on its neighbours.
+std::vector<at::Tensor> run_on_songs(const std::vector<at::Tensor>& songs, const at::Device& device,
+                                     const Layers& layers) {
+  std::vector<int64_t> lengths;
+  std::vector<at::Tensor> results;
+  for (const at::Tensor& song : songs) {
+    lengths.push_back(song.size(1));
+    if (device.is_cpu()) results.push_back(layers(song, {song.size(1)}));
+  }
+  return device.is_cpu() ? results : layers(at::cat(songs, 1), lengths).split_with_sizes(lengths, 1);
 }
 
-PackedStates encode_conditions(const AceStep& model, const PromptStates& prompts, const at::Tensor& timbre_latents) {
-  const auto all_of = [](const at::Tensor& states) {
-    return at::ones({1, states.size(1)}, states.options().dtype(at::kBool));
-  };
-  const at::Tensor timbre = timbre_latents.defined()
-                                ? timbre_latents.to(model.placement.device, model.placement.dtype)
-                                : model.silence_of(std::min(model.config.timbre_fix_frame, model.max_frames()));
-  return model.encoder.encode({.text_hidden_states = prompts.text,
-                               .text_mask = all_of(prompts.text),
-                               .lyric_embeddings = prompts.lyrics,
-                               .lyric_mask = all_of(prompts.lyrics),
-                               .timbre_latents = timbre,
-                               .timbre_items = at::zeros({1}, at::kLong)});
+at::Tensor row_of(const std::vector<int32_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); }
+
+}  // namespace
+
+std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+                                       const Control& control) {
+  std::vector<at::Tensor> texts;
+  std::vector<PromptStates> songs;
+  for (const PromptIds& prompt : prompts) {
+    texts.push_back(row_of(prompt.text));
+    songs.push_back({{}, text_encoder.embed(row_of(prompt.lyrics))});
+  }
+  const auto states = run_on_songs(texts, songs[0].lyrics.device(), [&](const auto& ids, const auto& lengths) {
+    return text_encoder.encode(ids, lengths, control);
+  });
+  for (size_t i = 0; i < songs.size(); ++i) songs[i].text = states[i];
+  return songs;
+}
+
+std::vector<at::Tensor> encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
+                                          const at::Tensor& timbre_latents, const Control& control) {
+  const at::Device device = model.placement.device;
+  const at::Tensor clip = timbre_latents.defined()
+                              ? timbre_latents.to(device, model.placement.dtype)
+                              : model.silence_of(std::min(model.config.timbre_fix_frame, model.max_frames()));
+  const at::Tensor timbre = model.encoder.encode_timbre(clip).unsqueeze(0);  // [1, 1, E]
+  std::vector<at::Tensor> lyrics, texts;
+  for (const PromptStates& song : songs) {
+    lyrics.push_back(song.lyrics);
+    texts.push_back(song.text);
+  }
+  lyrics = run_on_songs(lyrics, device, [&](const auto& embeddings, const auto& lengths) {
+    return model.encoder.encode_lyrics(embeddings, {.lengths = lengths}, control);
+  });
+  texts = run_on_songs(texts, device, [&](const auto& text, const auto&) { return model.encoder.project_text(text); });
+  std::vector<at::Tensor> states;
+  for (size_t i = 0; i < songs.size(); ++i) states.push_back(at::cat({lyrics[i], timbre, texts[i]}, 1));
+  return states;
 }
 
 int64_t rendered_frames(const AceStep& model, int64_t frames) {

@@ -19,13 +19,16 @@ struct PromptStates {
   at::Tensor lyrics;  // [1, Ll, text width], embeddings
 };
 
-/// Throws kBadArgument for a token id outside the vocabulary.
-PromptStates read_prompts(const TextEncoder& text_encoder, const std::vector<int32_t>& text_token_ids,
-                          const std::vector<int32_t>& lyric_token_ids);
+/// Encodes text and lyrics of all songs, on a GPU together; plain_text is not read. Checks for cancellation; throws
+/// kBadArgument for a token id outside the vocabulary.
+std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+                                       const Control& control);
 
-/// Encoder states that the DiT attends to, [1, L, E]: lyrics, timbre and text. `timbre_latents` [1, frames, C] of any
-/// type and device; undefined without a reference, which is encoded as silence.
-PackedStates encode_conditions(const AceStep& model, const PromptStates& prompts, const at::Tensor& timbre_latents);
+/// Encoder states that the DiT attends to, [1, L, E] for each song: lyrics, timbre and text. A GPU encodes all songs
+/// together. They share the reference `timbre_latents` [1, frames, C] of any type and device; undefined without a
+/// reference, which is encoded as silence. Checks for cancellation.
+std::vector<at::Tensor> encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
+                                          const at::Tensor& timbre_latents, const Control& control);
 
 /// Source and masks that the DiT reads in addition to its state.
 struct ContextInputs {
@@ -84,13 +87,18 @@ struct TaskInputs {
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info);
 
-/// States [1, any L, E] of one song each, padded at the end to the longest: [songs, L, E]. The mask is undefined if
-/// nothing is padded.
+/// Sequences with padding at the end.
+struct PackedStates {
+  at::Tensor states;  // [B, L, E]
+  at::Tensor mask;    // [B, L] bool, true for real states; undefined: nothing is padded
+};
+
+/// Pads states [1, any L, E] of one song each to the longest.
 PackedStates stack_states(const std::vector<at::Tensor>& songs);
 
-/// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts; its mask may be undefined.
-/// `plain_states` are of the text2music prompts and condition the steps after the share cover_strength, with silence as
-/// source and the same chunk mask. They are undefined if there are no such steps.
+/// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts. `plain_states` are of the
+/// text2music prompts and condition the steps after the share cover_strength, with silence as source and the same chunk
+/// mask. They are undefined if there are no such steps.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
                        const PackedStates& states, const PackedStates& plain_states, int64_t batch);
 

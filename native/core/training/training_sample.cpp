@@ -162,9 +162,8 @@ TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, con
   const int64_t frames = sample.target_latents.size(0);
   sample.attention_mask = at::ones({frames}, at::kBool);
   sample.context_latents = renderer.silent_context(frames, control)[0].cpu();
-  const PackedStates condition = renderer.encode_conditions(job.prompts, at::Tensor(), control);
-  sample.encoder_hidden_states = condition.states[0].cpu();
-  sample.encoder_attention_mask = condition.mask[0].cpu();
+  sample.encoder_hidden_states = renderer.encode_conditions(job.prompts, at::Tensor(), control)[0].cpu();
+  sample.encoder_attention_mask = at::ones({sample.encoder_hidden_states.size(0)}, at::kBool);
   sample.metadata = job.metadata;
   return sample;
 }

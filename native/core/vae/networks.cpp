@@ -232,9 +232,9 @@ int64_t window_frames(const Placement& placement) {
 
 namespace {
 
-/// Items per run: the whole batch if it fits one window and the network supports batches.
+/// Items per run: as many as fit one window, if the network supports batches.
 int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_t window) {
-  return !network.time_major && batch * frames <= window ? batch : 1;
+  return network.time_major ? 1 : std::clamp<int64_t>(window / frames, 1, batch);
 }
 
 /// Width of the first tile. It is narrow only for time-major networks, whose results do not depend on the width of
@@ -246,32 +246,37 @@ int64_t first_window(const Oobleck& network, int64_t window) {
 
 }  // namespace
 
-at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
-                        const Control& control, const OnTile& on_tile) {
+std::vector<at::Tensor> decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config,
+                                     int64_t window, const Control& control, const OnTile& on_tile) {
   const int64_t batch = latents.size(0), frames = latents.size(2), hop = config.samples_per_frame();
   const bool on_cpu = latents.is_cpu();
-  const at::Tensor audio = at::empty({batch, config.audio_channels, frames * hop}, latents.options().dtype(at::kFloat));
   const std::vector<Tile> tiles = plan_tiles(
       frames, tile_overlap_frames(config),
       {.window = window, .first = first_window(decoder, window), .is_whole = !on_cpu});
   const int64_t group = group_size(decoder, batch, frames, window);
-  const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
+  const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
   SignalPool pool;
-  for (int64_t item = 0; item < batch; item += group) {
+  std::vector<at::Tensor> decoded;
+  for (int64_t first_item = 0; first_item < batch; first_item += group) {
+    const at::Tensor part = latents.narrow(0, first_item, std::min(group, batch - first_item));
+    const at::Tensor audio =
+        at::empty({part.size(0), config.audio_channels, frames * hop}, latents.options().dtype(at::kFloat));
     for (const Tile& tile : tiles) {
       control.report(Stage::kDecode, done++, total);
-      const at::Tensor input = latents.narrow(0, item, group).slice(2, tile.window_begin, tile.window_end);
+      const at::Tensor input = part.slice(2, tile.window_begin, tile.window_end);
       const int64_t first = tile.begin - tile.window_begin, count = tile.end - tile.begin;
       const at::Tensor kept = decoder.decode(input, pool).narrow(2, first * hop, count * hop);
-      if (on_tile) on_tile(item, tile.begin * hop, kept);
-      audio.narrow(0, item, group).narrow(2, tile.begin * hop, count * hop).copy_(kept);
+      if (on_tile) on_tile(first_item, tile.begin * hop, kept);
+      audio.narrow(2, tile.begin * hop, count * hop).copy_(kept);
+    }
+    const auto pinned = at::TensorOptions(at::kFloat).pinned_memory(true);
+    for (const at::Tensor& item : audio.unbind(0)) {
+      decoded.push_back(on_cpu ? item : at::empty(item.sizes(), pinned).copy_(item));
     }
   }
-  const at::Tensor host =
-      on_cpu ? audio : at::empty(audio.sizes(), at::TensorOptions(at::kFloat).pinned_memory(true)).copy_(audio);
   control.report(Stage::kDecode, total, total);
-  return host;
+  return decoded;
 }
 
 at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const VaeConfig& config, int64_t window,
@@ -282,18 +287,19 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   // Tiles may differ in width: the last one includes the samples of an incomplete frame, so its shape differs anyway.
   const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
   const int64_t group = group_size(encoder, batch, frames, window);
-  const int64_t total = batch / group * static_cast<int64_t>(tiles.size());
+  const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
   SignalPool pool;
   for (int64_t item = 0; item < batch; item += group) {
+    const int64_t items = std::min(group, batch - item);
     for (const Tile& tile : tiles) {
       control.report(Stage::kConditions, done++, total);
       // Samples of an incomplete last frame are context for the frame before.
       const int64_t end = tile.window_end == frames ? samples : tile.window_end * hop;
-      const at::Tensor input = audio.narrow(0, item, group).slice(2, tile.window_begin * hop, end);
+      const at::Tensor input = audio.narrow(0, item, items).slice(2, tile.window_begin * hop, end);
       const int64_t first = tile.begin - tile.window_begin, count = tile.end - tile.begin;
       const at::Tensor kept = encoder.encode(input, pool).narrow(2, first, count);
-      moments.narrow(0, item, group).narrow(2, tile.begin, count).copy_(kept);
+      moments.narrow(0, item, items).narrow(2, tile.begin, count).copy_(kept);
     }
   }
   control.report(Stage::kConditions, total, total);

@@ -88,10 +88,11 @@ int64_t window_frames(const Placement& placement);
 /// It begins at `sample` of `item`. The callback may modify the audio.
 using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
 
-/// latents [B, C, T] -> float32 [B, audio channels, samples_per_frame * T] on the CPU; a GPU copies once at the end.
-/// `on_tile` gets each part before it is joined to the others.
-at::Tensor decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config, int64_t window,
-                        const Control& control, const OnTile& on_tile = {});
+/// latents [B, C, T] -> for each item float32 [audio channels, samples_per_frame * T] on the CPU; a GPU copies an item
+/// once, at its end. A tile has as many items as fit the window. `on_tile` gets each part before it is joined to the
+/// others.
+std::vector<at::Tensor> decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config,
+                                     int64_t window, const Control& control, const OnTile& on_tile = {});
 
 /// audio [B, audio channels, samples] -> mean and scale stacked, float32 [B, 2 C, frames] on the CPU.
 at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const VaeConfig& config, int64_t window,

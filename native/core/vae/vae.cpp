@@ -47,7 +47,8 @@ Vae Vae::load(const ModelSource& source, const Placement& placement, const Contr
   return vae;
 }
 
-at::Tensor Vae::decode(const at::Tensor& latents, const Control& control, const Listener& listener) const {
+std::vector<at::Tensor> Vae::decode(const at::Tensor& latents, const Control& control,
+                                    const Listener& listener) const {
   const c10::InferenceMode inference;
   check_shape("latents", latents, config().decoder_input_channels);
   at::Tensor low_band;

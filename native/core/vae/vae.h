@@ -28,9 +28,9 @@ class Vae {
   /// the listener may keep them.
   using Listener = std::function<void(int64_t item, const at::Tensor& audio)>;
 
-  /// latents [B, C, T] -> audio [B, audio_channels, samples_per_frame * T], float32 on the CPU.
+  /// latents [B, C, T] -> for each item audio [audio_channels, samples_per_frame * T], float32 on the CPU.
   /// Reports Stage::kDecode and calls the listener for each tile; throws kBadArgument for another shape.
-  at::Tensor decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
+  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
 
   /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Tasks use its mean.
   struct Posterior {

@@ -24,6 +24,7 @@ constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
 // One of the launches adds the oscillators.
+constexpr Budget kEightPrompts{"the conditions of eight songs with different prompts", 100000, 100, 0};
 constexpr Budget kTile{"a tile of the VAE and the copy of the song to the host", 153, 1, 10368000};
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
@@ -93,9 +94,20 @@ TEST("budget: a batch of eight songs with different prompts launches no more wor
   batch.samples = 130 * int64_t{1920};
   batch.seeds = {1, 2, 3, 4, 5, 6, 7, 8};
   for (int32_t words = 1; words < 8; ++words) batch.prompts.push_back({token_ids(20 + words), token_ids(10)});
-  StageMeter evaluation(Stage::kDenoise);
-  renderer.render(batch, evaluation.control());
+  StageMeter evaluation(Stage::kDenoise), conditions(Stage::kConditions);
+  const Control denoise = evaluation.control(), encode = conditions.control();
+  const Control both(nullptr, [&](const Progress& progress) {
+    denoise.report(progress.stage, progress.done, progress.total);
+    encode.report(progress.stage, progress.done, progress.total);
+  });
+  renderer.render(batch, both);
   expect_within(kEvaluation, evaluation.usual());
+  expect_within(kEightPrompts, conditions.largest(), false);
+  RenderJob one = batch;
+  one.seeds = {1}; one.prompts.resize(1);
+  StageMeter c1(Stage::kConditions);
+  renderer.render(one, c1.control());
+  expect_within(kEightPrompts, c1.largest(), false);
 }
 
 /// Generates `segment` with the embedded language model and guidance, and meters each token.

@@ -1,5 +1,8 @@
 #include <ATen/ATen.h>
 
+#include <atomic>
+#include <vector>
+
 #include "core/dit/condition_encoder.h"
 #include "core/tasks/task_inputs.h"
 #include "test/tiny_ace_step.h"
@@ -11,20 +14,10 @@ namespace {
 
 at::Tensor timbre_state(const AceStep& model) {
   const at::Tensor clip = random_tensor({1, kTinyTimbreFrames, kTinyLatent}, 5);
-  return model.encoder.encode_timbre(clip, at::zeros({1}, at::kLong), 1).states;
+  return model.encoder.encode_timbre(clip);
 }
 
 }  // namespace
-
-TEST("conditions: packing keeps order and moves padding to the end") {
-  const auto states = [](std::vector<float> values) { return at::tensor(values).reshape({1, -1, 1}); };
-  const auto mask = [](std::vector<int64_t> values) { return at::tensor(values).unsqueeze(0).to(at::kBool); };
-  const PackedStates lyrics{states({10, 11, 12}), mask({1, 1, 0})}, timbre{states({20}), mask({1})};
-  const PackedStates text{states({30, 31}), mask({1, 0})};
-  const PackedStates packed = pack(pack(lyrics, timbre), text);
-  EXPECT(packed.states.flatten().equal(at::tensor({10.f, 11.f, 20.f, 30.f, 12.f, 31.f})));
-  EXPECT(packed.mask.equal(mask({1, 1, 1, 1, 0, 0})));
-}
 
 TEST("conditions: only the XL family uses the special timbre token") {
   const auto doubled = [](Tensors& tensors) { tensors["encoder.timbre_encoder.special_token"] *= 2.0; };
@@ -32,14 +25,28 @@ TEST("conditions: only the XL family uses the special timbre token") {
   EXPECT(!timbre_state(tiny_ace_step({.is_xl = true})).equal(timbre_state(tiny_ace_step({.is_xl = true}, doubled))));
 }
 
-TEST("conditions: assigns reference clips to the items of a batch") {
+TEST("conditions: each song of a job has the same states as alone; they can be cancelled") {
   const AceStep model = tiny_ace_step({});
-  const at::Tensor clips = random_tensor({3, kTinyTimbreFrames, kTinyLatent}, 6);
-  const auto timbre = model.encoder.encode_timbre(clips, at::tensor({0, 2, 2}, at::kLong), 3);
-  EXPECT(timbre.mask.equal(at::tensor({1, 0, 0, 0, 1, 1}, at::kLong).reshape({3, 2}).to(at::kBool)));
-  EXPECT_EQ(timbre.states[1].abs().max().item<double>(), 0.0);
-  EXPECT_THROWS(model.encoder.encode_timbre(clips, at::tensor({0, 1, 3}, at::kLong), 3),
-                "a reference clip is for item 3, but the batch has 3 items");
+  const auto song = [](int64_t text, int64_t lyrics) {
+    return PromptStates{random_tensor({1, text, kTinyText}, 20), random_tensor({1, lyrics, kTinyText}, 21)};
+  };
+  const std::vector<PromptStates> songs = {song(5, 40), song(3, 1), song(7, 23)};
+  const auto together = encode_conditions(model, songs, {}, Control());
+  for (size_t i = 0; i < songs.size(); ++i) {
+    const at::Tensor alone = encode_conditions(model, {songs[i]}, {}, Control()).at(0);
+    EXPECT_EQ(alone.size(1), songs[i].lyrics.size(1) + 1 + songs[i].text.size(1));
+    EXPECT(together[i].equal(alone));
+  }
+  std::atomic<bool> cancelled{true};
+  EXPECT_THROWS(encode_conditions(model, songs, {}, Control(&cancelled, {})), "cancelled");
+}
+
+TEST("conditions: lyrics encoded one after another have the same states as alone") {
+  const AceStep model = tiny_ace_step({});
+  const at::Tensor first = random_tensor({1, 40, kTinyText}, 8), second = random_tensor({1, 3, kTinyText}, 9);
+  const at::Tensor both = model.encoder.encode_lyrics(at::cat({first, second}, 1), {.lengths = {40, 3}});
+  EXPECT(largest_difference(both.narrow(1, 0, 40), model.encoder.encode_lyrics(first)) < 1e-5);
+  EXPECT(largest_difference(both.narrow(1, 40, 3), model.encoder.encode_lyrics(second)) < 1e-5);
 }
 
 TEST("conditions: padding does not change states of real lyric tokens") {
@@ -47,8 +54,8 @@ TEST("conditions: padding does not change states of real lyric tokens") {
   const at::Tensor lyrics = random_tensor({1, 6, kTinyText}, 8);
   const at::Tensor padded = at::cat({lyrics, random_tensor({1, 3, kTinyText}, 9)}, 1);
   const at::Tensor mask = at::arange(9).unsqueeze(0) < 6;
-  EXPECT(largest_difference(model.encoder.encode_lyrics(padded, mask).narrow(1, 0, 6),
-                            model.encoder.encode_lyrics(lyrics, at::ones({1, 6}, at::kBool))) < 1e-5);
+  EXPECT(largest_difference(model.encoder.encode_lyrics(padded, {.key_mask = mask}).narrow(1, 0, 6),
+                            model.encoder.encode_lyrics(lyrics)) < 1e-5);
 }
 
 TEST("audio tokenizer: pads an incomplete last group with the start of silence") {

@@ -6,6 +6,7 @@
 #include "core/runtime/error.h"
 #include "core/tasks/task_inputs.h"
 #include "test/parity/case.h"
+#include "test/parity/masked_conditions.h"
 
 namespace carillon::parity {
 namespace {
@@ -72,7 +73,7 @@ Guidance guidance_of(const Json& params) {
           .interval_end = params.get_double("cfg_interval_end", 1.0)};
 }
 
-ConditionInputs condition_inputs(const Case& golden, const std::string& text) {
+MaskedConditions conditions_of(const Case& golden, const std::string& text) {
   return {
       .text_hidden_states = golden.input(text + "_hidden_states"),
       .text_mask = golden.input(text + "_attention_mask").to(at::kBool),
@@ -118,7 +119,7 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   const TaskInputs inputs{context_inputs(golden), repaint_of(golden)};
   // Only models with one-sided windows mask padding of the conditions.
   const auto encoded = [&](const char* prompt) {
-    const PackedStates states = model.encoder.encode(condition_inputs(golden, prompt));
+    const PackedStates states = encode(model.encoder, conditions_of(golden, prompt));
     return PackedStates{states.states, model.config.one_sided_windows ? states.mask : at::Tensor()};
   };
   const PackedStates plain =

@@ -4,6 +4,7 @@
 #include "core/diffusion/flow_matching.h"
 #include "core/dit/ace_step.h"
 #include "test/parity/case.h"
+#include "test/parity/masked_conditions.h"
 
 namespace carillon::parity {
 namespace {
@@ -18,20 +19,18 @@ at::Tensor times(const Case& golden, const char* name) {
 
 void lyric_encoder(Case& golden) {
   const at::Tensor mask = golden.input("attention_mask").to(at::kBool);
-  const at::Tensor states = load_model(golden).encoder.encode_lyrics(golden.input("inputs_embeds"), mask);
+  const at::Tensor states = encode_lyrics(load_model(golden).encoder, golden.input("inputs_embeds"), mask);
   golden.compare("last_hidden_state", states, mask);
 }
 
 void timbre_encoder(Case& golden) {
-  const at::Tensor order = golden.input("order");
-  const int64_t batch = order.max().item<int64_t>() + 1;
-  const auto timbre = load_model(golden).encoder.encode_timbre(golden.input("latents"), order, batch);
+  const auto timbre = encode_timbre(load_model(golden).encoder, golden.input("latents"), golden.input("order"));
   golden.compare("mask", timbre.mask.to(at::kLong));
   golden.compare("embeddings", timbre.states, timbre.mask);
 }
 
 void condition_encoder(Case& golden) {
-  const auto packed = load_model(golden).encoder.encode({
+  const auto packed = encode(load_model(golden).encoder, {
       .text_hidden_states = golden.input("text_hidden_states"),
       .text_mask = golden.input("text_attention_mask").to(at::kBool),
       .lyric_embeddings = golden.input("lyric_hidden_states"),

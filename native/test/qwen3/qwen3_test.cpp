@@ -231,8 +231,11 @@ TEST("text encoder: hidden states follow the formulas and ignore right padding")
   EXPECT(distance(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);
   const at::Tensor padded = encoder.encode(ids_of({3, 14, 15, 0, 0}));
   EXPECT(distance(padded.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))) < 1e-5);
+  const at::Tensor several = encoder.encode(ids_of({3, 14, 15, 9, 2}), {3, 2});
+  EXPECT(at::equal(several.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))));
+  EXPECT(at::equal(several.narrow(1, 3, 2), encoder.encode(ids_of({9, 2}))));
   EXPECT(at::equal(encoder.embed(ids_of({4, 4, 1}))[0][2], tensors.at("embed_tokens.weight")[1]));
   EXPECT_THROWS(encoder.encode(ids_of({50})), "outside the vocabulary");
-  EXPECT_THROWS(encoder.encode(at::zeros({1, 65}, at::kLong)), "T in 1 .. 64");
+  EXPECT_THROWS(encoder.encode(at::zeros({1, 65}, at::kLong)), "a text must have 1 .. 64 tokens, not 65");
   EXPECT_THROWS(encoder.encode(at::zeros({4}, at::kLong)), "must be [B, T]");
 }

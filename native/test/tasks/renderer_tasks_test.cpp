@@ -326,14 +326,13 @@ TEST("renderer: encodes conditions of training samples as in rendering") {
   const AceStep model = AceStep::load(directories.model, kFloat32, Control());
   const at::Tensor latents = renderer.encode_posterior(recording(33, 1), Control()).mean.transpose(1, 2);
   EXPECT((latents.sizes() == at::IntArrayRef{1, 33, kTinyLatent}));
-  const PackedStates plain = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, {}, Control());
-  EXPECT((plain.states.sizes() == at::IntArrayRef{1, 6, kTinyEncoder}));  // lyrics, timbre, text
-  EXPECT(plain.mask.all().item<bool>());
+  const at::Tensor plain = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, {}, Control());
+  EXPECT((plain.sizes() == at::IntArrayRef{1, 6, kTinyEncoder}));  // lyrics, timbre, text
   const at::Tensor timbre = model.silence_of(kTinyTimbreFrames);
-  EXPECT(renderer.encode_conditions({{1, 2, 3}, {4, 5}}, timbre, Control()).states.equal(plain.states));
-  const at::Tensor other = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, latents, Control()).states;
-  EXPECT(!other.select(1, 2).equal(plain.states.select(1, 2)));
-  EXPECT(other.slice(1, 3).equal(plain.states.slice(1, 3)));
+  EXPECT(renderer.encode_conditions({{1, 2, 3}, {4, 5}}, timbre, Control()).equal(plain));
+  const at::Tensor other = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, latents, Control());
+  EXPECT(!other.select(1, 2).equal(plain.select(1, 2)));
+  EXPECT(other.slice(1, 3).equal(plain.slice(1, 3)));
   const at::Tensor silence = model.silence_of(33);
   EXPECT(renderer.silent_context(33, Control()).equal(at::cat({silence, at::ones_like(silence)}, 2)));
 }

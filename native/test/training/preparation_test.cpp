@@ -42,7 +42,7 @@ TEST("preparation: a sample has the conditions of inference and the latents of i
   EXPECT_NEAR(noise.std().item<double>(), 1.0, 0.4);
 
   const auto condition = renderer.encode_conditions({{1, 2, 3}, {4, 5}}, at::Tensor(), Control());
-  EXPECT(sample.encoder_hidden_states.equal(condition.states[0]));
+  EXPECT(sample.encoder_hidden_states.equal(condition[0]));
   EXPECT_EQ(sample.encoder_hidden_states.size(0), 2 + 1 + 3);
   EXPECT(sample.encoder_attention_mask.equal(at::ones({6}, at::kBool)));
   EXPECT(sample.attention_mask.equal(at::ones({kFrames}, at::kBool)));

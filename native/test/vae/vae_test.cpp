@@ -60,13 +60,16 @@ struct Decoding {
   at::Tensor joined(int64_t item) const { return at::cat(parts.at(static_cast<size_t>(item))).t(); }
 };
 
+/// [B, channels, samples]
+at::Tensor decode(const Vae& vae, const at::Tensor& latents) { return at::stack(vae.decode(latents, Control())); }
+
 Decoding decode_with_listener(const Vae& vae, const at::Tensor& latents) {
   Decoding decoding;
   decoding.parts.resize(static_cast<size_t>(latents.size(0)));
-  decoding.result = vae.decode(latents, Control(), [&](int64_t item, const at::Tensor& audio) {
+  decoding.result = at::stack(vae.decode(latents, Control(), [&](int64_t item, const at::Tensor& audio) {
     EXPECT(audio.is_contiguous());
     decoding.parts.at(static_cast<size_t>(item)).push_back(audio);
-  });
+  }));
   return decoding;
 }
 
@@ -76,10 +79,10 @@ TEST("vae: decodes the same from all three weight layouts") {
   const Placement placement{at::kCPU, at::kFloat};
   const at::Tensor latents = noise({1, 4, 5});
   const at::Tensor expected =
-      Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), placement, Control()).decode(latents, Control());
+      decode(Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), placement, Control()), latents);
   EXPECT((expected.sizes() == at::IntArrayRef{1, 2, 5 * 1920}));
   for (const WeightLayout layout : {WeightLayout::kParametrizations, WeightLayout::kPlain}) {
-    const at::Tensor audio = Vae::load(write_tiny_vae(layout), placement, Control()).decode(latents, Control());
+    const at::Tensor audio = decode(Vae::load(write_tiny_vae(layout), placement, Control()), latents);
     EXPECT(relative_error(audio, expected) < 1e-3);
   }
 }
@@ -124,8 +127,9 @@ TEST("vae: tiled decoding and encoding equal a single run") {
     const double tolerance = has_kernels ? 0.0 : dtype == at::kFloat ? 1e-3 : 5e-2;
     const Loaded vae = load(directory, dtype);
     const at::Tensor latents = noise({1, 4, 70});
-    const at::Tensor whole = decode_tiled(vae.decoder, latents, vae.config, 70, Control());
-    EXPECT(relative_error(decode_tiled(vae.decoder, latents, vae.config, 48, Control()), whole) <= tolerance);
+    const at::Tensor whole = at::stack(decode_tiled(vae.decoder, latents, vae.config, 70, Control()));
+    const at::Tensor tiled = at::stack(decode_tiled(vae.decoder, latents, vae.config, 48, Control()));
+    EXPECT(relative_error(tiled, whole) <= tolerance);
 
     const at::Tensor audio = noise({1, 2, 70 * 1920 + 700});
     const at::Tensor moments = encode_tiled(vae.encoder, audio, vae.config, 71, Control());
@@ -161,8 +165,8 @@ TEST("vae: running the end of the decoder in parts gives the audio of a single r
   }
   const Loaded half = load(directory, at::kBFloat16);
   const at::Tensor latents = noise({1, 4, 70});
-  const at::Tensor whole = decode_tiled(half.decoder, latents, half.config, 70, Control());
-  const at::Tensor tiled = decode_tiled(half.decoder, latents, half.config, 48, Control());
+  const at::Tensor whole = at::stack(decode_tiled(half.decoder, latents, half.config, 70, Control()));
+  const at::Tensor tiled = at::stack(decode_tiled(half.decoder, latents, half.config, 48, Control()));
   EXPECT(relative_error(tiled, whole) <= (half.decoder.time_major ? 0.0 : 5e-2));
 }
 
@@ -171,7 +175,7 @@ TEST("vae: bfloat16 kernels match float32 in libtorch") {
   const Vae exact = Vae::load(directory, {at::kCPU, at::kFloat}, Control());
   const Vae fast = Vae::load(directory, {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 9});
-  EXPECT(relative_error(fast.decode(latents, Control()), exact.decode(latents, Control())) < 0.1);
+  EXPECT(relative_error(decode(fast, latents), decode(exact, latents)) < 0.1);
   const at::Tensor audio = noise({2, 2, 5 * 1920});
   EXPECT(relative_error(fast.encode(audio, Control()).mean, exact.encode(audio, Control()).mean) < 0.1);
 }
@@ -181,12 +185,12 @@ TEST("vae: bfloat16 in libtorch is close to float32") {
   const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   const VaeConfig config = VaeConfig::read(directory);
   const at::Tensor latents = noise({2, 4, 9});
-  const auto decode = [&](at::ScalarType dtype) {
+  const auto decode_in = [&](at::ScalarType dtype) {
     const Weights weights = Checkpoint::open(directory).weights({at::kCPU, dtype});
     SignalPool pool;
     return Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false).decode(latents, pool);
   };
-  EXPECT(relative_error(decode(at::kBFloat16), decode(at::kFloat)) < 0.1);
+  EXPECT(relative_error(decode_in(at::kBFloat16), decode_in(at::kFloat)) < 0.1);
 }
 
 TEST("vae: a listener gets the result in parts, the first before the rest is decoded") {
@@ -196,7 +200,7 @@ TEST("vae: a listener gets the result in parts, the first before the rest is dec
     for (const int64_t frames : {3, 150}) {
       const at::Tensor latents = noise({2, 4, frames});
       const Decoding decoding = decode_with_listener(vae, latents);
-      EXPECT(at::equal(decoding.result, vae.decode(latents, Control())));
+      EXPECT(at::equal(decoding.result, decode(vae, latents)));
       for (const int64_t item : {0, 1}) EXPECT(at::equal(decoding.joined(item), decoding.result[item]));
       const bool is_early = frames > 128 && can_run_time_major(vae.placement(), vae.config());
       EXPECT_EQ(decoding.parts[0].size(), size_t{is_early ? 2u : 1u});
@@ -217,8 +221,26 @@ TEST("vae: a listener gets the result in parts, the first before the rest is dec
 TEST("vae: decoding a batch equals decoding its items alone") {
   const Vae vae = Vae::load(write_tiny_vae(WeightLayout::kWeightNorm), {at::kCPU, at::kBFloat16}, Control());
   const at::Tensor latents = noise({2, 4, 6});
-  const at::Tensor both = vae.decode(latents, Control());
-  EXPECT(relative_error(both.narrow(0, 1, 1), vae.decode(latents.narrow(0, 1, 1), Control())) < 1e-2);
+  const at::Tensor both = decode(vae, latents);
+  EXPECT(relative_error(both.narrow(0, 1, 1), decode(vae, latents.narrow(0, 1, 1))) < 1e-2);
+}
+
+TEST("vae: songs that fit the window together are decoded together, and the rest afterwards") {
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
+  const VaeConfig config = VaeConfig::read(directory);
+  const Weights weights = Checkpoint::open(directory).weights({at::kCPU, at::kFloat});
+  const Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false);
+  const at::Tensor latents = noise({3, 4, 50});
+  std::vector<std::pair<int64_t, int64_t>> tiles;  // first item, items
+  const auto audio = decode_tiled(decoder, latents, config, /*window=*/128, Control(),
+                                  [&](int64_t item, int64_t, const at::Tensor& part) {
+                                    tiles.emplace_back(item, part.size(0));
+                                  });
+  EXPECT((tiles == std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}}));
+  for (int64_t item = 0; item < 3; ++item) {
+    const auto alone = decode_tiled(decoder, latents.narrow(0, item, 1), config, 128, Control());
+    EXPECT(relative_error(audio.at(static_cast<size_t>(item)), alone.at(0)) < 1e-4);
+  }
 }
 
 TEST("vae: the deviation of the posterior is positive and has the shape of its mean") {
@@ -317,8 +339,8 @@ TEST("vae: adds oscillators at their semitones to the decoded audio, from first 
   latents.narrow(1, 0, 2).copy_(at::tensor({0.5f, -1.0f}).view({1, 2, 1}).expand({2, 2, kFrames}));
   const at::Tensor played = play_oscillators(latents, vae.config());
   EXPECT((played.sizes() == at::IntArrayRef{2, 1, kFrames * kHop}));
-  const at::Tensor whole = vae.decode(latents, Control());
-  EXPECT(at::equal(whole, plain.decode(latents, Control()) + played));
+  const at::Tensor whole = decode(vae, latents);
+  EXPECT(at::equal(whole, decode(plain, latents) + played));
   const Decoding decoding = decode_with_listener(vae, latents);
   EXPECT(at::equal(decoding.result, whole));
   for (const int64_t item : {0, 1}) EXPECT(at::equal(decoding.joined(item), whole[item]));
