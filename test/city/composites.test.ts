@@ -102,7 +102,7 @@ describe("composite commands", () => {
     expect(blockCenters).to.deep.equal([{ x: 120, z: 180 }]);
   });
 
-  it("connect a place to the nearest unconnected node of a service", async () => {
+  it("connect a place to the nearest node that it is not connected to yet", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     const joined = await client.run("connect", { from: { x: 80, z: 120 } });

@@ -130,7 +130,7 @@ describe("recordings that take long to check", () => {
   }
 
   it("stop being decoded when the server is killed @slow", async function () {
-    if (!(await findFfmpeg()).confinement.description.includes("ended with the server")) this.skip();
+    if (!(await findFfmpeg()).sandbox.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
     truncateSync(silent, 3e10);
     const killed = await ServedProcess.start(join(directory, "killed"));

@@ -177,7 +177,7 @@ describe("the command line", () => {
     }
   });
 
-  it("serves only the city on request", async () => {
+  it("serves the city alone with --city", async () => {
     const child = server(["serve", "--city", "--city-port", "0", "--home", temporaryDirectory()]);
     const lines: string[] = [];
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {

@@ -153,7 +153,7 @@ describe("Checkpoints", () => {
     expect(new Checkpoints(elsewhere, ["other"]).renderer("other").name).to.equal("other");
   });
 
-  it("loads a configured folder that has the built-in model's name, not the built-in model", async () => {
+  it("prefers a configured folder to the built-in model of the same name", async () => {
     const own = join(temporaryDirectory(), "carillon-nano");
     for (const part of ["", "vae", "text_encoder"]) {
       await mkdir(join(own, part), { recursive: true });

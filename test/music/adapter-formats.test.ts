@@ -142,7 +142,7 @@ describe("common formats of adapters and models", () => {
     expect(await refusal(gguf)).to.contain("a GGUF file");
   });
 
-  it("names the content of a file that is not a supported model", async () => {
+  it("says what a file contains that is not a supported model", async () => {
     const init = async (model: string) => {
       const { status, body } = await client.post("/v1/init", { model });
       expect(status, body.detail).to.equal(400);

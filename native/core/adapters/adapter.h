@@ -12,9 +12,9 @@ namespace carillon {
 class Dit;
 class Weights;
 
-/// Epsilon that DoRA adds to a norm before dividing by it. LyCORIS adds the machine epsilon of the adapter's dtype:
-/// float32 in training, bfloat16 in programs that cast adapters before rendering. PEFT adds nothing; kLoraNormEpsilon
-/// is the smallest normal float32, which only avoids a division by 0.
+/// Epsilon added to DoRA's norm before dividing by it; each library has its own. LyCORIS adds the machine epsilon of
+/// the adapter's dtype: float32's in training, bfloat16's in programs that cast adapters before rendering. PEFT adds
+/// none; for its adapters kLoraNormEpsilon, the smallest normal float32, only avoids a division by 0.
 constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
                  kLoraNormEpsilon = 1.1754943508222875e-38;
 

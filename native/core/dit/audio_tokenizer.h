@@ -40,7 +40,7 @@ class Fsq {
 /// tokenizer is small and runs at most once per song.
 class AudioTokenizer {
  public:
-  /// Loads from the weights below `tokenizer.` in `model`.
+  /// Reads the weights of `model` whose names begin with `tokenizer.`.
   static AudioTokenizer load(const Weights& model, const DitConfig& config);
 
   struct Tokens {
@@ -73,7 +73,7 @@ class AudioTokenizer {
 /// Converts audio codes at 5 Hz back to latents at 25 Hz (hints), which are used as source latents.
 class AudioDetokenizer {
  public:
-  /// Loads from weights below `detokenizer.`.
+  /// Reads the weights whose names begin with `detokenizer.`.
   static AudioDetokenizer load(const Weights& weights, const DitConfig& config);
 
   /// quantized [B, N, E] -> [B, N * frames per code, C].

@@ -32,15 +32,15 @@ struct EncoderStack {
 /// Encodes the three kinds of states that the DiT attends to, in this order: lyrics, reference clips, text.
 class ConditionEncoder {
  public:
-  /// Loads from weights below `encoder.`.
+  /// Reads the weights whose names begin with `encoder.`.
   static ConditionEncoder load(const Weights& weights, const DitConfig& config);
 
   /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` has a key_mask, lengths or neither. Positions that the mask
   /// hides from the others have an output, too. Checks for cancellation per layer.
   at::Tensor encode_lyrics(const at::Tensor& embeddings, const nn::AttentionPattern& pattern = {},
                            const Control& control = Control()) const;
-  /// One state per clip: [R, frames, channels] -> [R, E], the output at the clip's first frame, or in the XL family at a
-  /// special token before it.
+  /// One state per clip: [R, frames, channels] -> [R, E], the output at the clip's first frame, or in the XL family at
+  /// a special token before it.
   at::Tensor encode_timbre(const at::Tensor& latents) const;
   /// States of the text encoder [B, L, text width] -> [B, L, E].
   at::Tensor project_text(const at::Tensor& states) const { return text_projector_(states); }

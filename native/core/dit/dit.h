@@ -76,7 +76,7 @@ struct Projection {
 /// windows come from the config. No function writes to its arguments, so all work with autograd and in inference mode.
 class Dit {
  public:
-  /// Loads from weights below `decoder.`. Reports Stage::kLoad per layer.
+  /// Reads the weights whose names begin with `decoder.`. Reports Stage::kLoad per layer.
   static Dit load(const Weights& weights, const DitConfig& config, const Control& control);
 
   /// Projections that adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of

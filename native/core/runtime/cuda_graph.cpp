@@ -23,7 +23,7 @@ struct CudaGraphs {
   void (*capture_end)(void* graph);
   void (*replay)(void* graph);
 
-  /// The functions; null if this libtorch lacks one of them.
+  /// The CUDA graph functions of libtorch; null if it lacks one of them.
   static const CudaGraphs* get() {
     static const CudaGraphs* const all = load();
     return all;

@@ -39,8 +39,9 @@ class Renderer {
 
   /// Renders all items as one batch; the VAE decodes as many items at once as fit its window. Reports
   /// Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller owns the
-  /// buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The listener gets each
-  /// tile as it is decoded, before normalisation and before samples of the source are restored. Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
+  /// buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The listener gets
+  /// each tile as it is decoded, before normalisation and before samples of the source are restored. Throws
+  /// kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
   /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames; the last may cover

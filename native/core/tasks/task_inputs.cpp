@@ -14,9 +14,9 @@ namespace {
 
 using Layers = std::function<at::Tensor(const at::Tensor& sequences, const std::vector<int64_t>& lengths)>;
 
-/// Results of `layers` for the sequences [1, any L, ..] of songs. A GPU gets all sequences at once, one after another, and
-/// launches each kernel once. The CPU gets one at a time: there the number of rows decides which kernel runs, and a song
-/// must not depend on its neighbours.
+/// Results of `layers` for the sequences [1, any L, ..] of songs. A GPU gets all sequences at once, one after another,
+/// and launches each kernel once. The CPU gets one at a time: there the number of rows decides which kernel runs, and a
+/// song must not depend on its neighbours.
 std::vector<at::Tensor> run_on_songs(const std::vector<at::Tensor>& songs, const at::Device& device,
                                      const Layers& layers) {
   std::vector<int64_t> lengths;

@@ -12,7 +12,7 @@ bool is_capturing();
 /// Throws during capture, because replays would read host memory that may have been freed.
 void refuse_in_graph(const char* what);
 
-/// Call before a captured launch writes to `tensor`.
+/// During capture, call this before a launch that writes to `tensor`.
 void note_overwritten(const at::Tensor& tensor);
 /// Records the work of a captured launch for replays; `results` are undefined until the first replay.
 void note_launch(std::function<void()> work, std::vector<at::Tensor> results);

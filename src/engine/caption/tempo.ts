@@ -245,7 +245,7 @@ function joinGenres(
   };
 }
 
-/** Part of a genre's range that fits a pace: "slow techno" is the slower part. */
+/** The part of a genre's tempo range that a pace word selects: for "slow techno" the slower part. */
 function paceOf(genre: TempoRange, pace: TempoRange): TempoRange {
   const common = overlap(genre, pace);
   if (common !== null) return common;

@@ -7,8 +7,14 @@ import type { FileHandle } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Confinement } from "./confinement.js";
-import { ensureStarter, INPUT_DESCRIPTOR, type ProgramInput, type Running, startProgram } from "./starter.js";
+import { ProcessSandbox } from "./process-sandbox.js";
+import {
+  ensureProcessStarter,
+  INPUT_DESCRIPTOR,
+  type ProgramInput,
+  type Running,
+  startProgram,
+} from "./starter.js";
 
 /** npm package that contains static ffmpeg programs, so its installation downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
@@ -75,7 +81,7 @@ function environment(): NodeJS.ProcessEnv {
 
 export interface Ffmpeg {
   program: string;
-  confinement: Confinement;
+  sandbox: ProcessSandbox;
 }
 
 let ffmpeg: Promise<Ffmpeg> | undefined;
@@ -96,8 +102,8 @@ export function findFfmpeg(): Promise<Ffmpeg> {
 }
 
 async function probe(program: string): Promise<Ffmpeg> {
-  await ensureStarter(environment());
-  return { program, confinement: await Confinement.probe(program, ["-version"], environment()) };
+  await ensureProcessStarter(environment());
+  return { program, sandbox: await ProcessSandbox.probe(program, ["-version"], environment()) };
 }
 
 function packagedProgram(): string | null {
@@ -136,13 +142,13 @@ export async function retryWhileBusy<T>(
 }
 
 async function launch(
-  { program, confinement }: Ffmpeg,
+  { program, sandbox }: Ffmpeg,
   args: readonly string[],
   { stdin, stdout, input, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
 ): Promise<FfmpegRun> {
   const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
   const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
-  const [wrapper, rest] = confinement.command(
+  const [wrapper, rest] = sandbox.command(
     [program, "-hide_banner", "-loglevel", "error", "-nostdin", ...args],
     limits,
   );

@@ -50,7 +50,7 @@ const MAX_HEADER_BYTES = 2 ** 20;
 let starter: Promise<string> | undefined;
 
 /** Launches the starter process unless it already runs. @returns the path of its socket */
-export function ensureStarter(env: NodeJS.ProcessEnv): Promise<string> {
+export function ensureProcessStarter(env: NodeJS.ProcessEnv): Promise<string> {
   starter ??= launch(env).catch((error: unknown) => {
     starter = undefined;
     throw error;
@@ -82,12 +82,12 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
 /** @throws Error with the system's error code if the program cannot be started */
 export async function startProgram(program: Program): Promise<Running> {
   try {
-    return await ask(await ensureStarter(program.env), program);
+    return await ask(await ensureProcessStarter(program.env), program);
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
     if (syscall !== "connect" || (code !== "ENOENT" && code !== "ECONNREFUSED")) throw error;
     starter = undefined; // The starter process has just exited, or its socket in the temporary folder was deleted.
-    return ask(await ensureStarter(program.env), program);
+    return ask(await ensureProcessStarter(program.env), program);
   }
 }
 

@@ -210,7 +210,7 @@ function withSheet(
 
 type Planned = Omit<PlannedComposition, "language" | "isLanguageNamed"> & { language: string | null };
 
-/** Plans all songs together, or one after another if the request forbids it. */
+/** Plans all songs together, or one after another if the request forbids batches. */
 async function plan(
   contexts: readonly SongContext[],
   lm: LanguageModelInfo | null,

@@ -90,8 +90,8 @@ export class SongRunner implements TaskRunner {
     // Probe ffmpeg before models are loaded, because forking is cheap now. Do not await the probe: it starts
     // several short processes.
     void findFfmpeg().then(
-      ({ program, confinement: { description } }) =>
-        log.info({ program, confinement: description }, "ffmpeg limits in effect"),
+      ({ program, sandbox: { description } }) =>
+        log.info({ program, sandbox: description }, "ffmpeg limits in effect"),
       (err: unknown) => log.error({ err }, "ffmpeg is not usable; songs cannot be encoded"),
     );
     await engine.loadSlot(1, null);

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { Confinement, type ProcessLimits } from "../../../src/music/audio/confinement.js";
 import { FfmpegError, findFfmpeg, retryWhileBusy, startFfmpeg } from "../../../src/music/audio/ffmpeg.js";
+import { type ProcessLimits, ProcessSandbox } from "../../../src/music/audio/process-sandbox.js";
 import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
@@ -168,9 +168,9 @@ describe("the start of ffmpeg", () => {
   });
 
   it("fails if the program is missing or not executable", async () => {
-    const failure = await failureOf(Confinement.probe("no-such-program", ["-version"], process.env));
+    const failure = await failureOf(ProcessSandbox.probe("no-such-program", ["-version"], process.env));
     expect(failure).to.include({ code: 127 });
-    expect(await failureOf(Confinement.probe("/dev/null", ["-version"], process.env))).to.include({
+    expect(await failureOf(ProcessSandbox.probe("/dev/null", ["-version"], process.env))).to.include({
       code: 126,
     });
   });
@@ -180,17 +180,17 @@ describe("limits of ffmpeg", () => {
   const directory = temporaryDirectory();
   const at = (name: string): string => join(directory, name);
   const limits: ProcessLimits = { cpuSeconds: 60, memoryBytes: 2 ** 29, fileBytes: 0 };
-  let confinement: Confinement;
+  let sandbox: ProcessSandbox;
 
   before(async function () {
     // Windows has no such limits.
     if (process.platform === "win32") this.skip();
-    ({ confinement } = await findFfmpeg());
+    ({ sandbox } = await findFfmpeg());
   });
 
   async function run(args: readonly string[], change: Partial<ProcessLimits> = {}) {
     const quiet = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-nostdin", "-y"];
-    const [program, rest] = confinement.command([...quiet, ...args], { ...limits, ...change });
+    const [program, rest] = sandbox.command([...quiet, ...args], { ...limits, ...change });
     const child = spawn(program, rest, { stdio: "ignore", timeout: 30_000 });
     const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
     return { code, signal };
@@ -220,7 +220,7 @@ describe("limits of ffmpeg", () => {
   });
 
   it("exclude the network, if the system supports it", async function () {
-    if (!confinement.description.includes("no network")) this.skip();
+    if (!sandbox.description.includes("no network")) this.skip();
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);
     const url = `${(await listenLocally(server)).url}/song.mp3`;

@@ -117,7 +117,7 @@ describe("data set endpoints", () => {
       expect([status, headers.get("allow")]).to.deep.equal([405, "GET, PUT, HEAD"]);
     });
 
-    it("save and load the data set, and overwrite only data sets", async () => {
+    it("save and load the data set, and refuse to overwrite a file that is not a data set", async () => {
       const wish = {
         save_path: "sets/mine.json",
         dataset_name: "mine",

@@ -1,6 +1,6 @@
 /**
  * Water, sewage and heat. Pipes form networks through shared nodes only; a building belongs to every network with a pipe
- * within its reach. Water pipes carry fresh water and sewage, heating pipes carry heat.
+ * within the building's reach. Water pipes carry fresh water and sewage, heating pipes carry heat.
  */
 
 import type { ProblemName } from "../../terms.js";

@@ -52,7 +52,7 @@ const WRAPPERS: readonly (readonly Wrapper[])[] = [
 
 const PROBE_LIMITS: ProcessLimits = { cpuSeconds: 10, memoryBytes: 2 ** 29, fileBytes: 0 };
 
-export class Confinement {
+export class ProcessSandbox {
   private constructor(private readonly wrappers: readonly Wrapper[]) {}
 
   /**
@@ -65,12 +65,15 @@ export class Confinement {
     program: string,
     trial: readonly string[],
     env: NodeJS.ProcessEnv,
-  ): Promise<Confinement> {
+  ): Promise<ProcessSandbox> {
     const start = (wrappers: readonly Wrapper[]) =>
-      run(...new Confinement(wrappers).command([program, ...trial], PROBE_LIMITS), { timeout: 10_000, env });
+      run(...new ProcessSandbox(wrappers).command([program, ...trial], PROBE_LIMITS), {
+        timeout: 10_000,
+        env,
+      });
     // Tries all preferred wrappers at once, because starting a program that loads a hundred libraries is slow.
     const preferred = WRAPPERS.flatMap(([first]) => first ?? []);
-    if (await succeeds(start(preferred)).catch(() => false)) return new Confinement(preferred);
+    if (await succeeds(start(preferred)).catch(() => false)) return new ProcessSandbox(preferred);
     await start([]);
     const working: Wrapper[] = [];
     for (const alternatives of WRAPPERS) {
@@ -81,7 +84,7 @@ export class Confinement {
         }
       }
     }
-    return new Confinement(working);
+    return new ProcessSandbox(working);
   }
 
   get description(): string {
