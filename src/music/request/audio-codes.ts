@@ -35,7 +35,7 @@ export const codeItems = z
 export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
   if (items.length > 1 && items.length !== batchSize)
     throw new RequestError(
-      `audio_code_string must hold codes for one song, or for all ${batchSize} songs of batch_size, got ${items.length}`,
+      `audio_code_string must hold codes for one song or for each song of batch_size ${batchSize}, got ${items.length}`,
     );
   const codes = items.map(codesOf);
   if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
