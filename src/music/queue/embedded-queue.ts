@@ -75,9 +75,6 @@ interface QueueRun extends RunningTask {
   onFailure: (() => void)[];
 }
 
-/** Maximum number of waiting tasks that are planned in one batch with a running task. */
-const MAX_PLANNED_AHEAD = 7;
-
 /**
  * Embedded first-in-first-out queue with fair turns. Every state change is stored before it is published. While the
  * store is not writable, no task starts and ends of tasks are retried.
@@ -342,13 +339,13 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /**
-   * Waiting tasks that start next, to be planned with a running task. Excludes tasks that may have crashed the
-   * process; empty while such a task runs.
+   * The next `count` waiting tasks, to be planned with a running task. Excludes tasks that may have crashed the process;
+   * empty while such a task runs.
    */
-  async #tasksToPlanAhead(): Promise<Task[]> {
+  async #tasksToPlanAhead(count: number): Promise<Task[]> {
     const isSuspect = ({ interruptions }: WaitingTask) => interruptions > 0;
     if (!this.#started || [...this.#running.values()].some(({ task }) => isSuspect(task))) return [];
-    const next = this.#waiting.filter((task) => !task.isHeld && !isSuspect(task)).slice(0, MAX_PLANNED_AHEAD);
+    const next = this.#waiting.filter((task) => !task.isHeld && !isSuspect(task)).slice(0, count);
     const tasks = await Promise.all(next.map(({ id }) => this.#store.get(id).catch(() => undefined)));
     return tasks.filter((task) => task?.state === "queued") as Task[];
   }
@@ -371,7 +368,7 @@ export class EmbeddedQueue implements TaskQueue {
     const outcome = await job.run(task, this.runner, {
       timeoutSeconds: this.options.jobTimeoutSeconds,
       onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
-      waitingTasks: () => this.#tasksToPlanAhead(),
+      waitingTasks: (count) => this.#tasksToPlanAhead(count),
       log: this.log,
     });
     // Start no more tasks once the GPU is lost: the process is about to exit.

@@ -31,8 +31,8 @@ export class TaskAborted extends Error {
 export interface RunControl {
   signal: AbortSignal;
   report(progress: TaskProgress): void;
-  /** The tasks that this process starts next, in order. Empty if other processes may run them. */
-  waitingTasks(): Promise<readonly Task[]>;
+  /** The next `count` tasks that this process will start, in order. Empty if other processes may run them. */
+  waitingTasks(count: number): Promise<readonly Task[]>;
 }
 
 export interface TaskRunner {

@@ -10,7 +10,6 @@ import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
 import { usesLanguageModel } from "./song-context.js";
 
-/** Maximum number of songs that are planned at once, including those of the running task. */
 const MAX_SONGS_ON_GPU = 8;
 /**
  * Smaller than on a GPU: on a CPU a batch of two takes 1.15 times as long as one song, and a batch of eight 2.3
@@ -45,17 +44,18 @@ export class PlansAhead {
     lm: LanguageModelInfo,
     requests: PlanRequest[],
     call: CallOptions,
-    waitingTasks: () => Promise<readonly Task[]>,
+    waitingTasks: (count: number) => Promise<readonly Task[]>,
   ): Promise<Plan[]> {
     const plans = await this.#take(id, requests, call);
     if (plans !== null) return plans;
     const planning = this.engine.planSongs(requests, call);
     const planWaiting = async () => {
-      if (!request.allowLmBatch) return;
-      const waiting = (await waitingTasks()).filter(
+      const free = this.#maxSongs(requests.length) - requests.length;
+      if (!request.allowLmBatch || free <= 0) return;
+      const waiting = (await waitingTasks(free)).filter(
         (task) => task.request.lmModelPath === request.lmModelPath,
       );
-      this.#planWaiting(waiting, lm, requests);
+      this.#planWaiting(waiting, lm, requests, free);
     };
     const [own] = await Promise.all([planning, planWaiting()]);
     return own;
@@ -90,9 +90,18 @@ export class PlansAhead {
     }
   }
 
-  #planWaiting(waiting: readonly Task[], lm: LanguageModelInfo, own: readonly PlanRequest[]): void {
-    const maxSongs = this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own.length, MAX_SONGS_ON_CPU);
-    let songs = own.length;
+  /** Maximum number of songs that are planned at once, including the `own` songs of the running task. */
+  #maxSongs(own: number): number {
+    return this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own, MAX_SONGS_ON_CPU);
+  }
+
+  #planWaiting(
+    waiting: readonly Task[],
+    lm: LanguageModelInfo,
+    own: readonly PlanRequest[],
+    maxSongs: number,
+  ): void {
+    let songs = 0;
     for (const { id, request } of waiting) {
       if (this.#ahead.has(id) || !usesLanguageModel(request, this.usesLmByDefault)) continue;
       const requests = planRequestsOf(request, lm);

@@ -166,10 +166,12 @@ describe("EmbeddedQueue", () => {
     );
     for (const task of tasks) await store.add(task);
     await openQueue({ capacity: 5 });
-    const offered = async ({ context }: HeldJob) => (await context.waitingTasks()).map(({ id }) => id);
+    const offered = async ({ context }: HeldJob, count = 5) =>
+      (await context.waitingTasks(count)).map(({ id }) => id);
     const ids = tasks.map(({ id }) => id);
     const first = await runner.startedAtLeast(1);
     expect(await offered(first)).to.deep.equal([ids[1], ids[3]]);
+    expect(await offered(first, 1)).to.deep.equal([ids[1]]);
     first.succeed();
     (await runner.startedAtLeast(2)).succeed();
     const interrupted = await runner.startedAtLeast(3);
