@@ -239,7 +239,7 @@ export type BodyOf<Shape extends Record<string, z.ZodType>> = {
   [Key in keyof Shape as Shape[Key] extends Named<infer Name> ? Name : never]?: z.output<Shape[Key]>;
 };
 
-/** Names a parameter: the listed names, then their camelCase forms. */
+/** Gives a schema the names under which clients may send it: `names` and their camelCase forms. */
 export function parameter<const Name extends string, S extends z.ZodType>(
   names: Name | readonly [Name, ...string[]],
   schema: S,

@@ -328,7 +328,7 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
     console.error(progress);
   };
 
-  /** Restarts a killed process until it serves, like a process supervisor. */
+  /** Restarts a killed process, as often as needed, until it accepts requests. */
   const startAgain = async ({ role, renderMs }: Server): Promise<Server> => {
     for (;;) {
       try {

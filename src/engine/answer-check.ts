@@ -49,7 +49,7 @@ export async function captionRejectionReason(caption: string, clientCaption: str
   return textFault(caption, "caption");
 }
 
-/** Reason to reject the model's `lyrics`; null if they may replace the client's, which may be empty. */
+/** Reason to reject the model's `lyrics`; null if they may replace `clientLyrics`, which may be empty. */
 export async function lyricsRejectionReason(lyrics: string, clientLyrics: string): Promise<string | null> {
   const written = countWords(sung(lyrics));
   const clientWords = countWords(sung(clientLyrics));

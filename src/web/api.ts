@@ -286,7 +286,7 @@ export class BuildingTiles {
 }
 
 /** Reads the problems of nodes and segments, which tiles do not contain. */
-export async function readNetworkProblems(): Promise<ProblemRow[]> {
+export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
   const answers = ["netNode", "netSegment"].map((type) =>
     read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),
   );

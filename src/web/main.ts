@@ -10,8 +10,8 @@ import {
   type ProblemRow,
   read,
   readBuildings,
+  readCityNetworkProblems,
   readIfOffered,
-  readNetworkProblems,
   readSegments,
   readTerrain,
   readTraffic,
@@ -82,7 +82,7 @@ async function showCity(): Promise<void> {
   if (zones !== shownZones) show({ ...picture, ...(await readZones()) });
   [shownNetwork, shownZones] = [network, zones];
   if (hasTiles) {
-    const problems = [...tiles.problems(), ...(await readNetworkProblems())];
+    const problems = [...tiles.problems(), ...(await readCityNetworkProblems())];
     const buildings = isChanged ? tiles.buildings() : picture.buildings;
     show({ ...picture, buildings, buildingTotal: buildings.length, problems });
   } else {

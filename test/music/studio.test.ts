@@ -143,10 +143,9 @@ describe("the studio", function () {
   });
 
   it("repaints a window of a song @slow", async () => {
-    await page
-      .getByRole("button", { name: /^More of/ })
-      .first()
-      .click();
+    await make("a march for tuba");
+    await ended("a march for tuba");
+    await button("More of a march for tuba").click();
     await button("Edit").first().click();
     await page.getByRole("button", { name: "Play Recording" }).waitFor();
     await page.getByText("0:10", { exact: true }).waitFor();

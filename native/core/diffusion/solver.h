@@ -13,7 +13,7 @@ enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 /// solver uses 1 - (k + 1) / N as `next` on base models, regardless of the shift.
 struct SolverStep {
   double time, next;
-  /// Evaluates the model at time `next`, which must be above 0. The result overwrites the memory of earlier velocities.
+  /// Evaluates the model at time `next`, which must be above 0. The result reuses the buffer of earlier velocities.
   std::function<at::Tensor(const at::Tensor& state)> velocity_at_next;
   /// Fresh noise in the shape of the state.
   std::function<at::Tensor()> noise;

@@ -38,9 +38,9 @@ struct CrossCache {
   std::vector<Layer> layers;
 };
 
-/// A layer as a function of its input. A LayerRunner calls it once or, to save memory, again in the backward pass.
-/// Apart from its input, a layer depends only on leaves of the autograd graph, so gradients can be computed layer by
-/// layer.
+/// A layer as a function of its input. A LayerRunner calls it once in the forward pass; to save memory, it may call it
+/// a second time in the backward pass instead of keeping activations. Apart from its input, a layer depends only on
+/// leaves of the autograd graph, so gradients can be computed layer by layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 

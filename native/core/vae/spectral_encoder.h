@@ -20,7 +20,7 @@ class SpectralEncoder {
   at::Tensor encode(const at::Tensor& audio, const Control& control) const;
 
  private:
-  /// Latents [count, C] of frames from `first` on; `signal` has margins of `margin_` samples.
+  /// Latents [count, C] of `count` frames from `first` on. `signal` is padded by `margin_` samples at both ends.
   at::Tensor encode_frames(const at::Tensor& signal, int64_t first, int64_t count) const;
   at::Tensor semitones(const at::Tensor& windows) const;
   at::Tensor timbre(const at::Tensor& signal, int64_t first, int64_t count) const;

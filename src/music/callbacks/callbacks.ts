@@ -27,7 +27,7 @@ export class Callbacks {
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
 
-  /** @param itemOf status of a task, as in POST /query_result */
+  /** @param itemOf returns the status of a task as POST /query_result does */
   constructor(
     private readonly queue: TaskQueue,
     private readonly config: CallbackConfig,

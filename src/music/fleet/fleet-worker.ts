@@ -26,7 +26,7 @@ const POLL_MS = 1_000;
 const HEAD_START_MS = 300;
 /** Minimum interval of progress updates within a stage. */
 const PROGRESS_MS = 100;
-/** Expiry of a dead worker's progress. */
+/** After this time the progress that a worker reported is deleted, in case the worker has died. */
 const PROGRESS_EXPIRY_MS = 60_000;
 
 export interface FleetWorkerOptions {

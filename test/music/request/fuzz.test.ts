@@ -438,7 +438,7 @@ describe("a live server under attack", () => {
       await survives(await postParts(path, "", "\r\n\r\n", "x: y", `${"h: v\r\n".repeat(3000)}\r\n`));
     });
 
-    it(`answers ${path} for any number of fields and levels${tag}`, async () => {
+    it(`answers requests to ${path} with any number of fields and any depth of nesting${tag}`, async () => {
       await survives(await postJson(path, `{"a":${"[".repeat(500_000)}`));
       await survives(await postJson(path, `{"a":${'{"a":'.repeat(100_000)}`));
       await survives(

@@ -83,7 +83,7 @@ describe("generation requests", () => {
     });
   });
 
-  it(`keep the default language if the client sent it`, () => {
+  it("keep a language that the client sent, even if it is the default", () => {
     expect(DEFAULT_LANGUAGE).to.equal("en");
     expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });
