@@ -105,7 +105,7 @@ Matrix concatenate(const std::vector<Matrix>& parts) {
   return {at::cat(data), scales.empty() ? at::Tensor() : at::cat(scales)};
 }
 
-Matrix joined(const std::vector<Matrix>& parts) {
+Matrix view_adjacent(const std::vector<Matrix>& parts) {
   const at::Tensor& first = parts[0].data;
   const char* next = static_cast<const char*>(first.const_data_ptr());
   int64_t outputs = 0;

@@ -50,6 +50,6 @@ Matrix concatenate(const std::vector<Matrix>& parts);
 /// Returns one view of matrices that follow one another in CPU memory, such as neighbours in a mapped file. The view
 /// keeps all of them in memory. Its data is undefined if the matrices do not follow one another, differ in type or are
 /// quantized.
-Matrix joined(const std::vector<Matrix>& parts);
+Matrix view_adjacent(const std::vector<Matrix>& parts);
 
 }  // namespace carillon::kernels

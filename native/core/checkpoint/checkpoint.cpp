@@ -199,7 +199,7 @@ Weights Weights::sub(const std::string& name) const {
   return weights;
 }
 
-Weights Weights::as(at::ScalarType dtype) const {
+Weights Weights::unquantized(at::ScalarType dtype) const {
   Weights weights = *this;
   weights.placement_ = {placement_.device, dtype};
   return weights;

@@ -55,7 +55,7 @@ class Weights {
   /// The tensors below `name.`.
   Weights sub(const std::string& name) const;
   /// The same tensors without quantization, for a module whose dtype differs from the model's.
-  Weights as(at::ScalarType dtype) const;
+  Weights unquantized(at::ScalarType dtype) const;
   /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
   Weights at_least_int8() const;
   /// The same tensors for a language model. Fused projections are copied to new memory, which has huge pages, whereas

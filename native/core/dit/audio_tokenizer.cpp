@@ -44,7 +44,7 @@ at::Tensor Fsq::values(const at::Tensor& indices) const {
 
 AudioTokenizer AudioTokenizer::load(const Weights& model, const DitConfig& config) {
   const int64_t width = config.encoder_hidden_size;
-  const Weights weights = model.as(at::kFloat);
+  const Weights weights = model.unquantized(at::kFloat);
   const Weights pooler = weights.sub("attention_pooler"), quantizer = weights.sub("quantizer");
   AudioTokenizer tokenizer(Fsq(config.fsq_input_levels), config.pool_window_size, model.placement().dtype);
   const int64_t dimensions = tokenizer.fsq_.dimensions();

@@ -12,7 +12,7 @@ struct AttentionPattern {
   bool causal = false;                // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;                 // > 0: |i - j| <= window, both ways (Sq = Sk)
   bool window_is_one_sided = false;   // i - j <= window: all later keys are visible (DitConfig::one_sided_windows)
-  at::Tensor key_mask = {};           // [B, Sk] bool, true = visible; undefined: no key is hidden (faster than all true)
+  at::Tensor key_mask = {};           // [B, Sk] bool, true = visible; undefined: all are visible (faster than all true)
   std::vector<int64_t> lengths = {};  // sequences in a row (B = 1, Sq = Sk) that do not see each other; empty: one
   bool by_item = false;               // CPU: item by item, so results do not depend on the batch; slow for short Sq
 };

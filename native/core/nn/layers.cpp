@@ -36,7 +36,7 @@ std::vector<kernels::Matrix> Linear::read_parts(const Weights& weights, const st
     bytes += part.data.nbytes();
   }
   if (parts.size() == 1) return parts;
-  const kernels::Matrix view = are_mapped ? kernels::joined(parts) : kernels::Matrix();
+  const kernels::Matrix view = are_mapped ? kernels::view_adjacent(parts) : kernels::Matrix();
   if (view.data.defined()) return {view};
   if (are_mapped && bytes >= kLargeBytes) return parts;
   return {kernels::concatenate(parts)};

@@ -36,8 +36,8 @@ class TextEncoder {
 
   /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
   /// right padding cannot reach earlier tokens. With several `lengths`, ids [1, T] are texts of these lengths one after
-  /// another, whose states do not depend on each other. Checks for cancellation per layer. Throws kBadArgument for an id
-  /// outside the vocabulary and for a text of no or too many tokens.
+  /// another, whose states do not depend on each other. Checks for cancellation per layer. Throws kBadArgument for an
+  /// id outside the vocabulary and for a text of no or too many tokens.
   at::Tensor encode(const at::Tensor& ids, const std::vector<int64_t>& lengths = {},
                     const Control& control = Control()) const;
   /// Embeddings of ids [B, T]: [B, T, H], the input of the lyric encoder.

@@ -51,8 +51,8 @@ struct Oobleck {
 
  private:
   Signal enter(const at::Tensor& x, SignalPool& pool) const;
-  /// Runs the last block and the last convolution in parts that fit the cache, because the signal between the two is the
-  /// longest of the network. The block must have no residual units. Time-major; bit-equal to a single run.
+  /// Runs the last block and the last convolution in parts that fit the cache, because the signal between the two is
+  /// the longest of the network. The block must have no residual units. Time-major; bit-equal to a single run.
   at::Tensor end_in_parts(const Signal& x, SignalPool& pool) const;
 };
 

@@ -30,7 +30,8 @@ class Vae {
 
   /// latents [B, C, T] -> for each item audio [audio_channels, samples_per_frame * T], float32 on the CPU.
   /// Reports Stage::kDecode and calls the listener for each tile; throws kBadArgument for another shape.
-  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control, const Listener& listener = {}) const;
+  std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control,
+                                 const Listener& listener = {}) const;
 
   /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Tasks use its mean.
   struct Posterior {

@@ -85,7 +85,7 @@ TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits 
   EXPECT(evaluation.reports() > 2);
   EXPECT(tile.reports() > 2);
   expect_within(kFirstEvaluation, evaluation.largest());
-  expect_within(kEvaluation, evaluation.usual());
+  expect_within(kEvaluation, evaluation.median());
   expect_within(kTile, tile.largest());
 }
 
@@ -102,7 +102,7 @@ TEST("budget: a batch of eight songs with different prompts launches no more wor
     encode.report(progress.stage, progress.done, progress.total);
   });
   renderer.render(batch, both);
-  expect_within(kEvaluation, evaluation.usual());
+  expect_within(kEvaluation, evaluation.median());
   expect_within(kEightConditions, conditions.largest());
 }
 
@@ -128,11 +128,11 @@ StageMeter metered(Segment segment) {
 TEST("budget: an audio code stays within its limits of launches and synchronisations") {
   const StageMeter code = metered(CodesSegment{40});
   expect_within(kFirstToken, code.largest());
-  expect_within(kToken, code.usual());
+  expect_within(kToken, code.median());
 }
 
 TEST("budget: a metadata token stays within its limits of launches and synchronisations") {
-  expect_within(kPatternToken, metered(PatternSegment{"([a-m][n-z]){16}\n", false, 40}).usual());
+  expect_within(kPatternToken, metered(PatternSegment{"([a-m][n-z]){16}\n", false, 40}).median());
 }
 
 }  // namespace

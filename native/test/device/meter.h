@@ -44,7 +44,7 @@ class StageMeter {
   /// Maximum of each count; includes the first reports, which may capture graphs.
   Totals largest() const { return at_rank(uses_.size() - 1); }
   /// Median of each count.
-  Totals usual() const { return at_rank(uses_.size() / 2); }
+  Totals median() const { return at_rank(uses_.size() / 2); }
 
  private:
   Totals at_rank(size_t rank) const {

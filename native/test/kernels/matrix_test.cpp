@@ -78,12 +78,12 @@ TEST("matrix: concatenates parts of different storage types to the type with the
 
 TEST("matrix: joins dense parts as a view only if they are adjacent in memory") {
   const Matrix whole = at::randn({5, 32});
-  const Matrix view = kernels::joined({whole.rows(0, 2), whole.rows(2, 3)});
+  const Matrix view = kernels::view_adjacent({whole.rows(0, 2), whole.rows(2, 3)});
   EXPECT(view.data.data_ptr() == whole.data.data_ptr() && at::equal(view.data, whole.data));
-  EXPECT(!kernels::joined({whole.rows(2, 3), whole.rows(0, 2)}).data.defined());
-  EXPECT(!kernels::joined({whole.rows(0, 2), whole.rows(3, 2)}).data.defined());
+  EXPECT(!kernels::view_adjacent({whole.rows(2, 3), whole.rows(0, 2)}).data.defined());
+  EXPECT(!kernels::view_adjacent({whole.rows(0, 2), whole.rows(3, 2)}).data.defined());
   const Matrix codes = kernels::quantize(whole.data, Quantization::kInt8);
-  EXPECT(!kernels::joined({codes.rows(0, 2), codes.rows(2, 3)}).data.defined());
+  EXPECT(!kernels::view_adjacent({codes.rows(0, 2), codes.rows(2, 3)}).data.defined());
 }
 
 TEST("matrix: products with a stored matrix match the dense matrix for all row counts") {

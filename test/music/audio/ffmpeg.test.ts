@@ -135,9 +135,12 @@ describe("the start of ffmpeg", () => {
       expect(small).to.be.greaterThan(0).and.not.equal(process.pid);
       expect(await parentOfFfmpeg()).to.equal(small);
       process.env.PATH = PATH;
-      const { exited } = await startFfmpeg(FOREVER, { ...START, signal: undefined });
+      const options = { ...START, stdout: "pipe", signal: undefined } as const;
+      const { stdout, exited } = await startFfmpeg(FOREVER, options);
       process.env.PATH = `${folder}:${PATH}`;
-      process.kill(small, "SIGKILL");
+      let outputs = 0;
+      // Before its first output, ffmpeg may not be set up yet to end with its parent, and would run for ever.
+      for await (const _ of stdout) if (outputs++ === 0) process.kill(small, "SIGKILL");
       expect(await failureOf(exited))
         .to.be.instanceOf(FfmpegError)
         .and.include({ code: "FFMPEG_FAILED" });
