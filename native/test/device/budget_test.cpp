@@ -89,7 +89,7 @@ TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits 
   expect_within(kTile, tile.largest());
 }
 
-TEST("budget: a batch of eight songs with different prompts launches no more work than one song") {
+TEST("budget: an evaluation for eight songs launches no more than for one, and their conditions are encoded together") {
   Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
   RenderJob batch = song();
   batch.samples = 130 * int64_t{1920};

@@ -1,6 +1,7 @@
 /** Checks the task store before opening it, restores a damaged one from its backup, and keeps the backup up to date. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -172,6 +173,8 @@ async function check(child: CheckProcess): Promise<Finding> {
 type CheckProcess = ReturnType<typeof startCheck>;
 
 function startCheck(args: readonly string[]) {
+  // Without this, the failed start would be taken for a damaged store.
+  if (!existsSync(checkProgram)) throw new Error(`${checkProgram} is missing: run npm run build`);
   return spawn(process.execPath, [checkProgram, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     timeout: READ_LIMIT_MS,
