@@ -135,7 +135,7 @@ describe("engine on the built-in model", () => {
     const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
     const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
     const songs = Array.from({ length: 8 }, (_, index) => ({
-      ...plainSongOf(6),
+      ...plainSongOf(2),
       caption: words[index % words.length] as string,
       lyrics: lyrics[index % lyrics.length] as string,
       seeds: [index],

@@ -56,12 +56,6 @@ constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
 
-/// Encoded prompts of a job: one for all items, or one per item.
-struct Renderer::JobPrompts {
-  std::vector<PromptStates> task;
-  std::vector<PromptStates> plain;  // the text2music prompts for a cover strength below 1; else empty
-};
-
 Renderer::Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
                    const Control& control)
     : model_(
@@ -133,7 +127,8 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   const Recordings recordings =
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
-  const JobPrompts prompts = read_prompts(job, control);
+  const std::vector<PromptStates> prompts =
+      read_prompts(*text_encoder_.acquire(control), job.prompts, job.denoise.cover_strength < 1.0, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
   const DenoiseJob denoising = prepare(*model, job, recordings, prompts, control);
@@ -162,25 +157,11 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   return result;
 }
 
-Renderer::JobPrompts Renderer::read_prompts(const RenderJob& job, const Control& control) {
-  const auto text_encoder = text_encoder_.acquire(control);
-  JobPrompts read{carillon::read_prompts(*text_encoder, job.prompts, control), {}};
-  if (job.denoise.cover_strength < 1.0) {
-    std::vector<PromptIds> plain = job.prompts;
-    for (PromptIds& prompt : plain) prompt.text = prompt.plain_text;
-    read.plain = carillon::read_prompts(*text_encoder, plain, control);
-  }
-  return read;
-}
-
 DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                             const JobPrompts& prompts, const Control& control) {
-  const auto states_of = [&](const std::vector<PromptStates>& songs) {
-    if (songs.empty()) return PackedStates();
-    return stack_states(carillon::encode_conditions(model, songs, recordings.timbre_latents, control));
-  };
+                             const std::vector<PromptStates>& prompts, const Control& control) {
+  const EncodedPrompts encoded = carillon::encode_conditions(model, prompts, recordings.timbre_latents, control);
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
-                     states_of(prompts.task), states_of(prompts.plain), static_cast<int64_t>(job.seeds.size()));
+                     stack_states(encoded.task), stack_states(encoded.plain), static_cast<int64_t>(job.seeds.size()));
 }
 
 std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
@@ -250,8 +231,8 @@ Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control
 at::Tensor Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
                                        const Control& control) {
   const c10::InferenceMode inference;
-  const auto states = carillon::read_prompts(*text_encoder_.acquire(control), {prompts}, control);
-  return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents, control)[0];
+  const auto states = read_prompts(*text_encoder_.acquire(control), {prompts}, /*with_plain_text=*/false, control);
+  return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents, control).task[0];
 }
 
 at::Tensor Renderer::silent_context(int64_t frames, const Control& control) {

@@ -70,10 +70,8 @@ class Renderer {
   AceStep load_model(const Directories& directories, const Placement& placement, const Control& control);
   /// The model with exactly these adapters merged into it.
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
-  struct JobPrompts;
-  JobPrompts read_prompts(const RenderJob& job, const Control& control);
   DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                     const JobPrompts& prompts, const Control& control);
+                     const std::vector<PromptStates>& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,

@@ -33,22 +33,27 @@ at::Tensor row_of(const std::vector<int32_t>& ids) { return at::tensor(ids, at::
 }  // namespace
 
 std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
-                                       const Control& control) {
+                                       bool with_plain_text, const Control& control) {
   std::vector<at::Tensor> texts;
   std::vector<PromptStates> songs;
   for (const PromptIds& prompt : prompts) {
     texts.push_back(row_of(prompt.text));
-    songs.push_back({{}, text_encoder.embed(row_of(prompt.lyrics))});
+    if (with_plain_text) texts.push_back(row_of(prompt.plain_text));
+    songs.push_back({{}, {}, text_encoder.embed(row_of(prompt.lyrics))});
   }
-  const auto states = run_on_songs(texts, songs[0].lyrics.device(), [&](const auto& ids, const auto& lengths) {
+  texts = run_on_songs(texts, songs[0].lyrics.device(), [&](const auto& ids, const auto& lengths) {
     return text_encoder.encode(ids, lengths, control);
   });
-  for (size_t i = 0; i < songs.size(); ++i) songs[i].text = states[i];
+  auto text = texts.begin();
+  for (PromptStates& song : songs) {
+    song.text = *text++;
+    if (with_plain_text) song.plain_text = *text++;
+  }
   return songs;
 }
 
-std::vector<at::Tensor> encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
-                                          const at::Tensor& timbre_latents, const Control& control) {
+EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
+                                 const at::Tensor& timbre_latents, const Control& control) {
   const at::Device device = model.placement.device;
   const at::Tensor clip = timbre_latents.defined()
                               ? timbre_latents.to(device, model.placement.dtype)
@@ -58,14 +63,19 @@ std::vector<at::Tensor> encode_conditions(const AceStep& model, const std::vecto
   for (const PromptStates& song : songs) {
     lyrics.push_back(song.lyrics);
     texts.push_back(song.text);
+    if (song.plain_text.defined()) texts.push_back(song.plain_text);
   }
   lyrics = run_on_songs(lyrics, device, [&](const auto& embeddings, const auto& lengths) {
     return model.encoder.encode_lyrics(embeddings, {.lengths = lengths}, control);
   });
   texts = run_on_songs(texts, device, [&](const auto& text, const auto&) { return model.encoder.project_text(text); });
-  std::vector<at::Tensor> states;
-  for (size_t i = 0; i < songs.size(); ++i) states.push_back(at::cat({lyrics[i], timbre, texts[i]}, 1));
-  return states;
+  EncodedPrompts encoded;
+  auto text = texts.begin();
+  for (size_t i = 0; i < songs.size(); ++i) {
+    encoded.task.push_back(at::cat({lyrics[i], timbre, *text++}, 1));
+    if (songs[i].plain_text.defined()) encoded.plain.push_back(at::cat({lyrics[i], timbre, *text++}, 1));
+  }
+  return encoded;
 }
 
 int64_t rendered_frames(const AceStep& model, int64_t frames) {
@@ -208,6 +218,7 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
 }
 
 PackedStates stack_states(const std::vector<at::Tensor>& songs) {
+  if (songs.empty()) return {};
   int64_t longest = 0;
   for (const at::Tensor& song : songs) longest = std::max(longest, song.size(1));
   std::vector<at::Tensor> states, masks;

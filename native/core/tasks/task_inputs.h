@@ -13,22 +13,28 @@
 
 namespace carillon {
 
-/// Encoded prompts of one song.
+/// A song's prompts after the text encoder.
 struct PromptStates {
-  at::Tensor text;    // [1, Lt, text width], hidden states
-  at::Tensor lyrics;  // [1, Ll, text width], embeddings
+  at::Tensor text;        // [1, Lt, text width], hidden states
+  at::Tensor plain_text;  // likewise, of the text2music prompt; undefined if it is not needed
+  at::Tensor lyrics;      // [1, Ll, text width], embeddings
 };
 
-/// Encodes text and lyrics of all songs, on a GPU together; plain_text is not read. Checks for cancellation; throws
-/// kBadArgument for a token id outside the vocabulary.
+/// Reads the prompts of all songs, on a GPU together. Checks for cancellation; throws kBadArgument for a token id
+/// outside the vocabulary.
 std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
-                                       const Control& control);
+                                       bool with_plain_text, const Control& control);
 
-/// Encoder states that the DiT attends to, [1, L, E] for each song: lyrics, timbre and text. A GPU encodes all songs
-/// together. They share the reference `timbre_latents` [1, frames, C] of any type and device; undefined without a
-/// reference, which is encoded as silence. Checks for cancellation.
-std::vector<at::Tensor> encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
-                                          const at::Tensor& timbre_latents, const Control& control);
+/// Encoder states that the DiT attends to, [1, L, E] for each song: lyrics, timbre and text.
+struct EncodedPrompts {
+  std::vector<at::Tensor> task;
+  std::vector<at::Tensor> plain;  // with the text2music prompt instead of the task's; empty if it was not read
+};
+
+/// Encodes the lyrics of all songs, on a GPU together. They share the reference `timbre_latents` [1, frames, C] of any
+/// type and device; undefined without a reference, which is encoded as silence. Checks for cancellation.
+EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
+                                 const at::Tensor& timbre_latents, const Control& control);
 
 /// Source and masks that the DiT reads in addition to its state.
 struct ContextInputs {
@@ -93,7 +99,7 @@ struct PackedStates {
   at::Tensor mask;    // [B, L] bool, true for real states; undefined: nothing is padded
 };
 
-/// Pads states [1, any L, E] of one song each to the longest.
+/// Pads states [1, any L, E] of one song each to the longest. Undefined without songs.
 PackedStates stack_states(const std::vector<at::Tensor>& songs);
 
 /// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts. `plain_states` are of the

@@ -232,9 +232,10 @@ int64_t window_frames(const Placement& placement) {
 
 namespace {
 
-/// Items per run: as many as fit one window, if the network supports batches.
-int64_t group_size(const Oobleck& network, int64_t batch, int64_t frames, int64_t window) {
-  return network.time_major ? 1 : std::clamp<int64_t>(window / frames, 1, batch);
+/// Items per run. A GPU takes as many as fit one window. A CPU takes one: it gains nothing from more, and a song's last
+/// bits would depend on the songs beside it, because libtorch's convolutions differ with the size of the batch.
+int64_t group_size(const at::Tensor& batch, int64_t frames, int64_t window) {
+  return batch.is_cpu() ? 1 : std::clamp<int64_t>(window / frames, 1, batch.size(0));
 }
 
 /// Width of the first tile. It is narrow only for time-major networks, whose results do not depend on the width of
@@ -253,7 +254,7 @@ std::vector<at::Tensor> decode_tiled(const Oobleck& decoder, const at::Tensor& l
   const std::vector<Tile> tiles = plan_tiles(
       frames, tile_overlap_frames(config),
       {.window = window, .first = first_window(decoder, window), .is_whole = !on_cpu});
-  const int64_t group = group_size(decoder, batch, frames, window);
+  const int64_t group = group_size(latents, frames, window);
   const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
   SignalPool pool;
@@ -286,7 +287,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
   // Tiles may differ in width: the last one includes the samples of an incomplete frame, so its shape differs anyway.
   const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
-  const int64_t group = group_size(encoder, batch, frames, window);
+  const int64_t group = group_size(audio, frames, window);
   const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;
   SignalPool pool;

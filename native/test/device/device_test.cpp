@@ -4,11 +4,16 @@
 #include <ATen/ATen.h>
 
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "core/checkpoint/checkpoint.h"
 #include "core/qwen3/causal_lm.h"
 #include "core/runtime/error.h"
+#include "core/vae/networks.h"
 #include "test/device/meter.h"
 #include "test/test.h"
+#include "test/tiny_vae.h"
 
 namespace carillon::test {
 namespace {
@@ -106,6 +111,23 @@ TEST("device: uploads large tensors intact and waits only before it reuses a buf
   EXPECT_EQ(meter.used().bytes_to_device, static_cast<int64_t>(large.nbytes() + odd.nbytes()));
   EXPECT(meter.used().synchronisations <= 3);  // one wait for each reuse of a buffer
   EXPECT(at::equal(there.cpu(), large) && at::equal(small.cpu(), odd) && none.is_cuda());
+}
+
+TEST("device: a GPU decodes songs together that fit the window together, and the rest afterwards") {
+  const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
+  const VaeConfig config = VaeConfig::read(directory);
+  const Weights weights = Checkpoint::open(directory).weights({kDevice, at::kFloat});
+  const Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false);
+  const at::Tensor latents = at::randn({3, 4, 50}, at::detail::createCPUGenerator(3)).to(kDevice);
+  std::vector<std::pair<int64_t, int64_t>> tiles;  // first item, items
+  const auto audio = decode_tiled(
+      decoder, latents, config, /*window=*/128, Control(),
+      [&](int64_t item, int64_t, const at::Tensor& part) { tiles.emplace_back(item, part.size(0)); });
+  EXPECT((tiles == std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}}));
+  for (int64_t item = 0; item < 3; ++item) {
+    const at::Tensor alone = decode_tiled(decoder, latents.narrow(0, item, 1), config, 128, Control()).at(0);
+    EXPECT(audio.at(static_cast<size_t>(item)).allclose(alone, 1e-4, 1e-5));
+  }
 }
 
 }  // namespace

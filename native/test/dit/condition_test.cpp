@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "core/dit/condition_encoder.h"
@@ -28,14 +29,24 @@ TEST("conditions: only the XL family uses the special timbre token") {
 TEST("conditions: each song of a job has the same states as alone; they can be cancelled") {
   const AceStep model = tiny_ace_step({});
   const auto song = [](int64_t text, int64_t lyrics) {
-    return PromptStates{random_tensor({1, text, kTinyText}, 20), random_tensor({1, lyrics, kTinyText}, 21)};
+    return PromptStates{random_tensor({1, text, kTinyText}, 20), {}, random_tensor({1, lyrics, kTinyText}, 21)};
   };
   const std::vector<PromptStates> songs = {song(5, 40), song(3, 1), song(7, 23)};
-  const auto together = encode_conditions(model, songs, {}, Control());
+  const auto together = encode_conditions(model, songs, {}, Control()).task;
   for (size_t i = 0; i < songs.size(); ++i) {
-    const at::Tensor alone = encode_conditions(model, {songs[i]}, {}, Control()).at(0);
+    const at::Tensor alone = encode_conditions(model, {songs[i]}, {}, Control()).task.at(0);
     EXPECT_EQ(alone.size(1), songs[i].lyrics.size(1) + 1 + songs[i].text.size(1));
     EXPECT(together[i].equal(alone));
+  }
+  std::vector<PromptStates> with_plain = songs;
+  for (PromptStates& each : with_plain) each.plain_text = random_tensor({1, 4, kTinyText}, 22);
+  std::vector<PromptStates> swapped = with_plain;
+  for (PromptStates& each : swapped) std::swap(each.text, each.plain_text);
+  const EncodedPrompts both = encode_conditions(model, with_plain, {}, Control());
+  const EncodedPrompts exchanged = encode_conditions(model, swapped, {}, Control());
+  for (size_t i = 0; i < songs.size(); ++i) {
+    EXPECT(both.task[i].equal(together[i]));
+    EXPECT(both.plain[i].equal(exchanged.task[i]) && both.task[i].equal(exchanged.plain[i]));
   }
   std::atomic<bool> cancelled{true};
   EXPECT_THROWS(encode_conditions(model, songs, {}, Control(&cancelled, {})), "cancelled");
