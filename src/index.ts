@@ -87,6 +87,7 @@ export function createEngine(
       offloadModel: config.offloadDitToCpu,
       offloadLanguageModel: config.offloadLanguageModelToCpu,
       batchMax: config.batchMax,
+      deterministic: config.deterministic,
       sharesPlanning: config.redisUrl === null || config.queueWorkers > 1,
       idleSeconds: config.modelIdleSeconds,
       onDeviceLost,

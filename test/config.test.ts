@@ -75,6 +75,11 @@ describe("configuration", () => {
       );
   });
 
+  it("makes each song alone on a GPU only if asked", () => {
+    expect(loadConfig({}).deterministic).to.equal(false);
+    expect(loadConfig({ SVC_DETERMINISTIC: "true" }).deterministic).to.equal(true);
+  });
+
   it("treats blank variables as unset", () => {
     expect(loadConfig({ SVC_API_PORT: "", SVC_CONFIG_PATH2: "  ", SVC_API_KEY: " " })).to.deep.equal(
       loadConfig({}),

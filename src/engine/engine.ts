@@ -13,6 +13,7 @@ import type {
   TrainingCall,
   TrainingResult,
 } from "./addon.js";
+import { maxPlannedSongs, maxRenderedSongs } from "./batch-limits.js";
 import { Checkpoints, fingerprintOf } from "./checkpoints.js";
 import { TextContext } from "./language-model.js";
 import { hasCode, LoadedModels } from "./loaded-models.js";
@@ -164,7 +165,7 @@ export class Engine implements MusicEngine {
   }
 
   async planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
-    const atOnce = this.#options.batchMax ?? requests.length;
+    const atOnce = maxPlannedSongs(this.#options, this.#models.languageModelDevice !== "cpu");
     const plans: Plan[] = [];
     for (let begin = 0; begin < requests.length; begin += atOnce)
       plans.push(...(await this.#planTogether(requests.slice(begin, begin + atOnce), call)));
@@ -214,8 +215,7 @@ export class Engine implements MusicEngine {
   ): AsyncGenerator<Rendering> {
     const [one] = requests;
     if (one === undefined) return;
-    const isOnCpu = this.#models.deviceOf(one.slot) === "cpu";
-    let atOnce = this.#options.batchMax ?? (isOnCpu ? 1 : requests.length);
+    let atOnce = maxRenderedSongs(this.#options, this.#models.deviceOf(one.slot) !== "cpu");
     for (let first = 0; first < requests.length; ) {
       const batch = firstOfEqualLength(requests.slice(first, first + atOnce));
       const call = callForBatch(first, batch.length);

@@ -90,14 +90,14 @@ export class LanguageModel {
 
   /**
    * @param codebookSize number of codes that the renderer supports; limits the model's codes
-   * @param maxSongs maximum number of songs that several calls plan in one batch; null: limited by memory
+   * @param maxSongs maximum number of songs that several calls plan in one batch; Infinity: limited by memory
    */
   static async load(
     addon: NativeAddon,
     checkpoint: Checkpoint,
     placement: PlacementOptions,
     codebookSize: number,
-    maxSongs: number | null,
+    maxSongs: number,
     call: CallOptions,
   ): Promise<LanguageModel> {
     const text = await TextContext.load(checkpoint);
@@ -108,7 +108,7 @@ export class LanguageModel {
           ...placement,
           model: checkpoint.model,
           maxContextTokens: text.maxTokens,
-          maxSongs: maxSongs ?? undefined,
+          maxSongs: Number.isFinite(maxSongs) ? maxSongs : undefined,
           vocabulary: tokenizer.vocabulary(config.vocab_size ?? tokenizer.size, codebookSize),
         },
         call,

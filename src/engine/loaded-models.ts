@@ -7,6 +7,7 @@ import { chooseDevices, defaultIdleSeconds, type Gpu } from "../libtorch/gpus.js
 import { abbreviateList } from "../parameters.js";
 import type { AdapterSet } from "./adapters.js";
 import type { CallOptions, NativeAddon, NativeErrorCode } from "./addon.js";
+import { maxPlannedSongs } from "./batch-limits.js";
 import type { Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
@@ -26,7 +27,7 @@ const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
 export class LoadedModels {
-  readonly #languageModelDevice: string;
+  readonly languageModelDevice: string;
   /** Slots 1 to 3; a slot that is not configured is null. */
   readonly #slots: (Slot | null)[];
   #languageModel: LanguageModel | null = null;
@@ -56,7 +57,7 @@ export class LoadedModels {
       model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
     );
     const chosen = chooseDevices(gpus, [...(wanted as string[]), options.languageModelDevice]);
-    this.#languageModelDevice = chosen.pop() as string;
+    this.languageModelDevice = chosen.pop() as string;
     this.#slots = slotModels.map((model, i) =>
       model ? { configured: model, device: chosen[i] as string, renderer: null, unloaded: null } : null,
     );
@@ -211,9 +212,10 @@ export class LoadedModels {
         return old;
       }
       this.#logLoad(name ?? this.options.languageModel, checkpoint.name);
-      const { dtype, quantization, offloadLanguageModel: offload, sharesPlanning, batchMax } = this.options;
-      const maxSongs = sharesPlanning ? batchMax : 1;
-      const placement = { device: this.#languageModelDevice, dtype, quantization, offload };
+      const { dtype, quantization, offloadLanguageModel: offload, sharesPlanning } = this.options;
+      const device = this.languageModelDevice;
+      const maxSongs = sharesPlanning ? maxPlannedSongs(this.options, device !== "cpu") : 1;
+      const placement = { device, dtype, quantization, offload };
       this.#languageModel = await this.#retryOutOfMemory(old, () =>
         LanguageModel.load(this.addon, checkpoint, placement, codebookSize, maxSongs, call),
       );
@@ -294,7 +296,7 @@ export class LoadedModels {
       const gpu = this.gpus.find((candidate) => candidate.device === name);
       return 1000 * (this.options.idleSeconds ?? defaultIdleSeconds(gpu)) || Number.POSITIVE_INFINITY;
     };
-    const devices = [...this.#slots.flatMap((slot) => slot?.device ?? []), this.#languageModelDevice];
+    const devices = [...this.#slots.flatMap((slot) => slot?.device ?? []), this.languageModelDevice];
     const shortest = Math.min(...devices.map(idleMs));
     if (shortest === Number.POSITIVE_INFINITY) return;
     const isUnused = (model: Renderer | LanguageModel, device: string) =>
@@ -337,7 +339,7 @@ export class LoadedModels {
       idle.push(renderer);
     }
     const lm = this.#languageModel;
-    if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.#languageModelDevice)) {
+    if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.languageModelDevice)) {
       this.#unloadedLanguageModel = lm.name;
       this.#languageModel = null;
       idle.push(lm);

@@ -18,6 +18,7 @@ import type {
   TrainingOptions,
   TrainingResult,
 } from "./addon.js";
+import type { BatchLimits } from "./batch-limits.js";
 import type { RenderParameters } from "./render-parameters.js";
 
 /** Song metadata. Null or "": unknown. */
@@ -269,7 +270,7 @@ export interface SlotState {
   isLegoSft: boolean;
 }
 
-export interface EngineOptions {
+export interface EngineOptions extends BatchLimits {
   checkpointsDirectory: string;
   /** Model names or paths of slots 1 to 3; null: no such slot. */
   slotModels: [string, string | null, string | null];
@@ -287,10 +288,6 @@ export interface EngineOptions {
   offloadModel: boolean;
   /** `offload` for the language model. */
   offloadLanguageModel: boolean;
-  /**
-   * Maximum number of songs planned or rendered at once. Null: limited by memory, but the CPU renders songs one by one.
-   */
-  batchMax: number | null;
   /**
    * Whether several tasks may be planned together. If so, a planning batch leaves rows free for songs of other
    * tasks.

@@ -176,7 +176,12 @@ export const SETTINGS = {
   batchMax: setting(
     "SVC_BATCH_MAX=auto",
     countOrAuto,
-    "maximum songs in a batch of planning or rendering; reduced when memory runs out. auto: no limit, but the CPU renders songs one by one, so that the first is ready sooner. 1: on a GPU too, a song's bytes do not depend on other songs",
+    "maximum songs in a batch of planning or rendering; reduced when memory runs out. auto: no limit, but the CPU renders songs one by one, so that the first is ready sooner",
+  ),
+  deterministic: setting(
+    "SVC_DETERMINISTIC=false",
+    flag,
+    "make each song alone on a GPU, whatever SVC_BATCH_MAX is: its bytes then do not depend on the songs that are made with it. Slower for several songs. No effect on the CPU, where bytes never depend on other songs",
   ),
   modelIdleSeconds: setting(
     "SVC_MODEL_IDLE_MINUTES=auto",

@@ -17,6 +17,7 @@ export const engineOptions: EngineOptions = {
   offloadModel: false,
   offloadLanguageModel: false,
   batchMax: null,
+  deterministic: false,
   sharesPlanning: true,
   idleSeconds: 0,
 };

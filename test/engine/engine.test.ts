@@ -6,7 +6,14 @@ import type { Progress } from "../../src/engine/addon.js";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import { KEY_MODES } from "../../src/engine/metadata.js";
-import type { EngineOptions, Metadata, Plan, Rendering, RenderRequest } from "../../src/engine/types.js";
+import type {
+  EngineOptions,
+  Metadata,
+  Plan,
+  PlanRequest,
+  Rendering,
+  RenderRequest,
+} from "../../src/engine/types.js";
 import { failureOf } from "../failures.js";
 import { writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -152,6 +159,29 @@ describe("engine on the built-in model", () => {
       } finally {
         await batching.close();
       }
+    }
+  });
+
+  it("on a GPU makes the same songs together and alone if deterministic, one after the other", async function () {
+    if (testDevice === "cpu") this.skip();
+    const alone = new Engine({ ...options, deterministic: true, batchMax: 8 }, () => undefined);
+    try {
+      const songs = [1, 2, 3].map((seed) => ({
+        ...plainSongOf(2),
+        caption: "song ".repeat(seed),
+        seeds: [seed],
+      }));
+      const { songs: together, batches } = await rendered(alone, songs);
+      expect(batches).to.deep.equal([1, 1, 1]);
+      const { audio } = await alone.render(songs[2] as RenderRequest, {});
+      expect(together[2]?.audio).to.deep.equal(audio);
+
+      const requests = songs.map(({ caption, seeds }) => ({ ...plainPlan, caption, seeds }));
+      const plans = await Promise.all([alone.planSongs(requests, {}), alone.planSongs(requests, {})]);
+      const { seconds, ...plan } = await alone.plan(requests[2] as PlanRequest, {});
+      for (const each of plans) expect(each[2]).to.deep.include(plan);
+    } finally {
+      await alone.close();
     }
   });
 

@@ -5,6 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CallOptions, Progress } from "../../engine/addon.js";
+import { type BatchLimits, maxPlannedSongs } from "../../engine/batch-limits.js";
 import type { LanguageModelInfo, MusicEngine, Plan, PlanRequest } from "../../engine/types.js";
 import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
@@ -33,6 +34,7 @@ export class PlansAhead {
     private readonly engine: MusicEngine,
     private readonly usesLmByDefault: boolean,
     private readonly isOnGpu: boolean,
+    private readonly limits: BatchLimits,
   ) {}
 
   /**
@@ -92,7 +94,8 @@ export class PlansAhead {
 
   /** Maximum number of songs that are planned at once, including the `own` songs of the running task. */
   #maxSongs(own: number): number {
-    return this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own, MAX_SONGS_ON_CPU);
+    const fast = this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own, MAX_SONGS_ON_CPU);
+    return Math.min(fast, maxPlannedSongs(this.limits, this.isOnGpu));
   }
 
   #planWaiting(

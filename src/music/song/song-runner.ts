@@ -80,7 +80,7 @@ export class SongRunner implements TaskRunner {
     this.usesLmByDefault =
       runtime !== undefined && usesLmByDefault(initLanguageModel, languageModelDevice, runtime);
     const isOnGpu = runtime !== undefined && plansOnGpu(languageModelDevice, runtime);
-    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault, isOnGpu);
+    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault, isOnGpu, config);
   }
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */

@@ -43,7 +43,7 @@ describe("PlansAhead", () => {
           }),
       },
     );
-    plansAhead = new PlansAhead(engine, false, true);
+    plansAhead = new PlansAhead(engine, false, true, { batchMax: null, deterministic: false });
   });
 
   function taskOf(prompt: string, parameters: object = {}): Task {
@@ -98,11 +98,20 @@ describe("PlansAhead", () => {
       ["1,2,3", "b"],
     ] as const) {
       calls = [];
-      plansAhead = new PlansAhead(engine, false, false);
+      plansAhead = new PlansAhead(engine, false, false, { batchMax: null, deterministic: false });
       const own = taskOf("a", { seed: seeds, batch_size: seeds.split(",").length });
       const others = [..."bcd"].map((prompt) => taskOf(prompt));
       expect((await plannedWith(own, others)).filter((prompt) => prompt !== "a")).to.deep.equal([...planned]);
     }
+  });
+
+  it("plans no more songs than the engine plans at once", async () => {
+    const waiting = [..."abcd"].map((prompt) => taskOf(prompt));
+    plansAhead = new PlansAhead(engine, false, true, { batchMax: 3, deterministic: false });
+    expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", "a", "b"]);
+    calls = [];
+    plansAhead = new PlansAhead(engine, false, true, { batchMax: null, deterministic: true });
+    expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own"]);
   });
 
   it("plans a task again if planning ahead failed, or the task has changed", async () => {
