@@ -91,7 +91,12 @@ void in_parts(const Matrix& weight, const Use& use) {
 }
 
 at::Tensor stream_few(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
-  const at::Tensor x = rows.to(at::kFloat);
+  at::Tensor x = rows.to(at::kFloat).contiguous();
+  if (!weight.is_quantized()) {
+    const at::Tensor split = at::empty_like(x);
+    split_pairs_float(x.const_data_ptr<float>(), x.numel(), split.mutable_data_ptr<float>());
+    x = split;
+  }
   const at::Tensor y = at::empty({rows.size(0), weight.outputs()}, x.options());
   in_parts(weight, [&](const StoredMatrix& part, int64_t first) {
     gemv_float(x.const_data_ptr<float>(), static_cast<int>(x.size(0)), part, y.mutable_data_ptr<float>() + first,

@@ -82,8 +82,11 @@ struct StoredMatrix {
   int64_t outputs, depth;
 };
 
-/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order.
+/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order. For a
+/// bfloat16 matrix x comes from split_pairs_float.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
+/// Of each 16 numbers: first the even ones, then the odd ones. `count` is a multiple of 16.
+void split_pairs_float(const float* x, int64_t count, float* out);
 /// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
 /// Outputs `first` .. first + kFloatPanel - 1 of the matrix as a panel [depth][kFloatPanel]; missing ones become zero.
