@@ -6,9 +6,9 @@
  */
 const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
-/** District of each row of blocks. Row 0 is next to the highway. `works` are industry and utilities, far from homes. */
+/** District of each row of blocks. Row 0 is next to the highway. `works` holds industry and utilities. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
-/** Building that provides each service. */
+/** Building that the agent places for each service. */
 const SERVICES = {
   garbage: "Landfill Site",
   health: "Medical Clinic",
@@ -20,7 +20,10 @@ const SERVICES = {
   highSchool: "High School",
   university: "University",
 };
-/** Name and plant of each utility, and the used share of its supply at which another plant is built. */
+/**
+ * For each utility: its name, its plant, and a share of the supply. If demand reaches this share, the agent builds
+ * another plant.
+ */
 const PLANTS = [
   ["power", "Advanced Wind Turbine", 0.6],
   ["water", "Water Tower", 0.8],
@@ -52,7 +55,10 @@ async function buildMissing(from, to, ...prefabs) {
 /** Number of blocks in each row. */
 const lengths = ROWS.map(() => 0);
 
-/** Adds a block with roads, a pipe and a power line to the shortest row of a district. Returns opposite corners. */
+/**
+ * Adds a block with roads, a pipe and a power line to the shortest row of a district. Returns two opposite corners
+ * of the block.
+ */
 async function addBlock(district) {
   const rows = [...ROWS.keys()].filter((row) => ROWS[row] === district);
   const [row] = rows.sort((a, b) => lengths[a] - lengths[b]);
@@ -110,7 +116,7 @@ async function zoneByDemand({ residential, commercial, workplace }, citizens) {
   if (workplace > 20) await zone("Industrial", "works");
 }
 
-// Connects the town to both carriageways of the highway that every new city has.
+// Connects the town to both carriageways of the highway. Every new city has this highway.
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 422.737, z: 522.957 } });
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 423.614, z: 554.945 } });
 for (const row of ROWS.keys())

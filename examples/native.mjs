@@ -1,6 +1,6 @@
 /**
  * Uses the native core without the server; audio is a typed array. The language model plans audio codes. The renderer
- * turns them into audio, then encodes this audio back to audio codes.
+ * turns the codes into audio. At the end the example encodes this audio back to audio codes.
  *
  * node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
  */

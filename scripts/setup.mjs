@@ -19,7 +19,7 @@ export function setUp(...nativeParts) {
   if (isClone) buildTypeScript();
 }
 
-/** Runs a script's main function; a SetupError is shown as one message without a stack. */
+/** Runs a script's main function. Prints the message of a SetupError without a stack. */
 export async function main(body) {
   try {
     await body();

@@ -161,7 +161,7 @@ export function router(parts: MusicServerParts): MusicRouter {
     close: (graceSeconds?: number) =>
       started.then(
         ({ close }) => close(graceSeconds),
-        () => {}, // `ready` reports the failed start
+        () => {}, // `ready` rejects with the error of the start
       ),
   });
 }

@@ -12,7 +12,7 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Decimal number. The pattern is unambiguous, so matching takes linear time. */
+/** Matches a decimal number. The pattern is unambiguous, so matching takes linear time. */
 export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 /** Maximum number of elements read from comma-separated text, more than any list parameter allows. */
@@ -110,8 +110,8 @@ export function atLeast(number: z.ZodType<number>, min: number) {
 }
 
 /**
- * Returns the JSON type of a number. It must be repeated on the last schema of a pipe: z.toJSONSchema describes
- * only that one, and `int` is in the first.
+ * Returns the JSON type of a number type. It must be repeated on the last schema of a pipe, because z.toJSONSchema
+ * ignores the first schema, which says `int`.
  */
 function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
@@ -220,7 +220,7 @@ function describeList(list: readonly unknown[]): string {
   return `[${list.map(describe).join(", ")}]`;
 }
 
-/** The first three names, and the number of others. */
+/** Returns the first three names and the number of the others, as text. */
 export function abbreviateList(names: readonly string[]): string {
   const more = names.length > 3 ? `, and ${names.length - 3} others` : "";
   return names.slice(0, 3).join(", ") + more;

@@ -11,7 +11,7 @@ const refusal = (environment: Record<string, string>): ConfigError => {
 };
 
 describe("configuration", () => {
-  it("has the documented defaults", () => {
+  it("the configuration has the documented defaults", () => {
     expect(loadConfig({})).to.include({
       apiHost: "127.0.0.1",
       apiPort: 8001,
@@ -41,7 +41,7 @@ describe("configuration", () => {
     });
   });
 
-  it("is read-only", () => {
+  it("the configuration is read-only", () => {
     const config = loadConfig({});
     expect(() => Object.assign(config, { apiPort: 1 })).to.throw(TypeError);
   });
@@ -75,7 +75,7 @@ describe("configuration", () => {
       );
   });
 
-  it("makes each song alone on a GPU only if asked", () => {
+  it("makes each song alone on a GPU only if configured", () => {
     expect(loadConfig({}).deterministic).to.equal(false);
     expect(loadConfig({ SVC_DETERMINISTIC: "true" }).deterministic).to.equal(true);
   });
@@ -86,7 +86,7 @@ describe("configuration", () => {
     );
   });
 
-  it("reads the ACESTEP_ name if the SVC_ name is unset", () => {
+  it("reads a variable with the prefix ACESTEP_ if the one with SVC_ is unset", () => {
     expect(loadConfig({ ACESTEP_API_PORT: "9000" }).apiPort).to.equal(9000);
     expect(loadConfig({ ACESTEP_API_PORT: "9000", SVC_API_PORT: "9001" }).apiPort).to.equal(9001);
     expect(refusal({ ACESTEP_API_PORT: "x" }).variable).to.equal("ACESTEP_API_PORT");
@@ -228,7 +228,7 @@ describe("configuration", () => {
   describe("settings table", () => {
     const table = renderConfigTable();
 
-    it("lists every variable once", () => {
+    it("the settings table lists every variable once", () => {
       const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
       expect(new Set(names).size).to.equal(names.length);
       expect(names).to.include.members([
@@ -242,7 +242,7 @@ describe("configuration", () => {
       ]);
     });
 
-    it("shows defaults that equal the built-in ones", () => {
+    it("the settings table shows the real defaults", () => {
       const environment: Record<string, string> = {};
       for (const [, name, shown] of table.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)) {
         if (shown !== "empty" && shown !== "SVC_DEVICE") environment[name as string] = shown as string;
@@ -250,7 +250,7 @@ describe("configuration", () => {
       expect(loadConfig(environment)).to.deep.equal(loadConfig({}));
     });
 
-    it("has three cells in every row", () => {
+    it("the settings table has three cells in every row", () => {
       for (const row of table.split("\n")) expect(row.split("|")).to.have.length(5);
     });
   });

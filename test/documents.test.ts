@@ -15,7 +15,7 @@ function exists(path: string): boolean {
   return existsSync(join(root, path));
 }
 
-/** Missing documents that a file refers to, as `file: document`. */
+/** Documents that a file refers to but that do not exist, as `file: document`. */
 function dangling(file: string, pattern: RegExp, find: (target: string) => string[]): string[] {
   const text = readFileSync(join(root, file), "utf8");
   return [...text.matchAll(pattern)]
@@ -25,7 +25,7 @@ function dangling(file: string, pattern: RegExp, find: (target: string) => strin
 }
 
 describe("documents", () => {
-  it("link only to existing files", () => {
+  it("documents link only to existing files", () => {
     const links = /\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g;
     const documents = files.filter((file) => file.endsWith(".md"));
     expect(
@@ -33,14 +33,14 @@ describe("documents", () => {
     ).to.deep.equal([]);
   });
 
-  it("exist if a source file cites them", () => {
+  it("documents that a source file cites exist", () => {
     const citations = /(?<![\w./:{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
     const sources = files.filter((file) => file !== "test/documents.test.ts");
     const places = (file: string) => (name: string) => [join(dirname(file), name), name];
     expect(sources.flatMap((file) => dangling(file, citations, places(file)))).to.deep.equal([]);
   });
 
-  it("link every README, directly or indirectly, from the front page", () => {
+  it("every README is linked, directly or indirectly, from the front page", () => {
     const reached = new Set(["README.md"]);
     for (const file of reached) {
       const text = readFileSync(join(root, file), "utf8");
@@ -52,7 +52,7 @@ describe("documents", () => {
     expect(readmes.filter((readme) => !reached.has(readme))).to.deep.equal([]);
   });
 
-  it("have a front page of at most 8 KiB, a few minutes of reading", () => {
+  it("the front page has at most 8 KiB, a few minutes of reading", () => {
     expect(readFileSync(join(root, "README.md")).byteLength).to.be.at.most(8 * 1024);
   });
 });

@@ -20,20 +20,20 @@ async function run(example: string, ...args: string[]): Promise<string> {
 describe("examples", () => {
   afterEach(endServed);
 
-  it("are all tested here", () => {
+  it("all examples are tested here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
     // embed.cjs runs in test/package.test.ts.
     const embedding = ["embed.cjs", "embed.mjs", "native.mjs", "router.mjs", "worker.mjs"];
     expect(names).to.have.members(["build-town.mjs", "client.mjs", "follow.mjs", ...embedding]);
   });
 
-  it("make a song without a server", async () => {
+  it("embed.mjs makes a song without a server", async () => {
     const file = join(temporaryDirectory(), "song.mp3");
     expect(await run("embed.mjs", "a slow waltz", file)).to.match(/seed \d+, \d+ bpm/);
     expect(statSync(file).size).to.be.above(100_000);
   });
 
-  it("plan, render and encode with the native core only", async () => {
+  it("native.mjs plans, renders and encodes with the native core only", async () => {
     const file = join(temporaryDirectory(), "song.wav");
     expect(await run("native.mjs", "a slow waltz", file)).to.equal(
       "planned 50 audio codes\n480000 samples per channel, encoded to 50 audio codes\n",
@@ -43,7 +43,7 @@ describe("examples", () => {
   });
 
   for (const example of ["router.mjs", "worker.mjs"]) {
-    it(`make a song on the server of ${example}, which then exits cleanly`, async () => {
+    it(`${example} serves a song to client.mjs, and exits cleanly on SIGTERM`, async () => {
       const directory = temporaryDirectory();
       const host = spawn(process.execPath, [join(examples, example), "0"], {
         env: { ...process.env, SVC_DEVICE: "cpu", SVC_HOME: directory },
@@ -64,7 +64,7 @@ describe("examples", () => {
     });
   }
 
-  it("make a song on a server, and build a town with citizens", async () => {
+  it("client.mjs makes a song on a server while build-town.mjs builds a town with citizens", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startWithCity(directory);
     const file = join(directory, "song.mp3");

@@ -52,7 +52,7 @@ function changeLastByte(path: string) {
   writeFileSync(path, bytes);
 }
 
-/** Compiles a library that needs a missing library, or a missing version of it: "libx.so.1 [VERSION]". */
+/** Compiles a library that needs a library that is missing, or lacks a version: "libx.so.1 [VERSION]". */
 function writeLibraryThatNeeds(path: string, needed: string) {
   const [name, symbolVersion = "V"] = needed.split(" ") as [string, string?];
   const script = `cd "$(mktemp -d)" && echo '${symbolVersion} { global: *; };' > map && echo 'int absent() { return 0; }' > a.c &&
@@ -70,7 +70,7 @@ describe("packages", () => {
   const installed = join(application, "node_modules/carillon");
   const prebuilt = join(application, `node_modules/@carillon/${platform}`);
   const forCuda = `${prebuilt}-cuda`;
-  /** npm and yarn configuration: the test's registry for our packages, the machine's registry for all others. */
+  /** npm and yarn configuration. Our packages come from the test's registry, others from the usual one. */
   let npmrc = "";
 
   /** Environment of a machine without Python, CMake and a compiler. */
@@ -166,7 +166,7 @@ describe("packages", () => {
       mkdirSync(application, { recursive: true });
       cpSync(join(root, "examples", example), join(application, example));
     }
-    // Not compressed, because compression would take most of the test's time.
+    // The tarballs are not compressed, because compression would take most of the test's time.
     const published = packages.map((name) => {
       const tarball = join(directory, `${name}.tgz`);
       const made = spawnSync("tar", ["-cf", tarball, "-C", stage, `--transform=s,^${name},package,`, name]);
@@ -218,7 +218,7 @@ describe("packages", () => {
     expect(stderr).to.contain("too-new.so requires absent@GLIBC_2.29, newer than GLIBC_2.28");
   });
 
-  it("make a song from an ES module, on a processor without AVX-512, and stay unchanged", () => {
+  it("make a song from an ES module on a processor without AVX-512, without changing their files", () => {
     const before = readdirSync(join(application, "node_modules"), { recursive: true }).length;
     const cap = { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" };
     const { stdout, stderr } = run(["embed.mjs", "a slow waltz", "song.wav"], cap);
@@ -227,7 +227,7 @@ describe("packages", () => {
     expect(readdirSync(join(application, "node_modules"), { recursive: true })).to.have.length(before);
   });
 
-  it("make a song from CommonJS, on a processor without AVX2, without a network, from a read-only folder", () => {
+  it("make a song from CommonJS without AVX2 and without a network, installed in a read-only folder", () => {
     const home = join(directory, "home");
     mkdirSync(home);
     const isRoot = process.getuid?.() === 0;
@@ -272,7 +272,7 @@ describe("packages", () => {
     }
   });
 
-  it("provide the command line, and all formats through the optional ffmpeg package if the system has no ffmpeg", () => {
+  it("provide the command line; without ffmpeg on the system, the optional ffmpeg package is used", () => {
     expect(carillon("--version").stdout.trim()).to.equal(version);
     const bare = join(directory, "without ffmpeg");
     mkdirSync(bare);
@@ -291,7 +291,7 @@ describe("packages", () => {
     expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
   });
 
-  it("serve two processes that start at the same time @slow", async () => {
+  it("let two processes start at the same time @slow", async () => {
     const home = join(directory, "home of two");
     mkdirSync(home);
     const songs = ["one.wav", "two.wav"].map((name) => join(home, name));
@@ -310,7 +310,7 @@ describe("packages", () => {
     expect(run(["-e", program]).stdout).to.match(/^2\.\d+/);
   });
 
-  it("have types, including those of their dependencies", function () {
+  it("have TypeScript types, including those of their dependencies", function () {
     this.timeout(600_000);
     writeFileSync(
       join(application, "typed.mts"),
@@ -353,7 +353,7 @@ describe("packages", () => {
     );
   });
 
-  it("choose the addon for the minor version of the libtorch found, with or without a bundled one @slow", () => {
+  it("choose the addon for the minor version of the libtorch in LIBTORCH, even if none is bundled @slow", () => {
     const other = join(directory, "libtorch of 2.14");
     linkLibtorch(other, "2.14.1");
     withAddonFor214(() => {
@@ -372,7 +372,7 @@ describe("packages", () => {
     });
   });
 
-  it("run with a CUDA libtorch if there is a GPU, or say how to get one", () => {
+  it("run with a CUDA libtorch on a machine with a GPU, or say how to install it", () => {
     const machine = makeMachine("with a GPU", "580.65.06, 9.0, NVIDIA H100");
     const cache = join(machine, "cache");
     const torch = join(cache, `libtorch/torch-${PINNED_VERSION}/torch`);
@@ -479,7 +479,7 @@ describe("packages", () => {
     expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
   });
 
-  it("install on other platforms without a binary, and say so when used @slow", function () {
+  it("install on unsupported platforms, and report the missing addon when it is loaded @slow", function () {
     this.timeout(600_000);
     const other = join(directory, "another platform");
     makeApplication(other);
@@ -493,7 +493,7 @@ describe("packages", () => {
     );
   });
 
-  it("are not partly installed after a full disk @slow", function () {
+  it("leave no partial packages if the disk becomes full during installation @slow", function () {
     if (!canMountDisks()) this.skip();
     this.timeout(600_000);
     const disk = join(directory, "disk");
@@ -514,7 +514,7 @@ describe("packages", () => {
       .and.not.contain("@carillon");
   });
 
-  it("can be built from source instead @slow", () => {
+  it("can be built from source instead of using a prebuilt addon @slow", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
     const cmake = `--package=cmake-js@${devDependencies["cmake-js"]}`;
     const args = [
@@ -540,7 +540,7 @@ describe("packages", () => {
     expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("work in yarn's layout, also with only the cuda package and a libtorch installed elsewhere @slow", function () {
+  it("work in yarn's layout with only the cuda package and a libtorch installed elsewhere @slow", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);

@@ -1,4 +1,4 @@
-/** Number of random inputs of a property test: `all` with `npm test -- --all`, otherwise a quarter of that. */
+/** Number of random inputs for a property test: `all` with `npm test -- --all`, else a quarter of `all`. */
 export function propertyRuns(all: number): number {
   return process.env.CARILLON_TEST_ALL === undefined ? Math.ceil(all / 4) : all;
 }

@@ -25,7 +25,7 @@ interface Machine {
   lacksPip?: boolean;
   /** Whether Python has a CPU build of torch. */
   hasCpuTorch?: boolean;
-  /** Wheels on the index; pip fails for others. */
+  /** Wheels that pip can install; it fails for others. */
   wheels: string[];
 }
 
@@ -79,7 +79,7 @@ describe("libtorch in set-up", () => {
     ["550.54.14, 8.9, NVIDIA GeForce RTX 4090", "cu126"],
     ["580.65.06, 6.1, NVIDIA GeForce GTX 1080", "cu126"],
   ] as const) {
-    it(`is the build ${build} for ${gpu}`, () => {
+    it(`set-up installs libtorch ${build} for ${gpu}`, () => {
       const wheel = `torch==2.13.0+${build}`;
       const { directory, asked } = provide({ gpu, wheels: [wheel] });
       expect(asked).to.have.length(1);
@@ -88,19 +88,19 @@ describe("libtorch in set-up", () => {
     });
   }
 
-  it("is the CPU build without a driver", () => {
+  it("set-up installs libtorch for the CPU if there is no NVIDIA driver", () => {
     expect(provide({ wheels: ["torch==2.13.0+cpu"] }).directory).to.equal(
       "cache/libtorch/torch-2.13.0+cpu/torch",
     );
   });
 
-  it("is the CPU build, with a warning, if no build supports the GPU", () => {
+  it("set-up installs libtorch for the CPU, with a warning, if no build supports the GPU", () => {
     const { directory, stderr } = provide({ gpu: "470.10, 3.5, Tesla K40", wheels: ["torch==2.13.0+cpu"] });
     expect(directory).to.contain("+cpu");
     expect(stderr).to.match(/THE GPU IS NOT USED: Tesla K40.*driver 470\.10.*Install driver 525/);
   });
 
-  it("is not Python's CPU build if there is a GPU", () => {
+  it("set-up does not use the CPU build of libtorch in Python if there is a GPU", () => {
     const gpu = "580.65.06, 9.0, NVIDIA H100";
     const wheels = ["torch==2.13.0+cu130"];
     const { directory, stderr } = provide({ gpu, hasCpuTorch: true, wheels });
@@ -109,7 +109,7 @@ describe("libtorch in set-up", () => {
     expect(provide({ hasCpuTorch: true, wheels }).directory).to.equal("site/torch");
   });
 
-  it("comes from PyTorch's index if pip's index has no build for the GPU", () => {
+  it("set-up takes libtorch from PyTorch's index if pip's index has no build for the GPU", () => {
     const { asked } = provide({
       gpu: "550.54.14, 8.9, NVIDIA L4",
       wheels: ["whl/cu126 torch==2.13.0+cu126"],
@@ -118,7 +118,7 @@ describe("libtorch in set-up", () => {
     expect(asked[1]).to.match(/--extra-index-url https:\/\/\S+\/cu126 torch==2\.13\.0\+cu126$/);
   });
 
-  it("says what to install if Python has no pip", () => {
+  it("set-up says what to install if Python has no pip", () => {
     const { stderr, asked } = provide({ lacksPip: true, wheels: [] });
     expect(asked).to.deep.equal([]);
     expect(stderr.trim()).to.match(/python3-pip/);
@@ -130,7 +130,7 @@ describe("prebuilt core in set-up", () => {
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
 
-  /** Runs installPrebuilt in a copy of this repository, with the given registry. Returns its result. */
+  /** Runs `installPrebuilt` in a copy of this repository, with the given registry, and returns its result. */
   function take(registry: string, settings: Record<string, string> = {}) {
     const module = join(clone, "scripts/setup/prebuilt.mjs");
     const source = `const { installPrebuilt } = await import(${JSON.stringify(module)}); console.log(installPrebuilt());`;
@@ -174,7 +174,7 @@ describe("prebuilt core in set-up", () => {
     writeFileSync(join(root, "bin/nvidia-smi"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
   });
 
-  it("is downloaded once for the same version and sources, unless disabled or built here", async () => {
+  it("set-up downloads a prebuilt core once, unless disabled, outdated or built here", async () => {
     const registry = await publish("1.2.3", true);
     expect(take(registry.url, { CARILLON_PREBUILT: "0" })).to.equal(false);
     expect(installed()).to.equal(false);
@@ -193,7 +193,7 @@ describe("prebuilt core in set-up", () => {
     ["another version", "1.2.4", true],
     ["other sources", "1.2.3", false],
   ] as const) {
-    it(`is built here if the published one has ${what}`, async () => {
+    it(`set-up does not install a prebuilt core of ${what}`, async () => {
       rmSync(join(clone, "node_modules"), { recursive: true, force: true });
       rmSync(join(clone, "build"), { recursive: true, force: true });
       const registry = await publish(version, matchesSources);

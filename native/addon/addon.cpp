@@ -12,7 +12,7 @@
 namespace carillon::addon {
 namespace {
 
-/// How long the exit of the process waits for running model steps to end.
+/// Maximum time that process exit waits for running model steps to end.
 constexpr std::chrono::milliseconds kExitLimit{300};
 
 Napi::Value runtime_info(const Napi::CallbackInfo& info) {
@@ -36,7 +36,7 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
 
 /// Stops all calls when the process exits, because no thread may compute while libtorch's static objects are destroyed.
-/// If a call still runs after kExitLimit, exits at once, which skips their destruction.
+/// If a call still runs after kExitLimit, exits at once without destroying these objects.
 void leave_process(int exit_code) {
   if (!stop_all_calls(kExitLimit)) std::_Exit(exit_code);
 }
@@ -49,7 +49,7 @@ Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   exports.Set("inspectSamples", Napi::Function::New(env, inspect_samples));
   exports.Set("train", Napi::Function::New(env, train));
   env.AddCleanupHook([] { stop_all_calls(std::chrono::hours(1)); });
-  // The clean-up hook is not enough, because process.exit() does not run it.
+  // The clean-up hook above is not enough, because process.exit() skips it.
   const auto process = env.Global().Get("process").As<Napi::Object>();
   const auto on_exit = Napi::Function::New(env, [](const Napi::CallbackInfo& info) {
     leave_process(info[0].IsNumber() ? info[0].As<Napi::Number>().Int32Value() : 0);

@@ -111,7 +111,7 @@ Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value
   return promise;
 }
 
-Call* Call::open(Napi::Env env, const Napi::Value& options) {
+Call* Call::create(Napi::Env env, const Napi::Value& options) {
   auto* const call = new Call(env);
   call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
                                 [call](Napi::Env) { delete call; });

@@ -71,8 +71,8 @@ class Call {
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
   /// Creates a call without starting work. The caller must then call `resolve` or `reject` exactly once, on any thread.
-  /// This deletes the call.
-  static Call* open(Napi::Env env, const Napi::Value& options);
+  /// Either of them deletes the call.
+  static Call* create(Napi::Env env, const Napi::Value& options);
   Napi::Promise promise() const { return deferred_.Promise(); }
   Control control();
   void resolve(MakeValue make_value);

@@ -4,16 +4,16 @@
 // Functions of NativeAddon (src/engine/addon.ts) that addon.cpp exports but does not define itself.
 namespace carillon::addon {
 
-/// loadRenderer(options, call)
+/// Implements loadRenderer(options, call).
 Napi::Value load_renderer(const Napi::CallbackInfo& info);
 
-/// loadLanguageModel(options, call)
+/// Implements loadLanguageModel(options, call).
 Napi::Value load_language_model(const Napi::CallbackInfo& info);
 
-/// train(options, call)
+/// Implements train(options, call).
 Napi::Value train(const Napi::CallbackInfo& info);
 
-/// inspectSamples(model, samples, call)
+/// Implements inspectSamples(model, samples, call).
 Napi::Value inspect_samples(const Napi::CallbackInfo& info);
 
 }  // namespace carillon::addon

@@ -20,7 +20,7 @@
 namespace carillon::addon {
 namespace {
 
-/// Requests to one model that no batch has taken yet.
+/// Queue of the requests to one model. A batch takes its requests from this queue.
 class WaitingRequests : public RequestQueue {
  public:
   /// Adds a request. Returns true if the caller must start a batch, because none is running or queued.
@@ -30,7 +30,7 @@ class WaitingRequests : public RequestQueue {
     return !std::exchange(has_batch_, true);
   }
   /// Removes and returns the first request of a new batch.
-  std::shared_ptr<LanguageRequest> first() {
+  std::shared_ptr<LanguageRequest> take_first() {
     const std::lock_guard lock(mutex_);
     return pop();
   }
@@ -41,7 +41,7 @@ class WaitingRequests : public RequestQueue {
     const std::lock_guard lock(mutex_);
     return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
   }
-  /// Call this after a batch. Returns true if the caller must start another one.
+  /// The caller must call this after each batch. Returns true if the caller must start another batch.
   bool end_batch() {
     const std::lock_guard lock(mutex_);
     return has_batch_ = !requests_.empty();
@@ -77,7 +77,7 @@ struct LoadedModel {
   Vocabulary vocabulary;
   std::optional<MaskCache> masks;
   int64_t max_context_tokens;
-  int64_t max_songs;  // maximum number that is decoded together
+  int64_t max_songs;  // maximum number of songs that are decoded together
   WaitingRequests waiting;
   Placement placement;
   std::vector<std::string> unused_tensors;
@@ -150,7 +150,7 @@ Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
   return object;
 }
 
-/// Converts to an array of TokenScores (src/engine/addon.ts), one for each target.
+/// Converts the scores of all targets to a JS array of TokenScores (src/engine/addon.ts).
 Napi::Value to_js(Napi::Env env, const std::vector<TokenScores>& all) {
   auto array = Napi::Array::New(env);
   for (const auto& scores : all) {
@@ -177,7 +177,7 @@ Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
 void start_batch(std::shared_ptr<LoadedModel> loaded);
 
 void run_batch(const std::shared_ptr<LoadedModel>& loaded) {
-  const auto first = loaded->waiting.first();
+  const auto first = loaded->waiting.take_first();
   std::shared_ptr<CausalLm> model;
   try {
     first->control.check();
@@ -219,7 +219,7 @@ class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
       return Call::start(info.Env(), WorkerThread::language(), info[1],
                          [](const Control&) -> Call::MakeValue { fail_closed(); });
     }
-    Call* const call = Call::open(info.Env(), info[1]);
+    Call* const call = Call::create(info.Env(), info[1]);
     const auto promise = call->promise();
     const auto resolve = [call](std::vector<LanguageResult> results) {
       call->resolve([results = std::move(results)](Napi::Env env) {
@@ -274,7 +274,7 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
   return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
-    use_own_stream(placement.device, true);  // is_urgent: each token is a short step, and the next one waits for it
+    use_own_stream(placement.device, true);  // is_urgent: each token waits for the previous one
     Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
                              control);
     const auto loaded =

@@ -21,7 +21,7 @@
 #include <stdexcept>
 #include <string>
 
-// Symbol version of the oldest glibc for each architecture.
+// Version of the symbols in the oldest glibc that each architecture has.
 #if defined(__x86_64__)
 #define OLDEST_GLIBC "GLIBC_2.2.5"
 #else

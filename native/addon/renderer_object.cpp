@@ -201,17 +201,17 @@ std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
   return id_lists_of(job, "audioCodes");
 }
 
-/// Audio at `key`, or an undefined tensor if the property is absent.
-at::Tensor recording_of(const Napi::Object& object, const char* key) {
+/// Audio in the property `key`, or an undefined tensor if the property is absent.
+at::Tensor optional_audio(const Napi::Object& object, const char* key) {
   return has(object, key) ? audio_of(object, key) : at::Tensor();
 }
 
-/// Latents at `key`, or an undefined tensor if the property is absent.
+/// Latents in the property `key`, or an undefined tensor if the property is absent.
 at::Tensor optional_latents(const Napi::Object& object, const char* key) {
   return has(object, key) ? latents_of(object, key) : at::Tensor();
 }
 
-/// Window of a source; nullopt for the whole source.
+/// The `window` property of a job's `source`; nullopt if it is absent, which selects the whole source.
 std::optional<Window> window_of(const Napi::Object& source) {
   if (!has(source, "window")) return std::nullopt;
   const auto window = object_of(source, "window");
@@ -230,10 +230,10 @@ RenderJob render_job(const Napi::Object& object) {
           .prompts = prompts_of(object),
           .samples = integer_of(object, "samples"),
           .audio_codes = codes_of(object),
-          .source_audio = has_source ? recording_of(object_of(object, "source"), "audio") : at::Tensor(),
+          .source_audio = has_source ? optional_audio(object_of(object, "source"), "audio") : at::Tensor(),
           .source_latents = has_source ? optional_latents(object_of(object, "source"), "latents") : at::Tensor(),
           .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
-          .reference_audio = recording_of(object, "referenceAudio"),
+          .reference_audio = optional_audio(object, "referenceAudio"),
           .reference_latents = optional_latents(object, "referenceLatents"),
           .denoise = denoise_of(object),
           .guidance = guidance_of(object),
@@ -266,7 +266,7 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
 }
 
 /// Creates a DecodedAudio object (src/engine/addon.ts).
-Napi::Value part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
+Napi::Value audio_part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
   auto object = Napi::Object::New(env);
   object.Set("item", static_cast<double>(item));
   object.Set("begin", static_cast<double>(begin));
@@ -328,7 +328,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
                          std::vector<int64_t> sent_samples(job.seeds.size());
                          const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
                            int64_t& begin = sent_samples[static_cast<size_t>(item)];
-                           send([=, from = begin](Napi::Env env) { return part_to_js(env, item, from, audio); });
+                           send([=, from = begin](Napi::Env env) { return audio_part_to_js(env, item, from, audio); });
                            begin += audio.size(0);
                          };
                          const auto result = renderer->render(job, control, has_listener ? listener : nullptr);
@@ -346,7 +346,7 @@ class RendererObject : public Napi::ObjectWrap<RendererObject> {
     return Call::start(info.Env(), *thread_, info[2],
                        [renderer = renderer_, job, metadata, path](const Control& control) mutable {
                          require_open(renderer);
-                         job.metadata = notes_of(metadata);
+                         job.metadata = metadata_of(metadata);
                          write_sample(path, carillon::prepare_sample(*renderer, job, control));
                          return [](Napi::Env env) { return env.Undefined(); };
                        });

@@ -64,8 +64,8 @@ AdapterDesign design_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
-/// Converts all options except the placement. The training thread chooses the placement, because finding a device can
-/// take long.
+/// Converts all training options except the placement. The training thread chooses the placement, because finding a
+/// device can take long.
 TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
   options.model = source_of(object, "model");
@@ -92,7 +92,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   return options;
 }
 
-/// Converts to a TrainingEvent of src/engine/addon.ts.
+/// Converts an event of the trainer to a TrainingEvent of src/engine/addon.ts.
 class EventObject {
  public:
   explicit EventObject(Napi::Env env) : object_(Napi::Object::New(env)) {}

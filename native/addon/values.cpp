@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kLargestSafeInteger = 9007199254740991.0;
 
-/// Converts a value in the metadata of a sample: an integer, text, boolean or null.
-TorchScalar note_of(const Json& value) {
+/// Converts one metadata value of a sample: an integer, string, boolean or null.
+TorchScalar metadata_value_of(const Json& value) {
   if (value.is_null()) return nullptr;
   if (value.is_bool()) return value.as_bool();
   if (value.is_string()) return value.as_string();
@@ -86,8 +86,8 @@ Napi::Object object_of(const Napi::Object& object, const char* key) {
 
 namespace {
 
-/// Copies a Float32Array to [rows, length / rows]. If the length is not a multiple of `rows`, throws the TypeError
-/// "`key` must be `shape`".
+/// Copies a Float32Array to a tensor [rows, length / rows]. If the length is not a multiple of `rows`, throws the
+/// TypeError "`key` must be `shape`".
 at::Tensor rows_of(const Napi::Value& value, const char* key, int64_t rows, const char* shape) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
     wrong_type(value.Env(), key, "a Float32Array");
@@ -143,11 +143,11 @@ std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
   });
 }
 
-TorchNotes notes_of(const std::string& json) {
+TorchMetadata metadata_of(const std::string& json) {
   const Json metadata = Json::parse(json, "metadata");
-  TorchNotes notes;
-  for (const auto& [name, value] : metadata.as_object()) notes[name] = note_of(value);
-  return notes;
+  TorchMetadata result;
+  for (const auto& [name, value] : metadata.as_object()) result[name] = metadata_value_of(value);
+  return result;
 }
 
 Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {

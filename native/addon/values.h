@@ -39,7 +39,7 @@ std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 
-/// Converts each item of an array by `convert`. If `value` is not an array, throws the TypeError "`key` must be
+/// Converts each item of an array with `convert`. If `value` is not an array, throws the TypeError "`key` must be
 /// `expected`".
 template <typename Convert>
 auto array_of(const Napi::Value& value, const char* key, const char* expected, const Convert& convert) {
@@ -70,14 +70,14 @@ ModelSource source_of(const Napi::Value& value, const char* key);
 
 /// Parses the metadata of a sample, a JSON object of strings, integers, booleans and nulls. Throws kBadCheckpoint for
 /// other values.
-TorchNotes notes_of(const std::string& json);
+TorchMetadata metadata_of(const std::string& json);
 
-/// Copies planar stereo from a Float32Array to [2, samples] float32. A copy is needed because the caller may change or
-/// transfer the array before the worker thread reads it.
+/// Copies planar stereo audio from a Float32Array to a tensor [2, samples] float32. A copy is needed because the caller
+/// may change or transfer the array before the worker thread reads it.
 at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
-/// Copies a Latents object (src/engine/addon.ts) to [frames, C] float32.
+/// Copies a Latents object (src/engine/addon.ts) to a tensor [frames, C] float32.
 at::Tensor latents_of(const Napi::Object& object, const char* key);
 
 /// Creates a Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the

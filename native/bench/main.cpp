@@ -2,8 +2,8 @@
 // [--json] [--on-demand]
 //
 // Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand it prints
-// `ready` after the warm-up; then, for every line on stdin, it runs one repetition and prints its seconds, so that a
-// script can alternate between this program and another.
+// `ready` after the warm-up; then, for every line on stdin, it runs one repetition and prints its time in seconds. A
+// script can thus alternate between this program and another.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -36,9 +36,9 @@ namespace carillon::bench {
 namespace {
 
 struct Settings {
-  std::string checkpoints;  // holds acestep-v15-turbo, vae, Qwen3-Embedding-0.6B, acestep-5Hz-lm-0.6B
+  std::string checkpoints;  // directory of acestep-v15-turbo, vae, Qwen3-Embedding-0.6B, acestep-5Hz-lm-0.6B
   Placement placement;
-  int64_t size = 0;  // 0: the benchmark's default
+  int64_t size = 0;  // 0: default_size of the benchmark
 };
 
 /// Runs one repetition and returns the seconds it took.
@@ -64,7 +64,7 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 /// `count` token ids below `limit`, the same on every call.
-std::vector<int32_t> some_tokens(int64_t count, int32_t limit) {
+std::vector<int32_t> random_token_ids(int64_t count, int32_t limit) {
   std::mt19937 random(1);
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(limit)));
@@ -121,7 +121,7 @@ Repetition prepare_train_step(const Settings& settings) {
       step->adapter.set_dropout(1);
       flow_matching_loss(step->dit, batch).backward();
       clip_gradients(step->parameters, 1.0);
-      take_step(step->optimizer, 1e-4);
+      apply_gradients(step->optimizer, 1e-4);
       step->parameters[0].sum().item();  // waits for the device
     });
   };
@@ -165,7 +165,7 @@ Repetition prepare_generation(const Settings& settings, double cfg_scale, uint64
   const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
   const auto vocabulary = std::make_shared<Vocabulary>(codes_vocabulary(model->config().vocab_size));
   LanguageJob job;
-  job.prompt = job.negative_prompt = some_tokens(kPromptTokens, kFirstCode);
+  job.prompt = job.negative_prompt = random_token_ids(kPromptTokens, kFirstCode);
   job.program = {CodesSegment{settings.size}};
   for (uint64_t seed = 1; seed <= songs; ++seed) job.seeds.push_back(seed);
   job.max_new_tokens = settings.size;
@@ -186,14 +186,14 @@ Repetition prepare_lm_decode_of_eight(const Settings& settings) { return prepare
 Repetition prepare_lm_decode_cfg(const Settings& settings) { return prepare_generation(settings, 2.0); }
 
 Repetition prepare_song(const Settings& settings) {
-  constexpr int32_t kTextTokenLimit = 151643;  // the published text encoder's special tokens follow
+  constexpr int32_t kTextTokenLimit = 151643;  // special tokens of the published text encoder start here
   const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
                                           settings.checkpoints + "/Qwen3-Embedding-0.6B"};
   const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());
   const RenderJob job{
       .task = Task::kText2Music,
-      .prompts = {{.text = some_tokens(kTextTokens, kTextTokenLimit),
-                   .lyrics = some_tokens(kLyricTokens, kTextTokenLimit)}},
+      .prompts = {{.text = random_token_ids(kTextTokens, kTextTokenLimit),
+                   .lyrics = random_token_ids(kLyricTokens, kTextTokenLimit)}},
       .samples = settings.size * renderer->info().samples_per_frame,
       .denoise = {.inference_steps = 8,
                   .shift = 3.0,

@@ -8,15 +8,15 @@ namespace carillon::kernels {
 /// Whether build and machine support float32 tiles (packed_matrix.h): x86-64 with AVX2 and FMA, and every arm64.
 bool has_float_tiles();
 
-/// Whether these tiles are faster than libtorch for products of many rows, which is the case without AVX-512.
+/// Whether float32 tiles are faster than libtorch for products of many rows. They are on machines without AVX-512.
 bool prefers_float_tiles();
 
 /// Whether build and machine support AVX-512 with bfloat16 dot products (Cooper Lake, Sapphire Rapids, Zen 4 and
 /// later). Without it, all kernels except float32 tiles use their reference implementation.
 bool has_avx512();
 
-/// Whether the processor also has matrix tiles of bfloat16 (AMX; Sapphire Rapids and later) and the operating system
-/// grants them to this process.
+/// Whether, in addition to has_avx512(), the processor has matrix tiles of bfloat16 (AMX; Sapphire Rapids and later)
+/// and the operating system grants them to this process.
 bool has_amx();
 
 }  // namespace carillon::kernels

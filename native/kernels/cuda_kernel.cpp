@@ -38,7 +38,8 @@ struct Cuda {
 
  private:
   static const Cuda* load() try {
-    // Uses libtorch's loader. Calling dlopen here would require a newer version of glibc than release packages may.
+    // Uses libtorch's loader. Calling dlopen here would require a newer glibc than release packages are allowed to
+    // require.
     at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
     const auto find = [&](auto& function, const char* name) {

@@ -163,7 +163,7 @@ at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& b
   return multiply(x.reshape({-1, weight.columns()}).contiguous(), weight, bias).view(shape);
 }
 
-bool multiplies_stored(const at::Tensor& weight, at::ScalarType dtype, at::Device device) {
+bool is_stored_form_fast(const at::Tensor& weight, at::ScalarType dtype, at::Device device) {
   return has_float_tiles() && device.is_cpu() && dtype == at::kFloat && weight.scalar_type() == at::kBFloat16 &&
          weight.size(1) % kCodeBlock == 0;
 }

@@ -23,8 +23,8 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
 /// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs the rows of the weight during the
-/// product, because adapters may change the weight between calls. Contiguous bfloat16 CPU tensors; bias float32 or
-/// undefined.
+/// product, because adapters may change the weight between calls. All tensors are contiguous bfloat16 on the CPU,
+/// except the bias, which is float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
 #if defined(CARILLON_FLOAT_TILES)

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kVector = 32;  // bfloat16 elements of a vector
 
-/// Loads `count` elements and fills up to 32 with zeros.
+/// Loads up to 32 elements. If `count` is lower, the rest of the vector is zero.
 inline __m512i load_pairs(const uint16_t* p, int64_t count) {
   if (count >= kVector) return _mm512_loadu_si512(p);
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), p);

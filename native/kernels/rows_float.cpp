@@ -37,8 +37,8 @@ inline void prefetch_ahead(const void* p) {
 // Readers of one matrix row, one for each storage type. `block(k, w)` loads block k of kCodeBlock numbers into w.
 // InGemv is the reader that gemv_float uses.
 
-/// Reads 16 numbers as eight pairs: first the even numbers, then the odd ones, as in split_pairs_float. This takes half
-/// as many instructions as reading them in their order.
+/// Reads 16 numbers as eight pairs: first those at even positions, then those at odd positions, as in
+/// split_pairs_float. This takes half as many instructions as reading them in their order.
 struct Bfloat16Pairs {
   const uint16_t* data;
 

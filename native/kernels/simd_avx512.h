@@ -28,7 +28,7 @@ inline void store(uint16_t* p, Mask mask, __m512 v) {
 inline __m512 load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
 inline void store(float* p, Mask mask, __m512 v) { _mm512_mask_storeu_ps(p, mask, v); }
 
-/// acc + the products of 16 pairs of bfloat16.
+/// Lane i of the result is acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1], for 32 bfloat16 in `a` and in `b`.
 inline __m512 multiply_add(__m512 acc, __m512i a, __m512i b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
 
 struct SineSquared {
@@ -60,7 +60,8 @@ inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
   return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
 }
 
-/// Epilogue of a tile, for AVX-512 and AMX. `sums(m, half)` are the sums of row m, outputs 16 half .. 16 half + 15.
+/// Epilogue of a tile, for AVX-512 and AMX. `sums(m, half)` returns the sums of row m for the outputs 16 half .. 16
+/// half + 15.
 template <typename Sums>
 inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {
   for (int half = 0; half < 2; ++half) {

@@ -19,8 +19,8 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kElementsPerPiece = 1 << 15;  // a few float32 buffers of this size fit into L2
 
-/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. On other devices a range
-/// holds all channels.
+/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. If x is not on the CPU,
+/// a range holds all channels.
 void for_each_piece(const at::Tensor& x, const std::function<void(int64_t item, int64_t first, int64_t count)>& body) {
   const int64_t channels = x.size(1);
   const int64_t width = x.is_cpu() ? std::clamp<int64_t>(kElementsPerPiece / x.size(2), 1, channels) : channels;

@@ -5,8 +5,8 @@ namespace carillon::kernels {
 
 /// Epilogue of a convolution y [B, C, T] in one pass: plain = y + bias + residual, snaked = snake(plain).
 struct SnakePass {
-  at::Tensor bias;             // [C], of the type of y; undefined for none
-  at::Tensor residual;         // shape and type of y; undefined for none
+  at::Tensor bias;             // [C], of the type of y; undefined: no bias
+  at::Tensor residual;         // shape and type of y; undefined: no residual
   at::Tensor frequency, gain;  // float32 [C]
   bool keeps_plain = false;
 };

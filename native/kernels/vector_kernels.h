@@ -9,9 +9,9 @@ namespace carillon::kernels {
 /// Number of outputs of a panel of bfloat16 words, and of a panel of float32.
 inline constexpr int kPanel = 32, kFloatPanel = 16;
 
-/// Left operand. Tap t of row r has `words` words from `data + r * row_stride + t * tap_stride` on (strides in words).
-/// A word is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per kernel position, a
-/// linear layer one tap.
+/// Left operand of a product. Tap t of row r has `words` words from `data + r * row_stride + t * tap_stride` on
+/// (strides in words). A word is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per
+/// kernel position, a linear layer one tap.
 template <typename Word>
 struct TileInputOf {
   const Word* data;
@@ -28,7 +28,7 @@ using TileInput = TileInputOf<uint32_t>;
 using FloatTileInput = TileInputOf<float>;
 
 /// Epilogue of a row in float32: y = sum + bias + residual; y goes to `out` and `out_float`, snake(y) to `snake_out`.
-/// Null pointers are skipped. Strides are in elements; uint16_t is bfloat16.
+/// Null pointers are skipped. Strides are in elements; uint16_t holds the bits of a bfloat16.
 template <typename Element>
 struct TileEpilogueOf {
   const float* bias = nullptr;
@@ -68,7 +68,7 @@ inline constexpr int64_t kCodeBlock = 32;
 inline constexpr int kGemvRows = 8;
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Rows times one float32 panel; stores the first `outputs` outputs.
+/// Multiplies rows by one float32 panel and stores the first `outputs` outputs.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many rows as the registers of AVX2 hold
@@ -82,25 +82,26 @@ struct StoredMatrix {
   int64_t outputs, depth;
 };
 
-/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order. For a
-/// bfloat16 matrix x comes from split_pairs_float.
+/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order. If the
+/// matrix is bfloat16, x must have the order of split_pairs_float.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
-/// Of each 16 numbers: first the even ones, then the odd ones. `count` is a multiple of 16.
+/// Reorders each 16 numbers: first those at even positions, then those at odd positions. `count` is a multiple of 16.
 void split_pairs_float(const float* x, int64_t count, float* out);
 /// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
-/// Outputs `first` .. first + kFloatPanel - 1 of the matrix as a panel [depth][kFloatPanel]; missing ones become zero.
+/// Writes the outputs `first` .. first + kFloatPanel - 1 of the matrix to a panel [depth][kFloatPanel]. Outputs beyond
+/// the end of the matrix are zero.
 void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 #endif
 
 #if defined(CARILLON_AVX512)
-/// Rows times one packed panel; stores the first `outputs` outputs.
+/// Multiplies rows by one packed panel and stores the first `outputs` outputs.
 using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
 Tiles tiles_avx512;
 inline constexpr int kAvx512Rows = 14;  // as many rows as the registers hold
 
-/// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel]; missing outputs become
-/// zero.
+/// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel]. The remaining outputs of
+/// the panel are zero.
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
 
 /// y[r, o] = sum over k of x[r, k] weight[o, k] + bias[o], for `rows` <= kGemvRows rows of x [rows, depth] and
@@ -108,7 +109,7 @@ void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, 
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride);
 
-/// One key head's keys and values: rows of `dim` bfloat16, `stride` elements apart.
+/// The keys or the values of one key head: rows of `dim` bfloat16, `stride` elements apart.
 struct AttendRows {
   const uint16_t* data;
   int64_t stride;
@@ -122,7 +123,8 @@ void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRo
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
 
-/// Gradients of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the row's sums for frequency and gain.
+/// Gradients of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the gradients of frequency and gain,
+/// summed over the row.
 struct SnakeRowSums {
   float frequency, gain;
 };

@@ -68,7 +68,7 @@ inline void write_safetensors(const std::string& path, const Tensors& tensors, c
   write_file(path, safetensors_bytes(text, data));
 }
 
-/// A tensor of a GGUF file: dimensions innermost first, its type by number, its bytes.
+/// A tensor of a GGUF file: dimensions (innermost first), type number and bytes.
 struct GgufTensor {
   std::string name;
   std::vector<uint64_t> dimensions;
@@ -104,7 +104,7 @@ inline std::string gguf_bytes(const std::vector<GgufTensor>& tensors) {
 inline std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, uint16_t method = 0) {
   const auto u16 = [](size_t value) { return little_endian<uint16_t>(static_cast<uint16_t>(value)); };
   const auto u32 = [](size_t value) { return little_endian<uint32_t>(static_cast<uint32_t>(value)); };
-  const std::string padding = "FB" + u16(5) + "ZZZZZ";  // torch aligns the data with an extra field
+  const std::string padding = "FB" + u16(5) + "ZZZZZ";  // an extra field, with which torch aligns the data
   std::string archive, directory;
   for (const auto& [name, data] : entries) {
     const size_t offset = archive.size();

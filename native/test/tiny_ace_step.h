@@ -15,7 +15,7 @@
 namespace carillon::test {
 
 struct TinySize {
-  bool is_xl = false;  // a condition encoder narrower than the DiT, and the special timbre token
+  bool is_xl = false;  // condition encoder narrower than the DiT; timbre token
   bool is_turbo = false;
   int64_t hidden() const { return is_xl ? 40 : 32; }
   int64_t heads() const { return is_xl ? 8 : 4; }

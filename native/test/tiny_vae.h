@@ -22,7 +22,7 @@ class TinyVaeWriter {
 
   Tensors write() {
     const std::vector<int64_t> ratios = {2, 4, 4, 6, 10}, widths = {1, 1, 2, 4, 8, 16};
-    const int64_t wide = 2 * latent_, narrow = 4;  // channels of the first level of encoder and decoder
+    const int64_t wide = 2 * latent_, narrow = 4;  // channels at the audio end of encoder and decoder
     convolution("encoder.conv1", {wide, 2, 7}, wide);
     convolution("decoder.conv1", {16 * narrow, latent_, 7}, 16 * narrow);
     for (size_t i = 0; i < ratios.size(); ++i) {

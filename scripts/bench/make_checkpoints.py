@@ -61,7 +61,7 @@ class Tensors:
         self.entries = []
 
     def random(self, name, shape, deviation):
-        # Rounds to a power of two, so that few blocks of noise are computed.
+        # Rounds the deviation to a power of two, because noise is computed once per deviation.
         self.entries.append((name, shape, "random", 2.0 ** round(math.log2(deviation))))
 
     def constant(self, name, shape, value):

@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import sys
 
-# For each benchmark: peer script, Python module that the script needs, and for each dtype the target ratio of
-# our time to the peer's time.
+# For each benchmark: the peer's script, the Python module that it needs, and for each dtype the target ratio
+# of our time to the peer's time.
 BENCHMARKS = {
     "dit-step": (["peer_dit_step.py"], "diffusers", {"bfloat16": 0.75, "float32": 0.85}),
     "vae-decode": (["peer_vae_decode.py"], "diffusers", {"bfloat16": 0.4, "float32": 0.5}),

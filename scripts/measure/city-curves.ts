@@ -2,8 +2,8 @@
  * Prints how a town develops without commands, one line per quarter:
  * node --import tsx scripts/measure/city-curves.ts [starter|large] [YEARS]
  *
- * `starter` is the town of the public starter script, with plants, pipes and power lines added; `large` is the city of
- * 100,000 citizens of city-load.ts.
+ * `starter` is the town that the public starter script builds, with plants, pipes and power lines added; `large`
+ * is the city of 100,000 citizens of city-load.ts.
  */
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";

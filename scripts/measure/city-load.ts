@@ -71,7 +71,7 @@ const MEASURE_MS = 2_000;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
 const FRAMES = 4096;
-/** Weeks after which the residents that were added directly have found work or left. */
+/** Weeks until the residents that were added directly have found work or left. */
 const WEEKS_TO_SETTLE = 3;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
@@ -208,7 +208,7 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 
 const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
 
-/** Fields of a `build-grid` command. Each index places its grid on other, free land. */
+/** Fields of a `build-grid` command. Each index places the grid on a different, free piece of land. */
 function gridAt(index: number) {
   const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
   const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
@@ -229,7 +229,7 @@ function* rounds(most: number): Generator<number> {
   for (let round = 0; round < most && (round === 0 || performance.now() < endMs); round++) yield round;
 }
 
-/** Runs `work` and appends its CPU milliseconds. */
+/** Runs `work` and appends its CPU milliseconds to `milliseconds`. */
 function timed<T>(milliseconds: number[], work: () => T): T {
   const before = process.cpuUsage();
   const result = work();

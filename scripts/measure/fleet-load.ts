@@ -41,7 +41,7 @@ const song = {
   audio_format: "wav",
 };
 const ENDLESS_MS = 3_600_000;
-/** Render time of a song while processes are killed. */
+/** Render time of a song in the part that kills processes. */
 const KILLED_SONG_MS = 2_000;
 const CLIENTS = 8;
 /** Time limit for a process to start, and for a task to end after the last kill; enough on a loaded machine. */
@@ -341,8 +341,8 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
   };
 
   /**
-   * A client that retries until a gateway accepts its task. It sends every fifth task to two gateways with
-   * the same key.
+   * Client that submits tasks and retries until a gateway accepts each. It sends every fifth task to two
+   * gateways with the same idempotency key.
    */
   const client = async (number: number) => {
     for (let count = 0; performance.now() < endMs; count++) {

@@ -1,7 +1,7 @@
 /**
- * Plays scripted mayors: node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
+ * Plays the city with scripted mayors: node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
  *
- * Prints a line every half-year with figures that a player would watch. Percentages are of the latest year.
+ * Prints a line every half-year with figures that a player would watch. Percentages cover the latest year.
  */
 import { lastYear, MAYORS, play } from "../../test/city/simulation/mayors.js";
 

@@ -64,7 +64,9 @@ await repeat(sample);
 await Promise.all(workload);
 await verdict();
 
-/** Returns the path by which this process can open a file of the server's folder. */
+/**
+ * Returns the path by which this process can access a file of the server, even on the server's private disk.
+ */
 function seen(name: string): string {
   return server.hostPath(join(directory, name));
 }
@@ -157,7 +159,7 @@ async function verdict(): Promise<void> {
   for (const id of accepted) {
     const { status, error, result } = (await client.query(id)).item;
     if (status === 2 && error !== "Cancelled by user") faults.push(`task ${id} failed: ${error}`);
-    // An empty list means that retention has deleted the task.
+    // An empty list means that retention has deleted the task. That is no fault.
     if (status === 0 && result !== "[]") faults.push(`task ${id} never ended`);
   }
   const [first, last] = [samples[0], samples.at(-1)];

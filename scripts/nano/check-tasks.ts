@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, writeWhiteNoise } from "./eval/held-out.js";
-import { Singer } from "./eval/songs.js";
+import { SongMaker } from "./eval/songs.js";
 import { trialsOf } from "./eval/task-trials.js";
 import { runPython } from "./python.js";
 
@@ -27,24 +27,24 @@ const heldOut = heldOutFolder(out);
 const directory = join(heldOut, "stems");
 const records = await renderHeldOut(directory, heldOutSeeds(options.pieces), pieceSeconds, 1);
 const trials = records.flatMap((record, index) =>
-  // The other pieces start with the next one, so that each piece comes first for exactly one record.
+  // Rotates the list of other pieces, so that each piece comes first in the list of exactly one record.
   trialsOf(directory, record, [...records.slice(index + 1), ...records.slice(0, index)]).map((trial) => ({
     ...trial,
     noise: writeWhiteNoise(join(heldOut, "task-noise"), record),
   })),
 );
 
-const singer = new Singer(join(heldOut, "songs"));
+const songMaker = new SongMaker(join(heldOut, "songs"));
 const answered: object[] = [];
 try {
   for (const { name, parameters, ...trial } of trials) {
-    const { path } = await singer.sing(`tasks/${name}`, parameters);
+    const { path } = await songMaker.makeSong(`tasks/${name}`, parameters);
     answered.push({ ...trial, model: path });
     process.stderr.write(`\rtrial ${answered.length} of ${trials.length} `);
   }
   process.stderr.write("\n");
 } finally {
-  await singer.close();
+  await songMaker.close();
 }
 const manifest = join(out, "tasks.json");
 writeFileSync(manifest, JSON.stringify(answered));

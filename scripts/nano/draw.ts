@@ -12,7 +12,7 @@ import { compose } from "./compose/compose.js";
 import { shippedModel } from "./dataset/data-set.js";
 import { createRecord, type PieceRecord } from "./dataset/record.js";
 import { heldOutFolder } from "./eval/held-out.js";
-import { promptParameters, Singer } from "./eval/songs.js";
+import { promptParameters, SongMaker } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
 /** Held-out seeds of ten genres. */
@@ -21,18 +21,21 @@ const exampleSeeds = [132, 111, 90, 69, 48, 27, 6, 139, 118, 76];
 const out = resolve(process.argv[2] ?? fileURLToPath(new URL("pictures", import.meta.url)));
 const evaluation = join(cacheRoot, "nano", "eval");
 const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));
-const singer = new Singer(join(heldOutFolder(evaluation), "songs"));
+const songMaker = new SongMaker(join(heldOutFolder(evaluation), "songs"));
 const records: PieceRecord[] = [];
 const pictures: { path: string; picture: string; title: string }[] = [];
 try {
   for (const seed of exampleSeeds) {
     const record = await createRecord(compose(seed), tokenizer, []);
-    const { path } = await singer.sing(`direct/${record.id}-${seed}`, { ...promptParameters(record), seed });
+    const { path } = await songMaker.makeSong(`direct/${record.id}-${seed}`, {
+      ...promptParameters(record),
+      seed,
+    });
     records.push(record);
     pictures.push({ path, picture: join(out, pictureOf(record)), title: record.caption });
   }
 } finally {
-  await singer.close();
+  await songMaker.close();
 }
 
 mkdirSync(out, { recursive: true });

@@ -9,7 +9,7 @@ import { Command } from "commander";
 import { cacheRoot } from "../setup/run.mjs";
 import { heldOutFolder, heldOutSeeds, renderHeldOut, writeWhiteNoise } from "./eval/held-out.js";
 import { type NaturalPrompt, naturalPrompts } from "./eval/natural-prompts.js";
-import { promptParameters, reconstruct, Singer, type Song } from "./eval/songs.js";
+import { promptParameters, reconstruct, type Song, SongMaker } from "./eval/songs.js";
 import { runPython } from "./python.js";
 
 interface Options {
@@ -31,7 +31,7 @@ type Section = [string, number, number];
 /** A column of the table, as eval/analyse.py reads it. */
 interface Column {
   title: string;
-  /** Recordings; `asked` has the facts that each should have. */
+  /** Paths of the recordings. `asked` has the facts that each recording should have. */
   paths: string[];
   asked: readonly Omit<NaturalPrompt, "caption">[];
   /** Time to make each recording; empty if it was not measured. */
@@ -78,7 +78,7 @@ const teachers = await renderHeldOut(
   classifierSeconds,
 );
 const piecePaths = pieces.map(({ mix }) => join(heldOut, "short-pieces", mix));
-const songs = options.model ? await withSinger(options.codes ? singPieces : singPrompts) : [];
+const songs = options.model ? await withSongMaker(options.codes ? makePieceColumns : makePromptColumns) : [];
 const training = teachers.map(({ mix, genre }) => ({ path: join(heldOut, "classifier", mix), genre }));
 const analysis = join(out, "analysis");
 mkdirSync(analysis, { recursive: true });
@@ -87,41 +87,44 @@ writeFileSync(join(analysis, "manifest.json"), JSON.stringify(manifest));
 runPython("eval", "analyse.py", [analysis]);
 copyFileSync(join(analysis, "table.md"), join(out, "table.md"));
 
-async function withSinger(sing: (singer: Singer) => Promise<Column[]>): Promise<Column[]> {
-  const singer = new Singer(join(heldOut, "songs"));
+async function withSongMaker(makeColumns: (songMaker: SongMaker) => Promise<Column[]>): Promise<Column[]> {
+  const songMaker = new SongMaker(join(heldOut, "songs"));
   try {
-    return await sing(singer);
+    return await makeColumns(songMaker);
   } finally {
-    await singer.close();
+    await songMaker.close();
   }
 }
 
-/** One column of songs for each set of request parameters besides the caption. */
-async function singPrompts(singer: Singer): Promise<Column[]> {
-  const fields = await sing(singer, "facts as fields", ({ bpm, keyScale }) => ({
+/** Makes one column of songs for each set of request parameters beyond the caption. */
+async function makePromptColumns(songMaker: SongMaker): Promise<Column[]> {
+  const fields = await makePromptColumn(songMaker, "facts as fields", ({ bpm, keyScale }) => ({
     bpm,
     key_scale: keyScale,
   }));
   const columns = [
-    { ...fields, reconstructions: pairs(piecePaths, roundTrips(singer.vaeDirectory)) },
-    await sing(singer, "caption only", () => ({})),
+    { ...fields, reconstructions: pairs(piecePaths, roundTrips(songMaker.vaeDirectory)) },
+    await makePromptColumn(songMaker, "caption only", () => ({})),
   ];
   if (!options.thinking) return columns;
-  await singer.loadLanguageModel();
-  return [...columns, await sing(singer, "caption only, thinking", () => ({ thinking: true }))];
+  await songMaker.loadLanguageModel();
+  return [
+    ...columns,
+    await makePromptColumn(songMaker, "caption only, thinking", () => ({ thinking: true })),
+  ];
 }
 
 /**
- * Columns of songs that are requested with the captions, facts and sections of the pieces. They show what
- * audio codes add, and how good planned codes are.
+ * Makes columns of songs with the captions, facts and sections of the pieces. They show the benefit of audio
+ * codes and the quality of planned codes.
  */
-async function singPieces(singer: Singer): Promise<Column[]> {
-  const singEach = async (title: string, parametersOf: (path: string) => Promise<object> | object) => {
+async function makePieceColumns(songMaker: SongMaker): Promise<Column[]> {
+  const makeColumn = async (title: string, parametersOf: (path: string) => Promise<object> | object) => {
     const paths: string[] = [];
     for (const [index, piece] of pieces.entries()) {
       const own = await parametersOf(piecePaths[index] as string);
       const parameters = { ...promptParameters(piece), seed: 4000 + index, ...own };
-      const song = await singer.sing(`piece/${index}`, parameters);
+      const song = await songMaker.makeSong(`piece/${index}`, parameters);
       paths.push(song.path);
       process.stderr.write(`\r${title}: song ${paths.length} `);
     }
@@ -129,41 +132,41 @@ async function singPieces(singer: Singer): Promise<Column[]> {
     return columnOf(title, paths);
   };
   const columns = [
-    await singEach("no codes", () => ({})),
-    await singEach("codes of the piece", async (path) => ({
-      audio_code_string: (await singer.codesOf(path)).join(),
+    await makeColumn("no codes", () => ({})),
+    await makeColumn("codes of the piece", async (path) => ({
+      audio_code_string: (await songMaker.codesOf(path)).join(),
       use_audio_codes: true,
     })),
   ];
-  await singer.loadLanguageModel();
-  return [...columns, await singEach("planned codes", () => ({ thinking: true }))];
+  await songMaker.loadLanguageModel();
+  return [...columns, await makeColumn("planned codes", () => ({ thinking: true }))];
 }
 
 /**
  * Makes one song per prompt. The first prompts also get a song with a given form and a song with a second
  * seed.
  */
-async function sing(
-  singer: Singer,
+async function makePromptColumn(
+  songMaker: SongMaker,
   title: string,
   parametersOf: (prompt: NaturalPrompt) => object,
 ): Promise<Column> {
   const asked = naturalPrompts.slice(0, options.prompts);
-  const singEach = async (count: number, name: string, firstSeed: number, own: object): Promise<Song[]> => {
+  const makeEach = async (count: number, name: string, firstSeed: number, own: object): Promise<Song[]> => {
     const made: Song[] = [];
     for (const [index, prompt] of asked.slice(0, count).entries()) {
       const parameters = { prompt: prompt.caption, ...own, seed: firstSeed + index, ...parametersOf(prompt) };
-      made.push(await singer.sing(`${name}/${index}`, parameters));
+      made.push(await songMaker.makeSong(`${name}/${index}`, parameters));
       process.stderr.write(`\r${title}: ${name} song ${made.length} `);
     }
     process.stderr.write("\n");
     return made;
   };
-  const songs = await singEach(options.prompts, "natural", 1000, { audio_duration: songSeconds });
+  const songs = await makeEach(options.prompts, "natural", 1000, { audio_duration: songSeconds });
   const paths = songs.map(({ path }) => path);
   const lyrics = form.map((name) => `[${name}]`).join("\n");
-  const formed = await singEach(options.forms, "form", 3000, { lyrics, audio_duration: formSeconds });
-  const again = await singEach(options.seedPairs, "natural", 2000, { audio_duration: songSeconds });
+  const formed = await makeEach(options.forms, "form", 3000, { lyrics, audio_duration: formSeconds });
+  const again = await makeEach(options.seedPairs, "natural", 2000, { audio_duration: songSeconds });
   const seconds = formSeconds / form.length;
   const sections = form.map((name, at): Section => [name, at * seconds, (at + 1) * seconds]);
   return {
@@ -177,7 +180,7 @@ async function sing(
   };
 }
 
-/** Two pieces of one genre serve as two seeds of one prompt. */
+/** Two pieces of the same genre stand in for two seeds of one prompt. */
 function pieceColumn(): Column {
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {
     const teacher = training.find((other) => other.genre === genre);

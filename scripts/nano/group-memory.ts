@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 const pageBytes = 4096;
 
 /**
- * Memory of all processes of a process group in bytes. Mapped files and shared memory are not counted. 0 on
+ * Returns the memory of a process group in bytes, without mapped files and shared memory. Returns 0 on
  * systems other than Linux.
  */
 export function groupMemoryBytes(group: number): number {
@@ -12,7 +12,7 @@ export function groupMemoryBytes(group: number): number {
   return processes.reduce((sum, id) => sum + anonymousBytes(id, group), 0);
 }
 
-/** Returns 0 for a process of another group or one that has ended. */
+/** Returns the memory of a process; 0 if it belongs to another group or has ended. */
 function anonymousBytes(id: string, group: number): number {
   try {
     const fields = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1)?.split(" ");

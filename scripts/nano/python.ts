@@ -10,8 +10,8 @@ const environments = {
   /** One thread per process: several processes run at once, and their arrays are small. */
   eval: () => ({ PYTHONPATH: packagesOf("eval"), OMP_NUM_THREADS: "1" }),
   /**
-   * Uses the engine's torch. The allocator keeps freed memory for the next step: memory returned to the
-   * system would have to be cleared page by page again, which takes as long as the step.
+   * Uses the engine's torch. The allocator keeps freed memory for the next step, because clearing new memory
+   * would take as long as the step itself.
    */
   training: () => ({
     PYTHONPATH: [packagesOf("training"), dirname(provideLibtorch().directory)].join(delimiter),
@@ -46,7 +46,7 @@ function directoryOf(folder: string): string {
   return fileURLToPath(new URL(folder, import.meta.url));
 }
 
-/** Path of the cache folder with the packages of requirements.txt, which it installs if they are missing. */
+/** Returns the cache folder with the packages of requirements.txt. Installs them if they are missing. */
 function packagesOf(folder: string): string {
   const requirements = join(directoryOf(folder), "requirements.txt");
   const wanted = readFileSync(requirements, "utf8");

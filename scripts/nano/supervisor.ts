@@ -52,7 +52,7 @@ export class Supervisor {
   #interruption: "pause" | "stop" | "memory" | null = null;
   #status: Status;
 
-  /** @param options.memoryBytes limit of all processes of a program together */
+  /** @param options.memoryBytes memory limit of a program, including its child processes */
   constructor(directory: string, { isIdle = true, memoryBytes = memoryLimitBytes } = {}) {
     this.#wrapper = wrapper(isIdle);
     this.#memoryBytes = memoryBytes;
@@ -201,7 +201,9 @@ export function lockTraining(directory: string): void {
   );
 }
 
-/** Null if no run has started. A run that was killed is reported as stopped. */
+/**
+ * Returns the status of the latest run; null if no run has started. A run that was killed counts as stopped.
+ */
 export function readStatus(directory: string): Status | null {
   if (!existsSync(statusPath(directory))) return null;
   const status = JSON.parse(readFileSync(statusPath(directory), "utf8")) as Status;

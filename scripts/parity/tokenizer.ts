@@ -7,7 +7,7 @@ const CHECKPOINT = "acestep-5Hz-lm-0.6B"; // the README of the goldens names thi
 const CONTROL = /(<\|[a-z0-9_]+\|>|<\/?think>)/;
 const AUDIO_CODE = /^<\|audio_code_(\d+)\|>$/;
 
-/** Token ids of a template, in which control tokens and audio codes are spelled out. */
+/** Returns the token ids of a template. The template spells out control tokens and audio codes as text. */
 async function encodeTemplate(tokenizer: Tokenizer, text: string): Promise<number[]> {
   const ids: number[] = [];
   let parts: PromptPart[] = [];

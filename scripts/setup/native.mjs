@@ -41,7 +41,7 @@ export const SANITIZED = {
 export const sourcesHash = () => fingerprint(["native", "CMakeLists.txt"]);
 
 /**
- * Builds the addon for a package. It runs with any build of this libtorch version. Returns the addon's path
+ * Builds the addon for a package. The addon runs with any build of this libtorch version. Returns its path
  * and the libtorch.
  */
 export function buildForRelease(version) {

@@ -19,7 +19,7 @@ const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 export function installPrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesHash();
-  // With a GPU, set-up installs a CUDA libtorch, and the second package has the addons for it.
+  // With a GPU, set-up installs a CUDA libtorch. The package ending in -cuda has the addons for it.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {
@@ -44,7 +44,10 @@ function isInstalled(name, print) {
   return existsSync(path) && JSON.parse(readFileSync(path, "utf8")).carillon?.sources === print;
 }
 
-/** Source hash of a published package of our version; null if there is none or the registry does not respond. */
+/**
+ * Returns the source hash of this version of a published package; null if there is none or the registry does
+ * not respond.
+ */
 function published(name) {
   const answer = npm("view", `${name}@${manifest.version}`, "carillon.sources", ...FAIL_FAST);
   return answer?.trim() || null;

@@ -41,7 +41,7 @@ export async function runSuites(suites, concurrency) {
   return runs.map(({ result }) => result);
 }
 
-/** Prints the output of a suite so far. Its further output is then printed immediately. */
+/** Prints the output of a suite so far. From then on, new output is printed immediately. */
 function show(run) {
   if (!run.isShown) process.stdout.write(`\n== ${run.suite.name}\n${run.output}`);
   run.isShown = true;

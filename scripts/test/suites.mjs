@@ -34,7 +34,7 @@ const INSTRUCTION_SETS = {
 const FAKE_CUDA = {
   LD_PRELOAD: program("fake_cuda/libtorch_cuda.so"),
   FAKE_CUDA_DEVICES: "2",
-  // libtorch warns if its CPU kernels run in place of GPU kernels.
+  // Hides libtorch's warning that CPU kernels run in place of GPU kernels.
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 

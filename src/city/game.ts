@@ -11,7 +11,7 @@ export interface Position extends GroundPoint {
 }
 
 export interface ClockState {
-  /** Game time as milliseconds since 1970 read as UTC; the game has no time zone. */
+  /** Game time in milliseconds since 1970. The game has no time zone, so the time is read as UTC. */
   readonly gameTimeMs: number;
   readonly paused: boolean;
   /** Speed that the user chose, 1 to 3; kept while paused. */
@@ -20,7 +20,7 @@ export interface ClockState {
   readonly finalSpeed: number;
 }
 
-/** Money is in whole units with at most two decimals. */
+/** Amounts of money have at most two decimals. */
 export interface Budget {
   /** Whether money is unlimited: no command is refused for lack of it. */
   readonly unlimited: boolean;
@@ -36,7 +36,7 @@ export interface Budget {
 /** A line of the budget, such as a taxed or civic service, construction or loans. */
 interface BudgetLine {
   readonly name: string;
-  /** Money in the current week so far, in the last whole week, and since the city was founded. */
+  /** Amounts in the current week so far, in the last whole week, and since the city was founded. */
   readonly thisWeek: number;
   readonly lastWeek: number;
   readonly total: number;
@@ -64,7 +64,7 @@ interface RunningLoan {
   readonly weeksLeft: number;
 }
 
-/** Counts at the end of a week, and numbers of events in it. Means and shares are 0 to 100. */
+/** State at the end of a week, and numbers of events in that week. Means and shares are 0 to 100. */
 export interface StatisticsSample {
   readonly gameTimeMs: number;
   readonly citizens: number;
@@ -117,7 +117,7 @@ export interface LayerValues {
 /** A service that some homes lack and that a town of this size expects or will expect soon. */
 export interface MissingService {
   readonly service: string;
-  /** Number of citizens from which a town grows more slowly without the service. */
+  /** Population from which a town grows more slowly without the service. */
   readonly fromCitizens: number;
   /** Households without the service, estimated from a sample of the homes. */
   readonly householdsWithout: number;
@@ -129,7 +129,7 @@ export interface MissingService {
 
 export interface ServiceCoverage {
   readonly service: string;
-  /** Building that serves the place, or 0. */
+  /** Id of the building that serves the place, or 0. */
   readonly providerId: number;
   readonly distanceMeters: number | null;
   /** Quality from 0 (no service) to 1. Lower if demand exceeds the provider's capacity. */
@@ -183,7 +183,7 @@ export interface BuildingDetails {
   readonly happiness: number;
   readonly landValue: number;
   readonly levelProgress: number;
-  /** Road segment that gives access to the building, or 0. */
+  /** Id of the road segment that gives access to the building, or 0. */
   readonly roadSegmentId: number;
   readonly connectedOutside: boolean;
   readonly power: boolean;

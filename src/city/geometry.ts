@@ -34,7 +34,7 @@ export interface Footprint {
 }
 
 /** Copies a position for a reply, without any other fields. */
-export function position({ x, y, z }: Position) {
+export function copyPosition({ x, y, z }: Position) {
   return { x, y, z };
 }
 
@@ -91,7 +91,7 @@ export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly
   return Math.abs(onA.y - onB.y) > SAME_HEIGHT_METERS ? null : { onA, onB };
 }
 
-/** Where two lines meet, as a share of each line's length; null for parallel lines. */
+/** Crossing point of two lines, as a share of each line's length; null for parallel lines. */
 function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
   const ax = a.end.x - a.start.x;
   const az = a.end.z - a.start.z;
@@ -113,7 +113,7 @@ export function boundsOf(places: readonly GroundPoint[]): Box {
   return { minX: Math.min(...xs), maxX: Math.max(...xs), minZ: Math.min(...zs), maxZ: Math.max(...zs) };
 }
 
-/** Bounding box of a line, grown on every side. */
+/** Bounding box of a line, extended by `margin` on every side. */
 export function boxAround({ start, end }: Line, margin: number): Box {
   return {
     minX: Math.min(start.x, end.x) - margin,

@@ -40,7 +40,10 @@ const SCHEMAS: Record<string, JsonSchema> = {
 
 const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
 
-/** Builds the document. The operation id is the last part of a command's path, and the whole path of a read. */
+/**
+ * Builds the document. The operation id of a command is the last part of its path; the operation id of a read
+ * is its whole path.
+ */
 export function openApiDocument(
   version: string,
   commands: readonly Pick<CommandRoute, "path" | "summary" | "fields">[],

@@ -8,7 +8,7 @@ import { forwardStderr, type Logger } from "../system/log.js";
 import { serveUntilStopped } from "../system/service-process.js";
 import type { BridgeServer } from "./server.js";
 
-/** Sent once by the child: its address, or the reason why it cannot start. */
+/** Message that the child sends once: its address, or the reason why it cannot start. */
 type Report = { readonly url: string } | { readonly error: string };
 /** Message by which the parent asks the child to stop. */
 const STOP = "stop";

@@ -9,19 +9,19 @@ interface ReadContext {
   readonly game: EmbeddedGame;
   readonly city: SimulatedCity;
   readonly query: Query;
-  /** The `:id` of the path; NaN without one. */
+  /** The `:id` of the path; NaN for paths without `:id`. */
   readonly id: number;
 }
 
 /** Query parameters that several endpoints share, for the OpenAPI document. */
-export const LIST = {
+export const LIST_PARAMETERS = {
   limit: z.int().optional().describe("Maximum number of rows."),
   offset: z.int().default(0).describe("Number of rows to skip."),
 };
-export const SERVICE = {
+export const SERVICE_PARAMETER = {
   service: z.string().default("").describe("Only this service, such as Water; empty for all."),
 };
-export const PLACE = { x: z.number().default(0), z: z.number().default(0) };
+export const PLACE_PARAMETERS = { x: z.number().default(0), z: z.number().default(0) };
 
 /** A GET endpoint. Everything that `read` reads before its first await is one consistent state. */
 export interface ReadRoute {

@@ -52,7 +52,7 @@ export interface BridgeServer {
 }
 
 /**
- * @param routes endpoints; anything else is 404
+ * @param routes endpoints; every other path returns 404
  * @throws ConfigError when the port is taken
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {

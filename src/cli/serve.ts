@@ -75,7 +75,7 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
 }
 
 /**
- * Creates the engine, except in a gateway. Adds a service that, when closed, closes the server and then the engine.
+ * Creates the engine, except in a gateway. Registers a shutdown step that closes the server, then the engine.
  * @returns `start`, which starts the server and resolves with its URL
  */
 async function addMusic(

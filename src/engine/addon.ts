@@ -58,7 +58,7 @@ export interface PlacementOptions {
   offload: boolean;
 }
 
-/** Location of a model: a directory with config.json, or some of the tensors in a file. */
+/** Location of a model: a directory with config.json, or a file and the prefix of the model's tensors in it. */
 export interface ModelSource {
   /** A directory (original layout with config.json beside the weights, or diffusers layout) or a .safetensors file. */
   path: string;
@@ -241,7 +241,7 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
   /**
-   * Maximum number of seeds that calls with a shared batch decode together. A single call may have more. Absent:
+   * Maximum number of seeds in a batch that several calls share. A single call may have more seeds. Absent:
    * limited by memory.
    */
   maxSongs?: number | undefined;
@@ -316,7 +316,7 @@ export interface ScoreJob {
   targets: Int32Array[];
 }
 
-/** Likelihood of each token of a text over the whole vocabulary. */
+/** Log probability and rank of each token of a text among all tokens of the vocabulary. */
 export interface TokenScores {
   logProbabilities: Float32Array;
   /** Rank of each token; 1: most likely. */

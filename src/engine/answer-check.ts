@@ -17,7 +17,7 @@ const MIN_WORDS_TO_REPEAT = { caption: 10, lyrics: 40 };
 /** Maximum length of a word; longer ones are several words run together. */
 const MAX_WORD_LETTERS = 40;
 
-/** Words of valid section tags. Words of tags in the client's lyrics are valid too. */
+/** Words of valid section tags. Words in the client's own section tags are valid too. */
 const SECTION_WORDS = new Set(
   (
     "ad-lib adlib break breakdown bridge build buildup call chant choir chorus coda drop ending fade guitar hook inst " +

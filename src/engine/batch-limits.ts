@@ -5,7 +5,9 @@
 export interface BatchLimits {
   /** Maximum number of songs; null: as many as memory allows. */
   batchMax: number | null;
-  /** Whether a GPU takes one song at a time, so that a song's bytes do not depend on other songs. */
+  /**
+   * Whether a GPU plans and renders one song at a time, so that a song's bytes do not depend on other songs.
+   */
   deterministic: boolean;
 }
 
@@ -14,7 +16,10 @@ export function maxPlannedSongs({ batchMax, deterministic }: BatchLimits, isOnGp
   return deterministic && isOnGpu ? 1 : (batchMax ?? Number.POSITIVE_INFINITY);
 }
 
-/** As maxPlannedSongs, but by default the CPU renders songs one by one, so that the first is ready sooner. */
+/**
+ * Maximum number of songs that a device renders at once. By default the CPU renders songs one by one, so that
+ * the first is ready sooner.
+ */
 export function maxRenderedSongs(limits: BatchLimits, isOnGpu: boolean): number {
   return limits.batchMax === null && !isOnGpu ? 1 : maxPlannedSongs(limits, isOnGpu);
 }

@@ -296,7 +296,10 @@ export class Checkpoints {
     );
   }
 
-  /** Where the built-in model may be: the package, or the checkpoint directory if an application moved it there. */
+  /**
+   * Folders that may contain the built-in model: the package, or the checkpoint directory if an application
+   * moved it there.
+   */
   #embeddedRoots(): string[] {
     return [MODELS_IN_PACKAGE, this.#root];
   }
@@ -362,7 +365,9 @@ function sourceAt(path: string, part: ModelPart): ModelSource {
     : (sourceInFolder(path, part) ?? { path, prefix: "", config: null });
 }
 
-/** Uses config.json if there is one, or the folder's only weight file. */
+/**
+ * Finds a part in a folder: the folder itself if it has config.json, else its only weight file with this part.
+ */
 function sourceInFolder(folder: string, part: ModelPart): ModelSource | undefined {
   if (isModelFolder(folder)) return { path: folder, prefix: "", config: null };
   const files = filesIn(folder).flatMap((file) => modelsIn(file)[part] ?? []);
@@ -396,7 +401,7 @@ function isFile(path: string): boolean {
   return statOf(path)?.isFile() === true;
 }
 
-/** Undefined for a path that cannot be read: absent, a loop of links, no permission. */
+/** Status of a path. Undefined if it cannot be read: it is absent, a loop of links, or not permitted. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

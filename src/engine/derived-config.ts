@@ -3,20 +3,20 @@
 /** Shape of a tensor by its name in the model. @throws Error if there is no such tensor */
 type ShapeOf = (name: string) => readonly number[];
 
-export interface Shapes {
+export interface TensorShapes {
   names: readonly string[];
   shape: ShapeOf;
 }
 
 export type ModelConfig = Record<string, unknown>;
 
-/** Config values that tensor shapes do not determine; equal in all published models. */
+/** Config values that tensor shapes do not determine. All published models have the same. */
 const SAMPLING_RATE = 48_000;
 const FSQ_LEVELS: Readonly<Record<number, number[]>> = { 6: [8, 8, 8, 5, 5, 5] };
 const LAST_LAYER = /^layers\.(\d+)\./;
 
 /** @throws Error naming the tensor that is missing or has an invalid shape */
-export function ditConfig(model: Shapes, name: string): ModelConfig {
+export function ditConfig(model: TensorShapes, name: string): ModelConfig {
   const { shape } = model;
   const at = (tensor: string, index: number) => dimension(shape, tensor, index);
   const attention = attentionOf(model, "decoder.layers.0.self_attn.");
@@ -57,7 +57,7 @@ export function ditConfig(model: Shapes, name: string): ModelConfig {
 }
 
 /** Config of a text encoder or language model. @throws Error as `ditConfig` */
-export function qwen3Config(model: Shapes): ModelConfig {
+export function qwen3Config(model: TensorShapes): ModelConfig {
   const at = (tensor: string, index: number) => dimension(model.shape, tensor, index);
   return {
     model_type: "qwen3",
@@ -71,7 +71,7 @@ export function qwen3Config(model: Shapes): ModelConfig {
 }
 
 /** Config of an Oobleck autoencoder with tensor names of stable-audio-tools or diffusers. @throws as `ditConfig` */
-export function vaeConfig({ names, shape }: Shapes): ModelConfig {
+export function vaeConfig({ names, shape }: TensorShapes): ModelConfig {
   const convolution = (module: string): readonly number[] => {
     const spelling = [".weight_v", ".parametrizations.weight.original1", ".weight"].find((ending) =>
       names.includes(module + ending),
@@ -104,7 +104,7 @@ export function vaeConfig({ names, shape }: Shapes): ModelConfig {
   };
 }
 
-function attentionOf({ shape }: Shapes, module: string) {
+function attentionOf({ shape }: TensorShapes, module: string) {
   const headDim = dimension(shape, `${module}q_norm.weight`, 0);
   const heads = (projection: string) => {
     const rows = dimension(shape, `${module}${projection}.weight`, 0);
@@ -115,7 +115,7 @@ function attentionOf({ shape }: Shapes, module: string) {
   return { num_attention_heads: heads("q_proj"), num_key_value_heads: heads("k_proj"), head_dim: headDim };
 }
 
-function layersBelow({ names }: Shapes, prefix: string): number {
+function layersBelow({ names }: TensorShapes, prefix: string): number {
   const indices = names.flatMap((name) => {
     const found = name.startsWith(prefix) ? LAST_LAYER.exec(name.slice(prefix.length)) : null;
     return found === null ? [] : Number(found[1]);

@@ -15,10 +15,10 @@ import type {
 } from "./addon.js";
 import { maxPlannedSongs, maxRenderedSongs } from "./batch-limits.js";
 import { Checkpoints, fingerprintOf } from "./checkpoints.js";
-import { TextContext } from "./language-model.js";
+import { LanguageModelContext } from "./language-model.js";
 import { hasCode, LoadedModels } from "./loaded-models.js";
 import { loadAddon } from "./native.js";
-import { Planner, tokensToWrite } from "./planner.js";
+import { outputTokensToReserve, Planner } from "./planner.js";
 import { firstOfEqualLength } from "./renderer.js";
 import type {
   AdapterSource,
@@ -54,7 +54,7 @@ export class Engine implements MusicEngine {
   readonly #log: (message: string) => void;
   readonly #models: LoadedModels;
   /** Tokenizer and context length of language models, by checkpoint name, for `checkTextLength`. */
-  readonly #textContexts = new Map<string, Promise<TextContext>>();
+  readonly #textContexts = new Map<string, Promise<LanguageModelContext>>();
   /** Running training, stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
   readonly #stopTraining = new AbortController();
@@ -65,7 +65,7 @@ export class Engine implements MusicEngine {
    * @throws EngineError ADDON_MISSING
    */
   constructor(options: EngineOptions, log: (message: string) => void) {
-    const gpus = listGpus(); // must run before libtorch loads, because it sets the GPU numbering
+    const gpus = listGpus(); // sets the GPU numbering, so it must run before libtorch loads
     this.#addon = loadAddon(log, () => gpus.length > 0);
     this.#addon.useFlashAttention(options.flashAttention);
     const { slotModels, languageModel } = options;
@@ -143,12 +143,12 @@ export class Engine implements MusicEngine {
     this.#models.assertOpen();
     const checkpoint = this.#models.languageCheckpoint(languageModel ?? null);
     const known = this.#textContexts.get(checkpoint.name);
-    const reading = known ?? TextContext.load(checkpoint);
+    const reading = known ?? LanguageModelContext.load(checkpoint);
     if (known === undefined) {
       this.#textContexts.set(checkpoint.name, reading);
       reading.catch(() => this.#textContexts.delete(checkpoint.name));
     }
-    await (await reading).checkTextLength(fields, tokensToWrite(codesSeconds));
+    await (await reading).checkTextLength(fields, outputTokensToReserve(codesSeconds));
   }
 
   async createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet> {

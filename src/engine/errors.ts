@@ -2,26 +2,26 @@
 export type EngineErrorCode =
   /** The native addon is not built, or libtorch cannot be loaded. */
   | "ADDON_MISSING"
-  /** Checkpoint or part of it not found. */
+  /** A checkpoint or a part of it was not found. */
   | "MODEL_NOT_FOUND"
   /** The file contains no supported model; the message identifies its content. */
   | "UNSUPPORTED_MODEL"
-  /** The slot is not configured. */
+  /** The requested model slot is not configured. */
   | "SLOT_UNAVAILABLE"
   /** Tokenizer files are missing, damaged or lack a required token. */
   | "TOKENIZER"
   /** Prompt and output exceed the language model's context. */
   | "PROMPT_TOO_LONG"
-  /** Adapter name taken or unknown, or adapters cannot be combined. */
+  /** The adapter name is taken or unknown, or the adapters cannot be combined. */
   | "ADAPTER"
-  /** Latents of another latent space. */
+  /** The latents belong to another latent space than the model's. */
   | "OTHER_LATENTS"
   /** The language model's output is unusable. */
   | "LM_OUTPUT"
   | "CLOSED";
 
 export class EngineError extends Error {
-  /** What to do, if the message does not include it. */
+  /** How to fix the error, if the message does not say it. */
   readonly advice: string | undefined;
 
   constructor(

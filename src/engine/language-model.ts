@@ -16,9 +16,9 @@ import { configOf } from "./model-files.js";
 import { type PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LanguageModelInfo, SamplingOptions, Seed } from "./types.js";
 
-/** Context length that is used: enough for the longest song's 3000 codes and long lyrics. The models support more. */
+/** Limit on the context length: room for the longest song's 3000 audio codes and long lyrics. Models support more. */
 const MAX_CONTEXT_TOKENS = 8192;
-/** Tokens of a prompt besides the client's text, including the think block before audio codes. */
+/** Tokens reserved for the prompt template and the think block, in addition to the client's text. */
 const FRAME_TOKENS = 128;
 
 export interface TextJob {
@@ -43,8 +43,8 @@ export interface CodesJob {
   seeds: Seed[];
 }
 
-/** Context length of a language model. Needs the tokenizer but no weights. */
-export class TextContext {
+/** Tokenizer and context length of a language model. Checks the length of texts without loading the weights. */
+export class LanguageModelContext {
   private constructor(
     readonly name: string,
     readonly tokenizer: Tokenizer,
@@ -52,11 +52,11 @@ export class TextContext {
     readonly config: LanguageModelConfig,
   ) {}
 
-  static async load(checkpoint: Checkpoint): Promise<TextContext> {
+  static async load(checkpoint: Checkpoint): Promise<LanguageModelContext> {
     const config = readConfig(checkpoint);
     const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
     const maxTokens = Math.min(MAX_CONTEXT_TOKENS, config.max_position_embeddings ?? MAX_CONTEXT_TOKENS);
-    return new TextContext(checkpoint.name, tokenizer, maxTokens, config);
+    return new LanguageModelContext(checkpoint.name, tokenizer, maxTokens, config);
   }
 
   /** @throws EngineError PROMPT_TOO_LONG naming the longest field */
@@ -85,12 +85,12 @@ export class TextContext {
 export class LanguageModel {
   private constructor(
     private readonly native: NativeLanguageModel,
-    readonly text: TextContext,
+    readonly text: LanguageModelContext,
   ) {}
 
   /**
    * @param codebookSize number of codes that the renderer supports; limits the model's codes
-   * @param maxSongs maximum number of songs that several calls plan in one batch; Infinity: limited by memory
+   * @param maxSongs maximum number of songs in a batch that several calls share; Infinity: limited only by memory
    */
   static async load(
     addon: NativeAddon,
@@ -100,7 +100,7 @@ export class LanguageModel {
     maxSongs: number,
     call: CallOptions,
   ): Promise<LanguageModel> {
-    const text = await TextContext.load(checkpoint);
+    const text = await LanguageModelContext.load(checkpoint);
     const { tokenizer, config } = text;
     try {
       const native = await addon.loadLanguageModel(
@@ -141,7 +141,10 @@ export class LanguageModel {
     return this.native.info.unusedTensors;
   }
 
-  /** Text of each job, including forced tokens. All jobs run as one batch; stage and sampling must be equal. */
+  /**
+   * Writes a text for each job. The texts include forced tokens. All jobs run as one batch, so they must have the same
+   * stage and sampling options.
+   */
   async writeTexts(jobs: readonly TextJob[], call: CallOptions): Promise<string[]> {
     const parts = jobs.map(async (job): Promise<LanguageJob> => {
       const promptTokenIds = await this.tokenizer.encode(job.prompt);
@@ -160,8 +163,8 @@ export class LanguageModel {
   }
 
   /**
-   * Audio codes of each job, one array per seed; without a count their lengths may differ. All jobs run as one batch;
-   * guidance and sampling must be equal.
+   * Writes audio codes for each job, one array per seed. If a job has no `count`, its arrays may differ in length. All
+   * jobs run as one batch, so they must have the same guidance and sampling options.
    */
   async writeCodes(jobs: readonly CodesJob[], call: CallOptions): Promise<Int32Array[][]> {
     const parts = jobs.map(async (job): Promise<LanguageJob> => {

@@ -1,4 +1,4 @@
-/** Language detection, and hints in a free-text query: language and "instrumental". */
+/** Detects the language of a text. Finds hints in a free-text query: the name of a language, or "instrumental". */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { LANGUAGES } from "./metadata.js";
@@ -84,7 +84,7 @@ function writtenAsCode(text: string, code: string): boolean {
   return new RegExp(`(?<!${LETTER})lang(?:uage)?\\s*[:=]\\s*${code}(?!${LETTER})`, "u").test(text);
 }
 
-/** Whether the text has the name as a whole word; in scripts without spaces anywhere. */
+/** Whether the text contains the name. Han and Hangul names match anywhere, other names only as whole words. */
 function mentions(text: string, name: string): boolean {
   if (/^[\p{Script=Han}\p{Script=Hangul}]+$/u.test(name)) return text.includes(name);
   return new RegExp(`(?<!${LETTER})${name}(?!${LETTER})`, "u").test(text);

@@ -18,11 +18,11 @@ interface Slot {
   configured: string;
   device: string;
   renderer: Renderer | null;
-  /** The unloaded model, which reloads on next use; null if there is none. */
+  /** Model that was unloaded while idle and reloads on next use; null if there is none. */
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** Idle models are looked for this many times per idle time, but at least once every MAX_IDLE_CHECK_MS. */
+/** Number of checks for idle models per idle time. The interval of checks is at most MAX_IDLE_CHECK_MS. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
@@ -41,7 +41,7 @@ export class LoadedModels {
   readonly #languageWork = new Set<Promise<unknown>>();
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Tail of the load queue. Loads are serial, since parallel ones would need memory for both. */
+  /** Last load in the queue. Loads run one at a time, because two at once would need memory for both models. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -91,7 +91,7 @@ export class LoadedModels {
     return this.#slot(1).renderer?.adapters ?? null;
   }
 
-  /** @param model null: reloads the model that the slot has */
+  /** @param model null: reloads the slot's current model */
   async loadSlot(slotNumber: number, model: string | null, call: CallOptions): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
     const { model: current } = stateOf(slot, slotNumber);
@@ -239,8 +239,8 @@ export class LoadedModels {
   }
 
   /**
-   * Runs `load`, and runs it again with the built-in model if `configured` is a default model that is broken.
-   * `configured` is null if the request names the model.
+   * Runs `load`. If the default model `configured` is broken, marks it as broken and runs `load` again, which then
+   * loads the built-in model. `configured` is null if the request names the model.
    */
   async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
     try {

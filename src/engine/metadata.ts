@@ -40,8 +40,8 @@ export const LANGUAGES: readonly string[] = [
 ];
 
 /**
- * Values of the client in the form that the model was trained on. Values without such a form are omitted: the model
- * writes its own, and the renderer still gets the client's.
+ * The client's values in the canonical forms of the training data. A value without a canonical form is omitted: the
+ * model then writes its own value, but the renderer still gets the client's value.
  */
 export function toThinkFields(metadata: Metadata, language: string | null): ThinkFields {
   return {
@@ -73,7 +73,7 @@ export function isComplete(metadata: Metadata): boolean {
   );
 }
 
-/** Canonical key scale (one of 70) of "Am", "f# min", "B♭" or "C Major"; undefined for invalid ones like "H minor". */
+/** Converts a key such as "Am" or "f# min" to one of 70 canonical keys, such as "A minor"; undefined if invalid. */
 export function canonicalKeyScale(text: string): string | undefined {
   const match = KEY_SCALE_PATTERN.exec(text.trim());
   if (match === null) return undefined;
@@ -87,7 +87,7 @@ const KEY_SCALE_PATTERN = new RegExp(
     `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
 );
 
-/** Supported metre of a text: "6" for "6/8" or "6"; undefined if unsupported, such as "5/4". */
+/** Beats per bar of a supported metre: "6" for "6/8" or "6"; undefined for other metres, such as "5/4". */
 export function canonicalTimeSignature(text: string): string | undefined {
   const [, beats, noteValue] = /^(\d)(?:\/(\d))?$/.exec(text.trim()) ?? [];
   const expected = beats === "6" ? "8" : "4";

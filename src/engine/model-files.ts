@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { isObject } from "../parameters.js";
 import { MAX_TEXT_BYTES, readRegularSync, UnusableFileError } from "../system/regular-file.js";
 import type { ModelSource } from "./addon.js";
-import { ditConfig, type ModelConfig, qwen3Config, type Shapes, vaeConfig } from "./derived-config.js";
+import { ditConfig, type ModelConfig, qwen3Config, type TensorShapes, vaeConfig } from "./derived-config.js";
 import { EngineError } from "./errors.js";
 import { ggufArchitecture, readWeightFile, type WeightFile } from "./weight-file.js";
 
@@ -16,7 +16,7 @@ const ADVICE =
   "Supported: an ACE-Step 1.5 model: its folder as published, or a .safetensors file of ComfyUI, " +
   "in float32, float16 or bfloat16";
 
-/** Vocabulary of the 0.6B embedding model. Larger vocabularies include audio codes. */
+/** Vocabulary size of the 0.6B embedding model. Larger vocabularies include audio codes. */
 const TEXT_VOCABULARY = 151_669;
 const CODES_VOCABULARY = TEXT_VOCABULARY + 64_000;
 /** Samples per latent frame of the supported autoencoder. Other autoencoders of its type have another number. */
@@ -26,7 +26,7 @@ const DIT = /^((?:model\.)?(?:diffusion_model\.)?)decoder\.layers\.0\.cross_attn
 const VAE = /^((?:vae\.|first_stage_model\.)?)decoder\.(?:layers\.1\.layers\.0|block\.0\.snake1)\.alpha$/;
 const QWEN3 = /^((?:text_encoders\.\w+\.transformer\.)?)(?:model\.)?layers\.0\.self_attn\.q_norm\.weight$/;
 
-/** Tensor names of unsupported files, with their descriptions for errors; the first match counts. */
+/** Patterns of tensor names that identify unsupported models, to name them in errors. The first match counts. */
 const OTHERS: readonly [pattern: RegExp, what: string][] = [
   [/\.(?:lora_|lokr_|hada_|ia3_l)/, "an adapter, which POST /v1/lora/load takes"],
   [/genre_embedder|speaker_embedder|lyric_encoder\.encoders\./, "ACE-Step 1 (3.5B)"],
@@ -78,7 +78,7 @@ export function readModelFile(path: string): ModelFile {
   return reading.models;
 }
 
-/** Models of a file; empty if unsupported. */
+/** Like `readModelFile`, but returns {} for an unsupported file. */
 export function modelsIn(path: string): ModelFile {
   try {
     return path.endsWith(WEIGHTS_EXTENSION) ? readModelFile(path) : {};
@@ -87,7 +87,7 @@ export function modelsIn(path: string): ModelFile {
   }
 }
 
-/** @throws EngineError UNSUPPORTED_MODEL if the file lacks the part */
+/** Finds one part of a model in a file. @throws EngineError UNSUPPORTED_MODEL if the file does not contain it */
 export function partOfFile(path: string, part: ModelPart): ModelSource {
   const models = readModelFile(path);
   const source = models[part];
@@ -170,13 +170,13 @@ function isOwnVae({ downsampling_ratios: ratios }: ModelConfig): boolean {
   return Array.isArray(ratios) && ratios.reduce((product, ratio) => product * ratio, 1) === SAMPLES_PER_FRAME;
 }
 
-function configFor(part: ModelPart, shapes: Shapes, name: string): ModelConfig {
+function configFor(part: ModelPart, shapes: TensorShapes, name: string): ModelConfig {
   if (part === "transformer") return ditConfig(shapes, name);
   return part === "vae" ? vaeConfig(shapes) : qwen3Config(shapes);
 }
 
-function shapesBelow({ shapes }: WeightFile, prefix: string): Shapes {
-  // Some files of language models lack the leading `model.`.
+function shapesBelow({ shapes }: WeightFile, prefix: string): TensorShapes {
+  // In some files of language models the tensor names do not begin with `model.`.
   const own = new Map(
     [...shapes].flatMap(([name, shape]) =>
       name.startsWith(prefix) ? [[name.slice(prefix.length).replace(/^model\./, ""), shape] as const] : [],
@@ -191,13 +191,13 @@ function shapesBelow({ shapes }: WeightFile, prefix: string): Shapes {
 }
 
 interface KnownConfig {
-  /** Part as which `partsIn` detects the model: a language model counts as a text encoder. */
+  /** Part that `partsIn` detects from tensor names: "text_encoder" for a language model. */
   part: ModelPart;
   kind: ModelPart;
   config: ModelConfig;
 }
 
-/** Configs in the metadata, under "config": one per part; they override those derived from shapes. */
+/** Configs of the parts from the file's metadata. They override configs derived from tensor shapes. */
 function metadataConfigs(path: string, { metadata }: WeightFile): KnownConfig[] {
   const { config } = metadata;
   if (config === undefined) return [];
@@ -212,7 +212,7 @@ function metadataConfigs(path: string, { metadata }: WeightFile): KnownConfig[] 
 }
 
 /** Whether a config fits these tensors, which distinguishes two Qwen3 models in one file. */
-function fitsShapes({ vocab_size: size }: ModelConfig, { names, shape }: Shapes): boolean {
+function fitsShapes({ vocab_size: size }: ModelConfig, { names, shape }: TensorShapes): boolean {
   const table = "embed_tokens.weight";
   return size === undefined || !names.includes(table) || shape(table)[0] === size;
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the native addon (`carillon/native`): from `CARILLON_ADDON`, else the local build, else the platform
- * package. Also exports the tokenizer, whose token ids the addon takes.
+ * Entry point `carillon/native`: the native addon, and the tokenizer that makes its token ids. Loads the addon from
+ * `CARILLON_ADDON`, else from the local build, else from the platform package.
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -31,7 +31,7 @@ const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
  * Loads the addon; Node caches the instance.
  * @param log receives which libtorch is used or rejected, and why
  * @param hasGpu whether to look for a CUDA build of libtorch
- * @throws EngineError ADDON_MISSING: what is required, what was found, what to run
+ * @throws EngineError ADDON_MISSING; the error says how to get the addon
  */
 export function loadAddon(
   log: (message: string) => void = () => {},

@@ -163,7 +163,7 @@ export class Planner {
     const begun = performance.now();
     for (const { caption, lyrics, writeCodes, metadata } of requests) {
       const seconds = writeCodes ? (metadata.durationSeconds ?? 0) : null;
-      await this.lm.text.checkTextLength({ prompt: caption, lyrics }, tokensToWrite(seconds));
+      await this.lm.text.checkTextLength({ prompt: caption, lyrics }, outputTokensToReserve(seconds));
     }
     const words = await this.#planWords(requests);
     const songs = requests.map((request, index) => {
@@ -189,7 +189,7 @@ export class Planner {
     }));
   }
 
-  /** Metadata, plus caption and language if requested and the model writes text. One entry per request. */
+  /** Metadata for each request. Includes caption and language if they are requested and the model writes text. */
   async #planWords(requests: readonly PlanRequest[]): Promise<Words[]> {
     const open = requests.filter(({ fillMetadata, metadata }) => fillMetadata && !isComplete(metadata));
     const written = await this.#writeMetadata(
@@ -347,17 +347,17 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** Options of a decoding program for metadata only, for models that do not write text. */
+/** Options of the decoding program for a model that writes metadata but no text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
-/** Tokens to keep free for the output. `codesSeconds`: length of the song whose codes are written; null: no codes. */
-export function tokensToWrite(codesSeconds: number | null): number {
+/** Tokens to reserve for the output. `codesSeconds`: length of the song; null if no audio codes are written. */
+export function outputTokensToReserve(codesSeconds: number | null): number {
   return Math.max(MIN_TOKENS, codesSeconds === null ? 0 : codeCount(codesSeconds));
 }
 
 function codeCount(durationSeconds: number): number {
   const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
-  // Subtracts 1e-6 so that rounding adds no extra code.
+  // Subtracts 1e-6, so that a floating-point error does not add a code.
   return Math.max(1, Math.min(maxCount, Math.ceil(CODES_PER_SECOND * durationSeconds - 1e-6)));
 }
 

@@ -25,7 +25,7 @@ const INSTRUCTIONS = {
 export const NO_USER_INPUT = "NO USER INPUT";
 export const INSTRUMENTAL_LYRICS = "[Instrumental]";
 
-/** Whether the lyrics ask for an instrumental. Empty lyrics leave it open. */
+/** Whether the lyrics are a tag that asks for an instrumental. False for empty lyrics. */
 export function isInstrumentalTag(lyrics: string): boolean {
   return ["[inst]", INSTRUMENTAL_LYRICS.toLowerCase()].includes(lyrics.trim().toLowerCase());
 }
@@ -35,12 +35,12 @@ export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("generate", songText(caption, lyrics));
 }
 
-/** Phase 2 prompt with the think block filled in ("" without metadata); audio codes follow. */
+/** Phase 2 prompt: ends with a think block of `yaml` ("": no metadata). The model answers with audio codes. */
 export function codesPrompt(caption: string, lyrics: string, yaml: string): PromptPart[] {
   return [...frame("generate", songText(caption, lyrics)), ...thinkBlock(yaml)];
 }
 
-/** Unconditional prompt of phase 2 guidance: the negative prompt, or the placeholder. */
+/** Unconditional prompt for guidance in phase 2: the negative prompt, or NO_USER_INPUT if it is blank. */
 export function unconditionalCodesPrompt(negativePrompt: string): PromptPart[] {
   return [
     ...frame("generate", negativePrompt.trim() === "" ? NO_USER_INPUT : negativePrompt),
@@ -111,8 +111,8 @@ const MAX_VALUE_TOKENS = 24;
 /** Patterns of the values, including the leading space and line break. */
 const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   bpm: ` ${oneOf(integers(BPM_RANGE))}\n`,
-  // One line, then indented continuation lines as in YAML. At a line break the caption ends unless the model's most
-  // likely token continues it. Backticks are excluded, because they start code fences.
+  // A caption: one line, then indented continuation lines as in YAML. It ends at the first line break at which the
+  // model's most likely token does not continue it. Backticks are excluded, because they start code fences.
   caption: " [^` ][^`]*\n(  [^`]*\n)*",
   duration: ` ${oneOf(integers(DURATION_SECONDS_RANGE))}\n`,
   keyscale: ` ${oneOf(KEY_NOTES)}${oneOf(KEY_ACCIDENTALS)}? ${oneOf(KEY_MODES)}\n`,

@@ -1,4 +1,4 @@
-/** A loaded DiT with the tokenizer of its text encoder: songs in musical terms in, audio out. */
+/** A loaded DiT with the tokenizer of its text encoder. Renders songs, described in musical terms, to audio. */
 import { AdapterSet } from "./adapters.js";
 import type {
   CallOptions,
@@ -234,8 +234,8 @@ export class Renderer {
   }
 
   /**
-   * Samples and audio codes to render. All songs of a batch are cut to the shortest codes and to the maximum song
-   * length of the checkpoint.
+   * Number of samples to render, and the audio codes. All songs of a batch are cut to the shortest audio codes and to
+   * the maximum song length of the checkpoint.
    */
   #lengthOf(
     { audioCodes, metadata, source }: RenderRequest,
@@ -259,7 +259,7 @@ export class Renderer {
   }
 }
 
-/** The leading songs that have the same length as the first, because all songs of a batch have one length. */
+/** The first songs, up to the first of another length: all songs of a batch must have the same length. */
 export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly RenderRequest[] {
   const lengthOf = ({ metadata, audioCodes }: RenderRequest) =>
     `${metadata.durationSeconds} ${audioCodes?.[0]?.length}`;

@@ -59,7 +59,7 @@ function lyricTarget(lyrics: string): PromptPart[] {
   ];
 }
 
-/** Mean over tokens of a weight that falls linearly with rank. */
+/** Mean weight of the tokens. The weight of a token falls linearly with its rank. */
 function recallOf({ ranks }: TokenScores): number {
   return mean(Array.from(ranks, (rank) => Math.max(0, 1 - (rank - 1) / RANKS)));
 }

@@ -32,7 +32,7 @@ function serializeScalar(value: string | number, column: number): string {
   return needsQuotes(text) ? `'${fold(text.replaceAll("'", "''"), column + 1)}'` : fold(text, column);
 }
 
-/** Replaces characters that YAML only allows in double quotes by spaces. */
+/** Replaces characters that must be in double quotes in YAML. Each run of them becomes a space. */
 function withoutUnprintable(text: string): string {
   return text.replace(
     /[^\u0020-\u007e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10fffe}]+/gu,
@@ -133,7 +133,7 @@ export function parseThinkFields(text: string): ThinkFields {
   };
 }
 
-/** Text up to the closing tag, or up to the first audio code. */
+/** Text of the think block. Without a closing tag: text of the reasoning tag, or all text before audio codes. */
 function thinkText(text: string): string {
   const [beforeEnd, rest] = split(text, "</think>");
   if (rest !== undefined) return split(beforeEnd, "<think>").at(-1) ?? "";
@@ -141,7 +141,7 @@ function thinkText(text: string): string {
   return reasoning ?? split(text, "<|audio_code_")[0];
 }
 
-/** Text before and after the first `mark`; only the whole text if there is none. */
+/** Splits the text at the first `mark`. Without a `mark` the only part is the whole text. */
 function split(text: string, mark: string): [before: string, after?: string] {
   const at = text.indexOf(mark);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + mark.length)];

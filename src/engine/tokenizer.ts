@@ -192,8 +192,8 @@ function tokenBytes(vocab: Record<string, number>, size: number): TokenBytes {
 }
 
 /**
- * Byte of each character in GPT-2's byte alphabet. Printable Latin-1 characters stand for themselves,
- * characters from U+0100 on for the other bytes.
+ * Maps each character of GPT-2's byte alphabet to its byte. Printable Latin-1 characters stand for themselves.
+ * Characters from U+0100 on stand for the other bytes.
  */
 const BYTE_OF_LETTER = ((): Uint8Array => {
   const table = new Uint8Array(512);

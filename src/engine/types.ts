@@ -42,7 +42,7 @@ export interface SongSheet extends Metadata {
   lyrics: string;
   /** Language of the lyrics: a code such as "en", or "unknown". */
   language: string;
-  /** Warnings: what the model cannot write, and which of its output was rejected. */
+  /** Warnings about text that the model cannot write, and about output that was rejected. */
   warnings: string[];
 }
 
@@ -98,7 +98,7 @@ export interface ScoreRequest extends LanguageRequest {
   metadata: Metadata;
 }
 
-/** Scores from 0 to 1. A part of the text has score null if it is empty or the model cannot judge it. */
+/** Scores from 0 to 1. The score of a field is null if the field is empty or the model cannot judge it. */
 export interface SongScores {
   total: number;
   caption: number | null;
@@ -143,7 +143,7 @@ export interface LanguageModelInfo {
 /** Check that texts and output fit into the language model's context. `fields`: the texts by field name. */
 export interface TextLengthRequest extends LanguageRequest {
   fields: Readonly<Record<string, string>>;
-  /** Song length if audio codes are written, 0 if the length is unknown; null: no codes are written. */
+  /** Song length in seconds, 0 if it is unknown; null if no audio codes are written. */
   codesSeconds: number | null;
 }
 
@@ -167,9 +167,9 @@ export interface RenderRequest extends RenderParameters {
   /** Number of the slot, 1 to 3. */
   slot: number;
   task: TaskType;
-  /** Instruction; "": the default for `task`, with the tracks named. */
+  /** Instruction; "": the default for `task`, which names the tracks. */
   instruction: string;
-  /** Stem that the tasks extract and lego produce, such as "bass"; "": none. */
+  /** Stem that the task `extract` or `lego` produces, such as "bass"; "": none. */
   trackName: string;
   /** Stems that the task `complete` adds. */
   trackClasses: string[];
@@ -183,13 +183,13 @@ export interface RenderRequest extends RenderParameters {
   /** Metadata. The duration is used only without a source, and is limited to the length of the codes. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
-  /** Input recording or its latents; the song gets its length. The task text2music ignores it. */
+  /** Input recording or its latents. The song gets the same length. The task text2music ignores the recording. */
   source: (RenderSource & { latents?: SongLatents | null }) | null;
   referenceAudio: PlanarAudio | null;
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
   seeds: Seed[];
-  /** Adapters for this song instead of the loaded and enabled ones; absent: those. */
+  /** Adapters for this song; absent: the adapters that are loaded and enabled. */
   adapters?: readonly SongAdapter[] | undefined;
 }
 
@@ -284,9 +284,9 @@ export interface EngineOptions extends BatchLimits {
   flashAttention: boolean;
   /** Keep text encoder, DiT and VAE on the device only during the stages that use them. */
   offload: boolean;
-  /** `offload` for the DiT only. */
+  /** Like `offload`, but only for the DiT. */
   offloadModel: boolean;
-  /** `offload` for the language model. */
+  /** Like `offload`, for the language model. */
   offloadLanguageModel: boolean;
   /**
    * Whether several tasks may be planned together. If so, a planning batch leaves rows free for songs of other
@@ -318,7 +318,7 @@ export interface MusicEngine {
   languageModels(): { name: string; isLoaded: boolean }[];
   /** Name of the language model that was loaded last, although it may be unloaded now; null before the first load. */
   loadedLanguageModel(): string | null;
-  /** Loads `model` (null: the slot's own) into the slot; the old model serves until it is ready. */
+  /** Loads `model` (null: the slot's current model) into the slot. Until it is ready, the old model serves requests. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
   /** Loads a language model and makes it the default; null: reloads the default. */
   loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;

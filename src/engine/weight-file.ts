@@ -80,7 +80,7 @@ export function* safetensorsChunks(
 }
 
 /**
- * Model architecture named in a GGUF file; null if the first key is another one. All writers put it first.
+ * Value of `general.architecture` in a GGUF file; null if the first key is another one. All writers put this key first.
  * @throws Error that says what is wrong with the file
  */
 export function ggufArchitecture(path: string): string | null {

@@ -20,11 +20,11 @@ const POLICY: Policy = {
 };
 
 export interface Page {
-  /** Folder in dist/web; "": all of it. */
+  /** Folder in dist/web; "": dist/web itself. */
   folder: string;
   /** URL path of the page itself; default: / */
   address?: string;
-  /** URL path of its files, such as /page. */
+  /** URL path of the page's files, such as /page. */
   path: string;
   /** Overrides of the strict Content-Security-Policy. */
   policy?: Policy;
@@ -40,7 +40,7 @@ function pageHeaders(changes: Policy = {}): Record<string, string> {
   };
 }
 
-/** API documentation by Swagger UI, which reads openapi.json beside it. It has inline styles and images. */
+/** API documentation: Swagger UI, which loads openapi.json. It needs inline styles and inline images. */
 export const DOCS: Page = {
   folder: "docs",
   address: "/docs",

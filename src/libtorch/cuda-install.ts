@@ -17,7 +17,7 @@ import { PullError } from "../models/errors.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { CUDA_WHEELS, type Wheel, type Wheels } from "./cuda-wheels.js";
 import { listGpus } from "./gpus.js";
-import { addonMissingError, isForCuda, minorOf, prebuiltMinors } from "./prebuilt.js";
+import { addonMissingError, isCudaBuild, minorOf, prebuiltMinors } from "./prebuilt.js";
 
 type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: string }) => void;
 
@@ -36,7 +36,7 @@ export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnPro
   if (fault !== undefined) throw addonMissingError(`${fault}.`);
   const minors = prebuiltMinors();
   const fits = (version: string) => minors.length === 0 || minors.includes(minorOf(version));
-  const found = findLibtorch((one) => fits(one.version) && isForCuda(one));
+  const found = findLibtorch((one) => fits(one.version) && isCudaBuild(one));
   if (found !== null) return found.directory;
   if (hasPip()) return installLibtorch().directory;
   const build = wheelBuild();
@@ -85,8 +85,8 @@ export async function downloadLibtorch(
 }
 
 /**
- * Downloads one wheel and unpacks it into the folder. An empty marker file records completion; with it nothing
- * is done.
+ * Downloads one wheel and unpacks it into the folder, then writes an empty marker file. Does nothing if the marker
+ * file exists.
  */
 async function unpackWheel(
   wheel: Wheel,

@@ -7,7 +7,7 @@ export interface Wheel {
   path: string;
   bytes: number;
   sha256: string;
-  /** Approximate size on disk of the wheel's files that are kept. */
+  /** Approximate size on disk of the files that are kept from the wheel. */
   unpackedBytes: number;
 }
 

@@ -104,7 +104,7 @@ const cachedDirectory = (version, build) =>
 
 const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
 
-/** The pinned version, or the newest one that cuda-install.ts has downloaded. */
+/** libtorch in the cache: the pinned version, or else the newest that cuda-install.ts has downloaded. */
 function fromCache() {
   const pinned = inspect(join(cachedDirectory(PINNED_VERSION, wheelBuild()), "torch"));
   if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;
@@ -118,12 +118,12 @@ export const downloadedLibtorchDirectory = (version) => join(LIBTORCHES, `torch-
 /** Installs the pinned libtorch into the cache with pip, in the build for this machine. */
 export function installLibtorch() {
   const build = wheelBuild();
-  // In the CPU build only Python code needs the wheel's dependencies.
+  // Only Python code needs the dependencies of the CPU wheel.
   const wheel = build === "cpu" ? ["--no-deps"] : [];
   return installWheel(PINNED_VERSION, build, cachedDirectory(PINNED_VERSION, build), wheel);
 }
 
-/** CPU build of libtorch `version` in the cache, to compile and package with; null if it is not installed. */
+/** Cached CPU build of libtorch `version`, used to compile and to package; null if it is not installed. */
 export const findCpuLibtorch = (version) => inspect(join(cachedDirectory(version, "cpu"), "torch"));
 
 export function installCpuLibtorch(version) {
@@ -135,7 +135,7 @@ function installWheel(version, build, target, options) {
   say(`installing libtorch ${version}+${build} into ${target} (once per machine)`);
   const wheel = [...options, `torch==${version}+${build}`];
   const attempts = [
-    wheel, // uses the index in pip's configuration
+    wheel, // from the index in pip's configuration
     ["--extra-index-url", `${WHEELS}/${build}`, ...wheel],
     ...(build === "cpu" || build === "cu130" ? [[...options, `torch==${version}`]] : []),
   ];

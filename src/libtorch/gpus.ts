@@ -33,7 +33,7 @@ export function listGpus(): Gpu[] {
   }
 }
 
-/** Asynchronous listGpus, to read the current free memory. Throws without nvidia-smi. */
+/** Like listGpus, but asynchronous, for repeated reads of the free memory. Throws if nvidia-smi fails. */
 export async function readGpus(): Promise<Gpu[]> {
   return gpusOf((await promisify(execFile)(TOOL, QUERY, { timeout: TIMEOUT_MS })).stdout);
 }

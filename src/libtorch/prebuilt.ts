@@ -1,7 +1,8 @@
 /**
- * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for each supported
- * minor version of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it references no
- * CUDA symbol: `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that was opened first.
+ * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for each
+ * supported minor version of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it
+ * references no CUDA symbol: `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that
+ * was opened first.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -17,7 +18,7 @@ type Libtorch = libtorch.Libtorch;
 export const PLATFORM_PACKAGE = `@carillon/${process.platform}-${process.arch}`;
 const PACKAGES = [PLATFORM_PACKAGE, `${PLATFORM_PACKAGE}-cuda`];
 
-export interface Prebuilt {
+export interface PrebuiltAddon {
   addon: string;
   /** Libraries to open before the addon, as full paths in this order. */
   libraries: string[];
@@ -44,7 +45,7 @@ const RTLD_NODELETE = 0x1000;
 
 export const minorOf = (version: string) => version.split(".").slice(0, 2).join(".");
 
-export const isForCuda = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
+export const isCudaBuild = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
 
 export function addonMissingError(fault: string, advice?: string): EngineError {
   return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
@@ -54,7 +55,7 @@ export function addonMissingError(fault: string, advice?: string): EngineError {
  * Chooses the addon and its libtorch; null if no package is installed.
  * @throws EngineError if a package is damaged or belongs to another version of carillon
  */
-export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): Prebuilt | null {
+export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): PrebuiltAddon | null {
   const packages = findPackages();
   if (packages.length === 0) return null;
   const { folder, version } = chooseLibtorch(packages, log, hasGpu);
@@ -82,7 +83,7 @@ function findPackages(): Package[] {
     try {
       path = require.resolve(`${name}/package.json`);
     } catch {
-      return []; // This package is not installed. Callers report it if none of them is.
+      return []; // The package is not installed. Callers report an error if no package is installed.
     }
     const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
     if (found.version === own.version) return [found];
@@ -125,7 +126,7 @@ export function checkPackages(): void {
   }
 }
 
-/** Chooses the libtorch: that of LIBTORCH, or a CUDA build if there is a GPU, or the one in the package. */
+/** Chooses a libtorch: the one at LIBTORCH, or a CUDA build if there is a GPU, or the one in the package. */
 function chooseLibtorch(
   packages: readonly Package[],
   log: (message: string) => void,
@@ -138,7 +139,7 @@ function chooseLibtorch(
   if (!isAsked && own !== undefined && !hasGpu()) return own;
   const minors = minorsOf(packages);
   const found = findLibtorch(
-    (one) => minors.includes(minorOf(one.version)) && (isAsked || own === undefined || isForCuda(one)),
+    (one) => minors.includes(minorOf(one.version)) && (isAsked || own === undefined || isCudaBuild(one)),
   );
   if (found !== null) {
     log(`using libtorch ${found.version} in ${found.directory}`);

@@ -1,4 +1,7 @@
-/** Runs system programs and prints messages for the user. Plain JavaScript: set-up uses it before TypeScript is compiled. */
+/**
+ * Runs system programs and prints messages for the user. Plain JavaScript, because set-up uses it before TypeScript
+ * is compiled.
+ */
 import { spawnSync } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";

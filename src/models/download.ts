@@ -41,7 +41,7 @@ export async function download(
   );
 }
 
-/** Appends the missing part; returns the checksum. */
+/** Appends the missing bytes to the file and returns the checksum of the whole file. */
 async function complete(
   handle: FileHandle,
   file: HubFile,

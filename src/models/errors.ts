@@ -1,10 +1,10 @@
 /** Errors of model downloads. */
 export type PullErrorCode =
-  /** Neither a public model nor `owner/repository`. */
+  /** The name is neither a public model nor `owner/repository`. */
   | "UNKNOWN_MODEL"
-  /** No such repository or file on Hugging Face. */
+  /** Hugging Face has no such repository or file. */
   | "NOT_FOUND"
-  /** Token missing or not authorised. */
+  /** The access token is missing or not authorised. */
   | "UNAUTHORIZED"
   /** No connection to Hugging Face or its mirror. */
   | "UNREACHABLE"

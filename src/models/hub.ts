@@ -2,7 +2,7 @@
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
 import { PullError } from "./errors.js";
 import { fetchFromHub, limitSize } from "./hub-fetch.js";
-import { knownNames } from "./published.js";
+import { availableModelsText } from "./published.js";
 
 /** `git-sha1` is the SHA-1 of a git blob header followed by the file. */
 interface Checksum {
@@ -137,7 +137,7 @@ export class Hub {
 }
 
 function notFound(what: string, cause?: HubApiError): PullError {
-  return new PullError("NOT_FOUND", `Hugging Face has no ${what}. ${knownNames()}`, { cause });
+  return new PullError("NOT_FOUND", `Hugging Face has no ${what}. ${availableModelsText()}`, { cause });
 }
 
 function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): HubFile {

@@ -33,15 +33,15 @@ export function foreignFolder(repository: string): string | null {
   return owner === PUBLISHER ? null : `${owner}${OWNER_SEPARATOR}${name}`;
 }
 
-/** Repository on Hugging Face, or a folder in one. */
-export interface Source {
+/** Folder in a repository on Hugging Face, or a whole repository. */
+export interface RepositoryFolder {
   repository: string;
   /** Folder in the repository; "" for the whole repository. */
   folder: string;
 }
 
 /** VAE and text encoder, which every DiT needs. They are in the main repository. */
-export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
+export const SHARED_PARTS: readonly RepositoryFolder[] = ["vae", "Qwen3-Embedding-0.6B"].map((folder) => ({
   repository: MAIN_REPOSITORY,
   folder,
 }));
@@ -53,13 +53,13 @@ export const SHARED_PARTS: readonly Source[] = ["vae", "Qwen3-Embedding-0.6B"].m
 const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
 /** @throws PullError UNKNOWN_MODEL */
-export function sourceOf(name: string): Source {
+export function repositoryFolderOf(name: string): RepositoryFolder {
   if (IN_MAIN_REPOSITORY.includes(name)) return { repository: MAIN_REPOSITORY, folder: name };
   if (IN_OWN_REPOSITORY.includes(name)) return { repository: `${PUBLISHER}/${name}`, folder: "" };
   if (REPOSITORY_NAME.test(name)) return { repository: name, folder: "" };
-  throw new PullError("UNKNOWN_MODEL", `There is no public model ${name}. ${knownNames()}`);
+  throw new PullError("UNKNOWN_MODEL", `There is no public model ${name}. ${availableModelsText()}`);
 }
 
-export function knownNames(): string {
+export function availableModelsText(): string {
   return `Available: ${PUBLISHED_MODELS.join(", ")}, and any other as owner/repository.`;
 }

@@ -10,7 +10,7 @@ import { lockDirectory } from "../system/directory-lock.js";
 import { download } from "./download.js";
 import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
-import { foreignFolder, SHARED_PARTS, type Source, sourceOf } from "./published.js";
+import { foreignFolder, type RepositoryFolder, repositoryFolderOf, SHARED_PARTS } from "./published.js";
 
 /** Folder of incomplete downloads, in the checkpoint directory so that complete ones move into place atomically. */
 const INCOMPLETE = ".incomplete";
@@ -47,7 +47,7 @@ export async function pullModel(
   hub: Hub,
   onProgress: (progress: PullProgress) => void,
 ): Promise<string[]> {
-  const source = sourceOf(name);
+  const source = repositoryFolderOf(name);
   const incomplete = join(directory, INCOMPLETE);
   const lock = await lockDirectory(incomplete, "SVC_CHECKPOINTS");
   try {
@@ -64,7 +64,7 @@ export async function pullModel(
 }
 
 /** The model comes last, so that its parts exist once it appears. */
-async function absentParts(source: Source, directory: string, hub: Hub): Promise<Part[]> {
+async function absentParts(source: RepositoryFolder, directory: string, hub: Hub): Promise<Part[]> {
   const isAbsent = (name: string) => !existsSync(join(directory, name));
   const foreign = foreignFolder(source.repository);
   const installed = join(directory, source.folder || (foreign ?? basename(source.repository)));
@@ -87,12 +87,12 @@ async function absentParts(source: Source, directory: string, hub: Hub): Promise
   return [...shared, ...own.filter(({ name }) => isAbsent(name))];
 }
 
-async function listParts({ repository, folder }: Source, hub: Hub): Promise<Part[]> {
+async function listParts({ repository, folder }: RepositoryFolder, hub: Hub): Promise<Part[]> {
   const files = await hub.list(repository, folder);
   return folder === "" ? partsOf(repository, files) : [{ name: folder, prefix: `${folder}/`, files }];
 }
 
-/** Splits a repository into models: one, or one per folder. */
+/** Models in a repository: one model at its root, or one per folder. */
 function partsOf(repository: string, files: HubFile[]): Part[] {
   const foreign = foreignFolder(repository);
   if (files.some(({ path }) => path === "model_index.json" || /^[^/]+\.safetensors$/.test(path))) {

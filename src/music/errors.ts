@@ -92,7 +92,7 @@ export function toHttpError(error: unknown): HttpError {
   return answer(500, "Internal server error");
 }
 
-/** The application's last error handler: logs server faults, and sends the client the line that `shown` returns. */
+/** The application's last error handler. Logs server faults; `shown` filters the detail that the client gets. */
 export function errorHandler(
   log: (message: string, error: unknown) => void,
   shown: (detail: string) => string = (detail) => detail,

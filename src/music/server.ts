@@ -15,8 +15,8 @@ import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./
 import { detailFilter, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 import { BodyReader } from "./request/body.js";
-import { endpoints } from "./routes/endpoints.js";
-import { health, metrics } from "./routes/model-endpoints.js";
+import { endpointRouter } from "./routes/endpoints.js";
+import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
 import { MusicService } from "./service.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { Telemetry } from "./telemetry.js";
@@ -51,7 +51,8 @@ export interface MusicServer {
   service: MusicService;
   /**
    * Stops accepting connections and gives running jobs `graceSeconds` to finish (default: SVC_GRACE_SECONDS). The
-   * rest are requeued without waiting for native calls. Engine and store stay open; the caller closes them.
+   * remaining jobs are requeued without waiting for native calls. Engine and store stay open; the caller closes
+   * them.
    */
   close(graceSeconds?: number): Promise<void>;
 }
@@ -168,7 +169,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
     mcpRoute("music"),
   );
   app.all("/mcp", methodNotAllowed("POST"));
-  app.use(endpoints({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
+  app.use(endpointRouter({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
   return app;
@@ -193,7 +194,7 @@ const identifyRequest: RequestHandler = (_request, response, next) => {
   next();
 };
 
-/** Merges repeated slashes, because clients may join a base URL and a path with two. */
+/** Merges repeated slashes, because clients may join a base URL and a path with two slashes. */
 const mergeSlashes: RequestHandler = (request, _response, next) => {
   const query = request.url.indexOf("?");
   const end = query < 0 ? request.url.length : query;
@@ -243,8 +244,8 @@ export async function startWorkerServer(
   app.use(requireOneHost);
   app.use(checkHost(config));
   const context = { config, authenticator, service: { engine, telemetry } };
-  app.get("/health", health(context));
-  app.get("/metrics", metrics(context));
+  app.get("/health", healthRoute(context));
+  app.get("/metrics", metricsRoute(context));
   app.use(notFound);
   app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
 

@@ -18,10 +18,10 @@ import {
 import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
 
-/** Time after the start of `close` at which the last backup of the tasks is given up. */
+/** Time limit of the last backup of the tasks, measured from the start of `close`. */
 const CLOSING_MS = 5_500;
 
-/** Maximum downtime that adds to the age of songs. A longer downtime may come from a change of the system clock. */
+/** Maximum downtime that adds to the age of songs. A longer downtime may result from a changed system clock. */
 const MAX_CLOCK_GAP_SECONDS = 24 * 60 * 60;
 
 export interface MusicServerParts {

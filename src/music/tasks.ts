@@ -11,7 +11,12 @@ import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js"
 import { type TaskEventLog, TaskEvents } from "./queue/task-events.js";
 import type { LiveState, TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, taskRowWithCodes } from "./queue/task-row.js";
-import { damagedTask, type TaskStatusItem, taskStatus, unknownTask } from "./queue/task-status.js";
+import {
+  damagedTaskStatus,
+  type TaskStatusItem,
+  taskStatus,
+  unknownTaskStatus,
+} from "./queue/task-status.js";
 import { lostUploadFields, parametersOf } from "./request/replay.js";
 import type { Preview } from "./song/preview.js";
 import type { SongRunner } from "./song/song-runner.js";
@@ -57,10 +62,10 @@ export class Tasks {
   async status(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
-      if (task === undefined) return unknownTask(id);
+      if (task === undefined) return unknownTaskStatus(id);
       return taskStatus(this.#shown(task), await this.#live(task), this.#audioFiles);
     } catch (error) {
-      if (error instanceof DamagedRecordError) return damagedTask(id, error.message);
+      if (error instanceof DamagedRecordError) return damagedTaskStatus(id, error.message);
       throw error;
     }
   }

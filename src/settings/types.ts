@@ -19,12 +19,13 @@ export const flag = z
   .refine((word) => isTrueWord(word) || isFalseWord(word), "must be true or false")
   .transform(isTrueWord);
 export const directory = z.string().transform((path) => resolve(path));
-/** A directory. null, the default, means a folder in SVC_HOME. */
+/** Path of a directory. null, the default, means a folder in SVC_HOME. */
 export const directoryAtHome = directory.nullable().default(null);
 export const oneOf = <const T extends string>(values: readonly [T, ...T[]]) =>
   z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`));
 export const list = (separator: string) =>
   text.transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
+/** Comma-separated names; `none` is dropped. */
 export const names = list(",").transform((items) => items.filter((item) => item !== "none"));
 /** Host names and addresses without ports, written as in a `Host` header. */
 export const hosts = names.pipe(z.array(z.string().transform(hostOf)));

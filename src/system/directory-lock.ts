@@ -29,7 +29,7 @@ export class DirectoryInUseError extends Error {
 
 /**
  * Creates the directory if it is missing, and locks it.
- * @param variable setting that names the directory
+ * @param variable name of the setting that contains the directory, for errors
  * @param waitMs how long to wait for another holder to release the lock
  * @throws DirectoryInUseError, or ConfigError if the directory cannot be created
  */
@@ -51,7 +51,7 @@ export async function lockDirectory(directory: string, variable: string, waitMs 
 
 /**
  * Creates a directory and its parents if they are missing.
- * @param variable setting that names the directory
+ * @param variable name of the setting that contains the directory, for errors
  * @throws ConfigError
  */
 export async function makeDirectory(directory: string, variable: string): Promise<void> {

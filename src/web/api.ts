@@ -71,7 +71,7 @@ export interface TerrainGrid {
   readonly waterDepths: readonly number[];
 }
 
-/** Error response of the bridge. Its message is the message of the bridge. */
+/** Error response of the bridge, with the message that it contains. */
 class BridgeError extends Error {
   constructor(
     readonly status: number,
@@ -81,7 +81,7 @@ class BridgeError extends Error {
   }
 }
 
-/** Sends a GET request with `quiet`, so that the overlay of the bridge does not show it. */
+/** Sends a GET request to the bridge with `quiet`, so that its overlay does not show the request. */
 export async function read<T>(path: string): Promise<T> {
   const separator = path.includes("?") ? "&" : "?";
   return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
@@ -100,7 +100,7 @@ export async function readIfOffered<T>(path: string): Promise<T | null> {
   }
 }
 
-export interface Reply {
+export interface CommandReply {
   readonly message: string;
   readonly warnings?: readonly string[];
   readonly cost?: number;
@@ -110,8 +110,10 @@ export interface Reply {
   readonly suggestions?: readonly { readonly position: Place; readonly angleDegrees: number }[];
 }
 
-export async function command(name: string, body: object): Promise<Reply> {
-  return answerOf<Reply>(await fetch(`/commands/${name}`, { method: "POST", body: JSON.stringify(body) }));
+export async function sendCommand(name: string, body: object): Promise<CommandReply> {
+  return answerOf<CommandReply>(
+    await fetch(`/commands/${name}`, { method: "POST", body: JSON.stringify(body) }),
+  );
 }
 
 async function answerOf<T>(response: Response): Promise<T> {
@@ -285,7 +287,7 @@ export class BuildingTiles {
   }
 }
 
-/** Reads the problems of nodes and segments, which tiles do not contain. */
+/** Reads the problems of nodes and segments, which map tiles do not contain. */
 export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
   const answers = ["netNode", "netSegment"].map((type) =>
     read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),

@@ -3,15 +3,15 @@
  * warnings, and the plan is built after confirmation. Roads and buildings can be undone; a zone can be replaced by
  * painting another one over it.
  */
-import { command, type Place, type Reply, read } from "./api.js";
-import { formatFigure } from "./charts.js";
-import { serviceLook, ZONE_NAMES } from "./colors.js";
+import { type CommandReply, type Place, read, sendCommand } from "./api.js";
+import { formatWholeNumber } from "./charts.js";
+import { serviceStyle, ZONE_NAMES } from "./colors.js";
 import type { DrawOverMap } from "./map.js";
 import { button, byId, element } from "./panel.js";
 
 type ToolName = "road" | "zone" | "service";
 
-/** Command that will be sent after confirmation, and the points that outline it on the map. */
+/** Command to send after confirmation, and the points of its outline on the map. */
 interface Plan {
   readonly name: string;
   readonly body: object;
@@ -27,7 +27,7 @@ const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: st
     hint: "Click near a road. The building takes the nearest free place.",
   },
 };
-/** Names of the zones in the bridge. ZONE_NAMES has the displayed names in the same order. */
+/** Zone names in commands. ZONE_NAMES has the displayed names in the same order. */
 const ZONES = [
   "ResidentialLow",
   "ResidentialHigh",
@@ -58,7 +58,7 @@ export class BuildTools {
   readonly #onChange: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
   readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
-  /** Whether the bridge serves the embedded city. A running game has fewer commands. */
+  /** True for the embedded city, false for a running game, which has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
   #corners: Place[] = [];
@@ -159,9 +159,9 @@ export class BuildTools {
     const plan = await this.#plan();
     this.#corners = [...plan.corners];
     this.#onChange();
-    const reply = await command(plan.name, { ...plan.body, dryRun: true });
+    const reply = await sendCommand(plan.name, { ...plan.body, dryRun: true });
     const cost = reply.cost ?? reply.constructionCost;
-    const price = cost === undefined ? [] : [`Cost: ${formatFigure(cost)}`];
+    const price = cost === undefined ? [] : [`Cost: ${formatWholeNumber(cost)}`];
     this.#showMessage(
       [...linesOf(reply), ...price],
       button("Build", () => void this.#attempt(() => this.#build(plan))),
@@ -187,7 +187,7 @@ export class BuildTools {
     }
     const site = { buildingPrefab: chosen, position: start, angleDegrees: 0 };
     const { suggestions = [] } = this.#isEmbedded
-      ? await command("place-building", { ...site, suggest: true, dryRun: true })
+      ? await sendCommand("place-building", { ...site, suggest: true, dryRun: true })
       : {};
     const near = suggestions.find(
       ({ position: { x, z } }) => Math.hypot(x - start.x, z - start.z) < NEAR_METERS,
@@ -197,7 +197,7 @@ export class BuildTools {
   }
 
   async #build({ name, body }: Plan): Promise<void> {
-    const reply = await command(name, body);
+    const reply = await sendCommand(name, body);
     this.#corners = [];
     this.#onChange();
     const { segmentId, buildingId } = reply;
@@ -214,7 +214,7 @@ export class BuildTools {
   }
 
   async #undo(body: object): Promise<void> {
-    this.#showMessage([(await command("bulldoze", body)).message]);
+    this.#showMessage([(await sendCommand("bulldoze", body)).message]);
   }
 
   /** Calls `work`, and shows its error if it fails. */
@@ -237,12 +237,12 @@ export class BuildTools {
 
 const GROWABLE = /^(Residential|Commercial|Industrial|Office)$/;
 
-function linesOf({ message, warnings = [] }: Reply): string[] {
+function linesOf({ message, warnings = [] }: CommandReply): string[] {
   return [message, ...warnings.map((warning) => `Warning: ${warning}`)];
 }
 
 function perUnit(cost: number | undefined, unit: string): string {
-  return cost === undefined ? "" : ` (${formatFigure(cost)}${unit})`;
+  return cost === undefined ? "" : ` (${formatWholeNumber(cost)}${unit})`;
 }
 
 function fillByService(
@@ -254,7 +254,7 @@ function fillByService(
     const options = inside.map((prefab) =>
       element("option", { value: prefab.name, textContent: `${prefab.displayName}${priceOf(prefab)}` }),
     );
-    const label = service === "Road" ? "Roads" : serviceLook(service).label;
+    const label = service === "Road" ? "Roads" : serviceStyle(service).label;
     return element("optgroup", { label }, ...options);
   });
   select.replaceChildren(...groups);

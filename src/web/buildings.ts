@@ -3,12 +3,12 @@
  * the canvas are metres, and y points to the north.
  */
 import type { BuildingRow, Place } from "./api.js";
-import { type Colors, serviceLook } from "./colors.js";
+import { type Colors, serviceStyle } from "./colors.js";
 
 const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
-/** Shift of a roof to the north in metres, per metre of building height. */
+/** Roofs are drawn north of the ground floor by this share of the building's height. */
 const LEAN = 0.35;
 const SHADOW_LEAN = 0.5;
 const RIDGE_SHADE = "#00000030";
@@ -92,10 +92,10 @@ export function drawDetailedBuildings(
 }
 
 /**
- * Draws the letter or symbol of each service building. Units of the canvas are pixels here, so that letters are
+ * Draws the letter or symbol of each service building. The canvas is in pixels with y downwards, so that text is
  * upright.
  */
-export function drawSymbols(
+export function drawServiceSymbols(
   context: CanvasRenderingContext2D,
   services: readonly BuildingRow[],
   moveTo: (place: Place) => void,
@@ -112,7 +112,7 @@ export function drawSymbols(
     const lift = isSolid ? heightOf(building) * LEAN : 0;
     moveTo({ x: building.position.x, z: building.position.z + lift });
     context.font = `600 ${pixels.toFixed(0)}px system-ui, sans-serif`;
-    context.fillText(serviceLook(building.service).symbol, 0, 0);
+    context.fillText(serviceStyle(building.service).symbol, 0, 0);
   }
 }
 
@@ -124,7 +124,7 @@ function drawRoof(
 ): void {
   context.fillStyle = RIDGE_SHADE;
   if (service === "Residential" && !subService.startsWith("ResidentialHigh")) {
-    // A gable roof: one half lies in the shade.
+    // A gable roof with one half in shade.
     context.fillRect(-width / 2, -length / 2, width / 2, length);
   } else if (service === "Industrial") {
     // A saw-tooth roof.

@@ -11,7 +11,10 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** Whether outliers are cut off. Otherwise the costly weeks after the founding would flatten all later ones. */
+  /**
+   * Whether outliers are cut off, because the high costs of a city's first weeks would flatten all later
+   * ones.
+   */
   readonly clipsOutliers?: boolean;
   readonly lines: readonly Line[];
 }
@@ -47,8 +50,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const SHARE_BELOW_PEAKS = 0.95;
 
 /**
- * Range of the values, extended to include 0.
- * @param shownShare share of the values that the range must contain; larger ones are cut off
+ * Range of the chart's axis: from the minimum or 0 to a high percentile of the values.
+ * @param shownShare percentile as a fraction, 0 to 1; larger values are cut off
  */
 function rangeOf(values: readonly number[], shownShare: number): { low: number; high: number } {
   const sorted = [...values].sort((a, b) => a - b);
@@ -69,7 +72,7 @@ function figureOf({ title, lines, clipsOutliers }: Chart, weeks: readonly Statis
   svg.setAttribute("role", "img");
   const last = weeks.at(-1);
   const words = last
-    ? lines.map(({ label, value }) => `${label} ${formatFigure(value(last))}`).join(", ")
+    ? lines.map(({ label, value }) => `${label} ${formatWholeNumber(value(last))}`).join(", ")
     : "no week yet";
   svg.setAttribute("aria-label", `${title} over ${weeks.length} weeks: ${words}`);
   for (const { color, value } of lines) {
@@ -85,11 +88,11 @@ function figureOf({ title, lines, clipsOutliers }: Chart, weeks: readonly Statis
     svg.append(line);
   }
   const keys = lines.map(({ label, color, value }) =>
-    legendEntry(color, `${label} ${last ? formatFigure(value(last)) : "–"}`),
+    legendEntry(color, `${label} ${last ? formatWholeNumber(value(last)) : "–"}`),
   );
   return element("figure", {}, element("figcaption", {}, ...keys), svg);
 }
 
-export function formatFigure(value: number): string {
+export function formatWholeNumber(value: number): string {
   return Math.round(value).toLocaleString("en");
 }

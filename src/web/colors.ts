@@ -43,11 +43,11 @@ export function onColorsChanged(listener: () => void): void {
   DARK_SCHEME.addEventListener("change", listener);
 }
 
-/** Colours by zone value. The map does not show the first two values. */
+/** Colours indexed by zone value. Values 0 and 1 have no colour, because the map does not show them. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** The first zone value that the map shows. ZONE_NAMES begins with this value. */
-export const FIRST_ZONE = 2;
+/** Smallest zone value that the map shows. ZONE_NAMES begins with this zone. */
+export const FIRST_SHOWN_ZONE_VALUE = 2;
 export const ZONE_NAMES = [
   "Homes, low",
   "Homes, high",
@@ -57,7 +57,7 @@ export const ZONE_NAMES = [
   "Offices",
 ] as const;
 
-/** Colours of growable buildings by service. They are the colours of the game, darker than the zones. */
+/** Colours of growable buildings by service, as in the game. They are darker than ZONE_COLORS. */
 export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
   Residential: "#2e7d32",
   Commercial: "#1f5fb0",
@@ -67,7 +67,7 @@ export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
 
 export const DEMAND_COLORS = { residential: "#4caf50", commercial: "#3d8fe0", workplace: "#d9b21a" } as const;
 
-export interface ServiceLook {
+export interface ServiceStyle {
   readonly label: string;
   /** Letter or symbol shown on the map. */
   readonly symbol: string;
@@ -76,7 +76,7 @@ export interface ServiceLook {
 }
 
 /** Label, symbol and colour of each service, in the order of the legend. */
-export const SERVICE_LOOKS: Readonly<Record<string, ServiceLook>> = {
+export const SERVICE_STYLES: Readonly<Record<string, ServiceStyle>> = {
   Electricity: { label: "Power", symbol: "E", color: "#8a6d00" },
   Water: { label: "Water", symbol: "W", color: "#0b63a8" },
   Garbage: { label: "Rubbish", symbol: "G", color: "#5d6b2f" },
@@ -88,10 +88,10 @@ export const SERVICE_LOOKS: Readonly<Record<string, ServiceLook>> = {
   Beautification: { label: "Parks", symbol: "♣", color: "#3f6212" },
   Monument: { label: "Monuments", symbol: "★", color: "#86198f" },
 };
-const OTHER_SERVICE: ServiceLook = { label: "Other", symbol: "•", color: "#57534e" };
+const OTHER_SERVICE: ServiceStyle = { label: "Other", symbol: "•", color: "#57534e" };
 
-export function serviceLook(service: string): ServiceLook {
-  return SERVICE_LOOKS[service] ?? OTHER_SERVICE;
+export function serviceStyle(service: string): ServiceStyle {
+  return SERVICE_STYLES[service] ?? OTHER_SERVICE;
 }
 
 export const RUIN_COLOR = "#6d4c41";
@@ -114,7 +114,10 @@ export function scaleColor(value: number): string {
 
 /** One cycle of day and night lasts 16 calendar weeks, as in the game: a calendar day takes only seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
-/** A time of midnight, chosen so that 1 January 2031 begins at eight in the morning. */
+/**
+ * Time of one midnight in the cycle. With this value, the light on 1 January 2031 begins at eight in the
+ * morning.
+ */
 const MIDNIGHT_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
 
 /** Darkness of the map: 0 by day, 1 at midnight. */

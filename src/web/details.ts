@@ -1,7 +1,7 @@
 /** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
-import { command, readIfOffered } from "./api.js";
-import { formatFigure } from "./charts.js";
-import { button, byId, element, inPlainWords } from "./panel.js";
+import { readIfOffered, sendCommand } from "./api.js";
+import { formatWholeNumber } from "./charts.js";
+import { button, byId, camelCaseToWords, element } from "./panel.js";
 
 export type Selection =
   | { readonly kind: "building" | "segment"; readonly id: number }
@@ -9,7 +9,10 @@ export type Selection =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** Labels of the facts by response field, in the order shown. Facts without a value are not shown. */
+/**
+ * Response fields that the panel shows, with their labels, in display order. Fields without a value are left
+ * out.
+ */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
   service: "Service",
   levelName: "Level",
@@ -44,7 +47,7 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses segments without a junction",
 };
 
-/** Shows a fact (key) only if another fact (value) is above zero. */
+/** Fields that are shown only if the field on the right is above zero. */
 const NEEDED: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",
@@ -62,7 +65,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   health: "homes",
 };
 /**
- * Facts that are shown only for growable buildings. For service buildings, missing supplies are among the problems.
+ * Fields that are shown only for growable buildings. Service buildings list missing supplies under "Problems".
  */
 const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
@@ -115,14 +118,14 @@ export class Details {
     const entityType = kind === "building" ? "building" : "netSegment";
     const bulldoze = button("Bulldoze", () =>
       this.#confirmed(`Bulldoze ${name}? This cannot be undone.`, () =>
-        command("bulldoze", { entityType, id }).then(() => this.#close()),
+        sendCommand("bulldoze", { entityType, id }).then(() => this.#close()),
       ),
     );
     if (kind === "segment") return [title, list, bulldoze];
     const active = facts.active === true;
     const turn = button(active ? "Switch off" : "Switch on", () => {
       const act = async () => {
-        await command("set-building-active", { id, active: !active });
+        await sendCommand("set-building-active", { id, active: !active });
         await this.refresh();
       };
       if (active) this.#confirmed(`Switch off ${name}? Its service stops.`, act);
@@ -175,7 +178,7 @@ function hasValue(value: unknown): boolean {
 
 function inWords(value: unknown): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return formatFigure(value);
+  if (typeof value === "number") return formatWholeNumber(value);
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
@@ -191,6 +194,6 @@ async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
   const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });
   const services = answer?.samples[0]?.services ?? [];
   const facts = services.map(({ service, quality }) => [service, `${Math.round(quality * 100)} %`] as const);
-  const labels = Object.fromEntries(facts.map(([service]) => [service, inPlainWords(service)]));
+  const labels = Object.fromEntries(facts.map(([service]) => [service, camelCaseToWords(service)]));
   return [title, factList(Object.fromEntries(facts), labels)];
 }

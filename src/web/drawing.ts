@@ -1,4 +1,4 @@
-/** Drawing functions of the map's layers. The context is in metres, with y to the north. */
+/** Draws the layers of the map. The canvas context is in metres, with y to the north. */
 import type {
   BuildingRow,
   CityData,
@@ -57,9 +57,9 @@ function lowGround(heights: readonly number[]): number {
 }
 
 const COLUMNS = 4;
-/** Cells from a block's first cell to its stored position, both along the road and away from it. */
+/** A block's stored position is this many cells from its first cell, both along the road and away from it. */
 const CELLS_TO_ORIGIN = 4;
-/** Thin gap between cells. */
+/** Gap between drawn cells. */
 const SEAM_METERS = 0.4;
 
 /**
@@ -89,7 +89,10 @@ export function drawZones(context: CanvasRenderingContext2D, blocks: readonly Zo
 
 export type LineLayer = "roads" | "water" | "power";
 
-/** Style of each line class. Lines are at least `minPixels` wide, so that they stay visible when zoomed out. */
+/**
+ * Line style of each kind of road, pipe and cable. Lines are at least `minPixels` wide, so that they stay
+ * visible when zoomed out.
+ */
 const LINE_STYLES = {
   path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
   track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
@@ -103,7 +106,10 @@ const LINE_STYLES = {
 
 type LineClass = keyof typeof LINE_STYLES;
 
-/** Draws one layer of networks: roads with paths and tracks, or pipes, or power lines. Minor classes come first. */
+/**
+ * Draws one layer of networks: roads (with paths and tracks), pipes, or power lines. Minor roads are drawn
+ * first.
+ */
 export function drawNetworks(
   context: CanvasRenderingContext2D,
   layer: LineLayer,
@@ -126,7 +132,7 @@ export function drawNetworks(
   }
 }
 
-/** Line class of a segment by service and prefab name. */
+/** Key in LINE_STYLES for a segment, derived from its service and prefab name. */
 function classOf({ service, prefab }: SegmentRow): LineClass {
   if (service === "Water") return "water";
   if (service === "Electricity") return "power";
@@ -147,15 +153,15 @@ export function isHighway(segment: SegmentRow): boolean {
 }
 
 const SQUARE_METERS = 64;
-/** Number of buildings that make a square opaque. */
+/** Number of buildings from which a square is drawn opaque. */
 const OPAQUE_BUILDINGS = 16;
 const MIN_OPACITY = 0.35;
 
 /**
- * Draws the zoomed-out view: squares of ground in the most frequent colour of their buildings. The more buildings, the
- * more opaque.
+ * Draws the zoomed-out view. Each square of ground has the most frequent colour of its buildings, and is more opaque
+ * the more buildings it has.
  */
-export function drawDensity(
+export function drawBuildingDensity(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
   colorOf: (building: BuildingRow) => string,
@@ -177,7 +183,7 @@ const VEIL_OPACITY = 0.7;
 const LAYER_OPACITY = 0.65;
 
 /** Draws a data layer from red (bad) to green (good) over a faded map. */
-export function drawLayer(
+export function drawDataLayer(
   context: CanvasRenderingContext2D,
   { cells, cellMeters, isGood }: LayerData,
   ground: string,
@@ -230,7 +236,7 @@ export function drawSelection(
   context.stroke();
 }
 
-/** Building at a place, else the nearest segment within reach. */
+/** Building at a place. If there is none, the nearest segment within `reachMeters`. */
 export function entityAt(
   place: Place,
   buildings: readonly BuildingRow[],

@@ -22,12 +22,12 @@ import { BuildTools } from "./build.js";
 import { darknessAt } from "./colors.js";
 import { Details } from "./details.js";
 import { CityMap } from "./map.js";
-import { byId, Controls, DataLayerMenu, followMessages, Layers } from "./panel.js";
+import { byId, Controls, DataLayerMenu, Layers, showLog } from "./panel.js";
 import { listProblems } from "./problems.js";
 import { showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
-/** Polling interval in front of a running game, which logs a line for every request. */
+/** Polling interval for a running game. It is longer because the game logs a line for every request. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
 
@@ -44,7 +44,7 @@ const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
 let landIsStale = true;
-/** Whether the shown city may be out of date, because something was built. */
+/** True if the city must be read again, because something was built. */
 let cityIsStale = true;
 let shownBuildIndex = -1;
 let shownNetwork = "";
@@ -69,7 +69,7 @@ async function showSummary(): Promise<void> {
 }
 
 /**
- * Shows networks, zones, buildings and problems. With map tiles, it reads only what has changed. Without them, it reads
+ * Shows networks, zones, buildings and problems. Reads only changed data if the bridge has map tiles. Otherwise reads
  * all buildings every time, and networks and zones after something was built.
  */
 async function showCity(): Promise<void> {
@@ -103,7 +103,7 @@ function visit(place: Place): void {
   map.pick(place);
 }
 
-/** The middle of the first road whose name occurs in a text. */
+/** Middle of the first road whose name the text contains. */
 function placeNamedIn(text: string): Place | undefined {
   const road = picture.segments.find(({ name }) => name && text.includes(name));
   return road && { x: (road.start.x + road.end.x) / 2, z: (road.start.z + road.end.z) / 2 };
@@ -175,7 +175,7 @@ async function run(): Promise<void> {
   const health = await read<Health>("/health");
   const isEmbedded = health.mode === "embedded";
   if (isEmbedded) {
-    followMessages(byId("feed"), {
+    showLog(byId("feed"), {
       onCommand: () => {
         cityIsStale = true;
       },

@@ -3,13 +3,13 @@
  * Repaints the hidden canvas when the view leaves it, when zooming ends, or when the city has changed.
  */
 import { type BuildingRow, type CityData, EMPTY_CITY_DATA, type Place, type SegmentRow } from "./api.js";
-import { drawDetailedBuildings, drawFootprints, drawSymbols } from "./buildings.js";
-import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceLook } from "./colors.js";
+import { drawDetailedBuildings, drawFootprints, drawServiceSymbols } from "./buildings.js";
+import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceStyle } from "./colors.js";
 import type { Selection } from "./details.js";
 import {
-  drawDensity,
+  drawBuildingDensity,
+  drawDataLayer,
   drawLand,
-  drawLayer,
   drawNetworks,
   drawSelection,
   drawZones,
@@ -130,7 +130,7 @@ export class CityMap {
     return this.#layers.shows("cars") && this.view.pixelsPerMeter >= CARS_FROM;
   }
 
-  /** Shows the whole town. The highway is ignored, because it spans the whole map. */
+  /** Zooms to the whole town. Ignores the highway, because it spans the whole map. */
   fit(): void {
     const { segments, buildings } = this.#picture;
     const places: Place[] = [
@@ -243,20 +243,20 @@ export class CityMap {
       return isSeen(position) && layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
     });
     const colorOf = ({ service, abandoned }: BuildingRow) =>
-      abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceLook(service).color);
-    if (pixelsPerMeter < BUILDINGS_FROM) drawDensity(context, buildings, colorOf);
+      abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceStyle(service).color);
+    if (pixelsPerMeter < BUILDINGS_FROM) drawBuildingDensity(context, buildings, colorOf);
     else if (pixelsPerMeter < SOLIDS_FROM) drawFootprints(context, buildings, colorOf, palette.outline);
     else drawDetailedBuildings(context, buildings, colorOf, palette, this.#darkness);
     drawLines("water");
     drawLines("power");
     this.#paintNight();
-    if (layer) drawLayer(context, layer, palette.ground);
+    if (layer) drawDataLayer(context, layer, palette.ground);
     const moveTo = (place: Place) => view.drawAt(context, place);
     const isSolid = pixelsPerMeter >= SOLIDS_FROM;
     if (pixelsPerMeter >= NAMES_FROM && layers.shows("names"))
       drawStreetNames(context, segments.filter(isStreet), moveTo, palette, pixelsPerMeter);
     const services = buildings.filter(({ service }) => !(service in GROWABLE_COLORS));
-    if (!layer) drawSymbols(context, services, moveTo, pixelsPerMeter, isSolid);
+    if (!layer) drawServiceSymbols(context, services, moveTo, pixelsPerMeter, isSolid);
     if (layers.shows("problems")) {
       const problems = this.#picture.problems.filter(({ position }) => isSeen(position));
       drawProblems(context, problems, moveTo, palette, pixelsPerMeter);

@@ -1,12 +1,12 @@
 /** Panels beside the map: clock, demand and speed; layers; messages. */
-import { command, type Place, type Summary } from "./api.js";
+import { type Place, type Summary, sendCommand } from "./api.js";
 import {
   colors,
   DEMAND_COLORS,
-  FIRST_ZONE,
+  FIRST_SHOWN_ZONE_VALUE,
   GROWABLE_COLORS,
   RUIN_COLOR,
-  SERVICE_LOOKS,
+  SERVICE_STYLES,
   ZONE_COLORS,
   ZONE_NAMES,
 } from "./colors.js";
@@ -42,11 +42,11 @@ export class Controls {
   readonly #bars: readonly HTMLElement[];
   #selectedSpeed = 1;
 
-  /** @param runCommand runs a command and shows its error */
+  /** @param runCommand calls `work`, and shows its error if it fails */
   constructor(runCommand: (work: () => Promise<void>) => void) {
     const setSpeed = (paused: boolean, speed: number) =>
       runCommand(async () => {
-        await command("set-simulation-speed", { paused, speed });
+        await sendCommand("set-simulation-speed", { paused, speed });
       });
     this.#speedButtons = [
       button("Pause", () => setSpeed(true, this.#selectedSpeed)),
@@ -119,7 +119,10 @@ const LAYERS = {
   zones: {
     label: "Zones",
     shown: true,
-    keys: ZONE_NAMES.map((label, i) => ({ label, color: () => ZONE_COLORS[i + FIRST_ZONE] ?? "" })),
+    keys: ZONE_NAMES.map((label, i) => ({
+      label,
+      color: () => ZONE_COLORS[i + FIRST_SHOWN_ZONE_VALUE] ?? "",
+    })),
   },
   roads: {
     label: "Roads and paths",
@@ -147,7 +150,7 @@ const LAYERS = {
   services: {
     label: "Services",
     shown: true,
-    keys: Object.values(SERVICE_LOOKS).map(({ label, symbol, color }) => ({
+    keys: Object.values(SERVICE_STYLES).map(({ label, symbol, color }) => ({
       label,
       symbol,
       color: () => color,
@@ -167,7 +170,7 @@ type LayerName = keyof typeof LAYERS;
 export class Layers {
   readonly #boxes = new Map<LayerName, HTMLInputElement>();
 
-  /** @param onChange called when a layer appears or disappears */
+  /** @param onChange called when the user shows or hides a layer */
   constructor(list: HTMLElement, onChange: () => void) {
     for (const [name, { label, shown, keys }] of Object.entries<Layer>(LAYERS)) {
       const box = element("input", { type: "checkbox", checked: shown });
@@ -230,13 +233,13 @@ export class DataLayerMenu {
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
-      this.#select.append(element("option", { value: name, textContent: inPlainWords(name) }));
+      this.#select.append(element("option", { value: name, textContent: camelCaseToWords(name) }));
     }
   }
 }
 
-/** "Land value" for `landValue`. */
-export function inPlainWords(name: string): string {
+/** Converts a name such as `landValue` to "Land value". */
+export function camelCaseToWords(name: string): string {
   const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return words.replace(/^./, (letter) => letter.toUpperCase());
 }
@@ -252,18 +255,18 @@ interface LogLine {
   readonly place?: Place;
 }
 
-/** Callbacks of the log. */
-export interface LogListener {
-  /** A command succeeded. */
+/** Callbacks of `showLog`. */
+export interface LogCallbacks {
+  /** Called after a command of any client succeeded. */
   readonly onCommand: () => void;
-  /** The bridge responds again after an interruption, and may have loaded another city meanwhile. */
+  /** Called when the bridge responds again after an interruption. It may have loaded another city. */
   readonly onReturn: () => void;
-  /** A line was clicked. */
+  /** Called when a line with a place is clicked. */
   readonly onVisit: (place: Place) => void;
 }
 
 /** Shows the bridge's log lines as they arrive, newest first. Reconnects after every restart of the bridge. */
-export function followMessages(list: HTMLElement, { onCommand, onReturn, onVisit }: LogListener): void {
+export function showLog(list: HTMLElement, { onCommand, onReturn, onVisit }: LogCallbacks): void {
   let wasBroken = false;
   const reads = byId<HTMLInputElement>("show-reads");
   reads.addEventListener("change", () => list.classList.toggle("with-reads", reads.checked));

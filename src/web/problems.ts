@@ -5,7 +5,7 @@ import { button, element } from "./panel.js";
 
 interface Icon {
   readonly color: string;
-  /** An SVG path within 7 units around the origin. */
+  /** SVG path of the icon, at most 7 units from the origin. */
   readonly shape: string;
 }
 
@@ -35,7 +35,7 @@ const ICONS: Readonly<Record<string, Icon>> = {
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
 /** Flags in problem lists that mark severity and are not shown as problems. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
-/** An icon is as large as a building, within limits for legibility. */
+/** Radius of an icon on the map. On the screen, it is kept within RADIUS_PIXELS to be legible. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
 /** Radius of an icon in the units of its SVG path. */

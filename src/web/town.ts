@@ -1,6 +1,6 @@
 /** Citizens' messages, budget and weekly statistics. */
 import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type StatisticsRow } from "./api.js";
-import { formatFigure, showCharts } from "./charts.js";
+import { formatWholeNumber, showCharts } from "./charts.js";
 import { byId, element, placeLink } from "./panel.js";
 
 const SHOWN_CHIRPS = 20;
@@ -23,7 +23,7 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
   byId("money").hidden = budget === null;
   byId("course").hidden = budget === null;
   if (!budget) return;
-  byId("balance").textContent = formatFigure(budget.balance);
+  byId("balance").textContent = formatWholeNumber(budget.balance);
   const week = await read<{ samples: StatisticsRow[] }>("/state/statistics?limit=1");
   const [last] = week.samples;
   if (last && last.gameTime === newestWeek) return;
@@ -60,7 +60,7 @@ function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
         "tr",
         {},
         element("td", { textContent: name }),
-        element("td", { textContent: formatFigure(lastWeek) }),
+        element("td", { textContent: formatWholeNumber(lastWeek) }),
       ),
     );
   const sum = lines.reduce((all, { lastWeek }) => all + lastWeek, 0);
@@ -68,7 +68,7 @@ function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
     "tr",
     {},
     element("th", { textContent: title }),
-    element("th", { textContent: formatFigure(sum) }),
+    element("th", { textContent: formatWholeNumber(sum) }),
   );
   return element("tbody", {}, head, ...rows);
 }

@@ -7,7 +7,7 @@ const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
 /** Minimum zoom after moving to a place. */
 const VISIT_PIXELS_PER_METER = 2;
-/** Maximum factor by which the painted canvas is enlarged or reduced. */
+/** Factor of enlargement or reduction from which the canvas is repainted. */
 const MAX_ENLARGEMENT = 3;
 const FIT_MARGIN_METERS = 60;
 /** Pointer movement up to this distance is a click. */
@@ -114,7 +114,7 @@ export class View {
     else context.drawImage(picture, left, top, picture.width * enlargement, picture.height * enlargement);
   }
 
-  /** Whether a painted canvas fills the view and needs little enlargement. */
+  /** Whether a painted canvas fills the view and is scaled by less than MAX_ENLARGEMENT. */
   isWithin(frame: Frame, picture: HTMLCanvasElement): boolean {
     const { left, top, enlargement } = this.#placeOf(frame, picture);
     const { width, height } = this.#canvas;

@@ -145,7 +145,7 @@ describe("advance", () => {
 describe("an opId", () => {
   const bridge = bridgeForEach();
 
-  it("lets a repeated command run only once", async () => {
+  it("runs a command only once if it is repeated with the same opId", async () => {
     const { client, city } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const first = await client.run("build-road", road);
@@ -166,7 +166,7 @@ describe("an opId", () => {
     expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
   });
 
-  it("must be text, and can be used again after a dry run or a rejected command", async () => {
+  it("an opId must be text; a dry run or a rejected command does not use it up", async () => {
     const { client, city } = bridge;
     const commands = [{ type: "build-road", end: { x: 80, z: 0 } }];
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);
@@ -178,7 +178,7 @@ describe("an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("is remembered after a restart, and after load-city if it was used before the save", async () => {
+  it("an opId is remembered after a restart, and after load-city if it was used before the save", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

@@ -56,7 +56,7 @@ describe("advice", () => {
     expect(city.buildings().some(({ prefab }) => prefab.name === fields.buildingPrefab)).to.equal(true);
   });
 
-  it("announces a missing service before happiness drops", async () => {
+  it("reports a missing service before happiness drops", async () => {
     const { client, city } = bridge;
     homesOnly(city);
     const wishes = async () => (await client.state("/state/problems?limit=0")).wishes;

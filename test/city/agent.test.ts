@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** For each problem or message about a missing service, the building that solves it, beside an outer street. */
+/** Building that removes each problem, by message or problem name. The sites are beside the outer streets. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
@@ -87,7 +87,7 @@ describe("an agent that uses only the HTTP interface", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   }
 
-  /** Each week, builds the remedy for one problem. Without a problem, zones a block for the highest demand. */
+  /** Each week, builds one of the REMEDIES. If there is no problem, zones a block for the highest demand. */
   async function grow(): Promise<void> {
     const blocks = blockCenters();
     const remedies = new Map(Object.entries(REMEDIES));

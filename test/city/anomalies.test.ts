@@ -8,7 +8,7 @@ import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js"
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
-/** Types of the anomalies in a response, in their order. */
+/** Types of the anomalies in a response, in the same order. */
 const kinds = ({ anomalies }: Answer) => anomalies.map(({ type }: { type: string }) => type);
 
 describe("GET /state/road-anomalies", () => {
@@ -83,7 +83,7 @@ describe("GET /state/road-anomalies", () => {
     expect((await inspect()).counts).to.deep.equal({});
   });
 
-  it("finds crossings without a node, once each", async () => {
+  it("finds crossings without a node, and reports each once", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.road(40, -40, 40, 40);
     const found = await inspect("?includeDeadEnds=false");
@@ -147,7 +147,7 @@ describe("GET /state/road-anomalies", () => {
     expect((await inspect()).total).to.equal(0);
   });
 
-  it("finds cliffs beside roads, including outside connections", async () => {
+  it("finds cliffs beside roads, also beside outside connections", async () => {
     await bridge.client.road(0, 0, 80, 0, { name: "Agent Flat" });
     await bridge.client.road(80, 0, 80, 150, { name: "agent outside link" });
     await bridge.client.road(80, 0, 80, -139, { name: "Agent Outside, but short" });
@@ -171,7 +171,7 @@ describe("GET /state/road-anomalies", () => {
     }
   });
 
-  it("measures a cliff on either side of a road", async () => {
+  it("measures cliffs on both sides of a road", async () => {
     await bridge.client.road(0, 0, 80, 0);
     const cliff: SimulatedCity = Object.assign(Object.create(bridge.city), {
       surfaceHeight: (x: number, z: number) => (z > 50 && x > 30 ? 90 : 60),

@@ -27,7 +27,7 @@ export class BridgeClient {
     return read(await fetch(`${this.url}/commands/${command}`, { method: "POST", body }));
   }
 
-  /** Reads a state; throws unless the status is 200. */
+  /** Returns the body of a GET request; throws unless the status is 200. */
   async state(path: string): Promise<Answer> {
     return succeeded(path, await this.get(path));
   }
@@ -86,7 +86,7 @@ export interface TestBridge {
   game: EmbeddedGame;
   city: SimulatedCity;
   savesDirectory: string;
-  /** Stops the server, awaits `whileAway`, and starts it again on `port`. */
+  /** Stops the server, waits for `whileAway`, and starts the server again on `port`. */
   restart(port: number, whileAway: () => Promise<void>): Promise<void>;
 }
 

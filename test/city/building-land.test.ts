@@ -45,7 +45,7 @@ describe("zone-rectangle", () => {
 describe("upgrade-road", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("changes the prefab and keeps id, name, zones and buildings", async () => {
+  it("upgrade-road changes the prefab and keeps id, name, zones and buildings", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -76,7 +76,7 @@ describe("upgrade-road", () => {
     expect((await client.run("upgrade-road", { id, roadPrefab: "Large Road" })).skippedSegments).to.equal(1);
   });
 
-  it("upgrades all listed roads, or none if one is unknown", async () => {
+  it("upgrade-road upgrades all listed roads, or none if one is unknown", async () => {
     const { client, city } = bridge;
     const ids = [(await client.road(0, 0, 80, 0)).segmentId, (await client.road(80, 0, 160, 0)).segmentId];
     const before = fingerprint(city);
@@ -106,7 +106,7 @@ describe("upgrade-road", () => {
 describe("suggested sites", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
-  it("are free, beside a road, nearest first and buildable", async () => {
+  it("suggested sites are free, buildable and beside a road; the nearest comes first", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -126,7 +126,7 @@ describe("suggested sites", () => {
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   });
 
-  it("are on the shore for buildings that need water", async () => {
+  it("suggested sites are on the shore for buildings that need water", async () => {
     const { client, city } = bridge;
     const land = await client.state("/state/terrain/grid");
     const wet = land.waterDepths.findIndex((depth: number) => depth > 1);
@@ -144,7 +144,7 @@ describe("suggested sites", () => {
     expect(samples[0].shoreDistance).to.be.lessThan(60);
   });
 
-  it("are an empty list if no road is near; an unknown prefab is an error", async () => {
+  it("the list of suggested sites is empty if no road is near; an unknown prefab is an error", async () => {
     const { client } = bridge;
     const far = { position: { x: -4000, z: 4000 }, suggest: true };
     expect(
@@ -187,7 +187,7 @@ describe("planning data", () => {
     expect(row("Water Pipe")).to.include({ carries: "water", speedKmh: 0, zoning: false });
   });
 
-  it("breaks down happiness and land value", async () => {
+  it("lists the factors of happiness and land value", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 3 * WEEK);

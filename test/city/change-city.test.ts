@@ -80,7 +80,7 @@ describe("new-city", () => {
     expect((await client.state("/state/summary")).citizens.count).to.be.greaterThan(20);
   });
 
-  it("saves the replaced city unless told to discard it", async () => {
+  it("new-city saves the replaced city unless told to discard it", async () => {
     const { client, game } = bridge;
     await client.road(0, 0, 80, 0, { name: "Agent Street" });
     const reply = await client.run("new-city", { seed: 3, map: "empty" });
@@ -95,7 +95,7 @@ describe("new-city", () => {
     expect(game.city?.clock.paused).to.equal(true);
   });
 
-  it("works without a loaded city, and runs once per opId", async () => {
+  it("new-city works without a loaded city, and runs once per opId", async () => {
     const { client, game } = bridge;
     game.unloadCity();
     const first = await client.run("new-city", { seed: 2, opId: "episode 1" });

@@ -70,7 +70,7 @@ describe("carillon city", () => {
   async function everything(client: BridgeClient): Promise<Answer> {
     const states: Answer = {};
     for (const { path } of READ_ROUTES) states[path] = await client.state(path);
-    // Each server process has its own key of map tiles.
+    // The key of the map tiles differs for each server process.
     delete states["/state/map-tiles"].key;
     return states;
   }
@@ -112,7 +112,7 @@ describe("carillon city", () => {
     expect(saves.map(({ name }: Answer) => name)).to.include("Street");
   });
 
-  it("rejects a truncated, foreign or missing save with the reason", async () => {
+  it("rejects a truncated, foreign or missing save, and gives the reason", async () => {
     const { child: saver, client } = await served();
     const path = await saveStreet(client, "Street");
     await end(saver, "SIGTERM");

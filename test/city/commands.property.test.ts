@@ -110,7 +110,7 @@ describe("any sequence of commands", () => {
     advance(bridge.city, 1024);
   });
 
-  it("changes nothing in dry runs", async () => {
+  it("a dry run changes nothing", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 10 }), async (commands) => {
         const before = fingerprint(bridge.city);
@@ -121,7 +121,7 @@ describe("any sequence of commands", () => {
     );
   });
 
-  it("keeps the city consistent and every read working", async () => {
+  it("after any commands, the city is consistent and every read works", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { maxLength: 12 }), async (commands) => {
         for (const [name, body] of commands) {
@@ -141,7 +141,7 @@ describe("any sequence of commands", () => {
     for (const { path } of READ_ROUTES) expect((await bridge.client.state(path)).ok).to.equal(true);
   });
 
-  it("is rejected in a dry run if and only if it is rejected in a real run", async () => {
+  it("a command is rejected in a dry run if and only if it is rejected in a real run", async () => {
     await fc.assert(
       fc.asyncProperty(command, async ([name, body]) => {
         const dry = await bridge.client.post(name, { ...body, dryRun: true });

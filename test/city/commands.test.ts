@@ -7,7 +7,7 @@ import { advance, fingerprint } from "./simulation/towns.js";
 describe("unknown fields of a command", () => {
   const bridge = bridgeForEach();
 
-  it("are listed in the response at any depth", async () => {
+  it("the response lists unknown fields at any depth", async () => {
     const { client } = bridge;
     const clean = await client.road(0, 0, 80, 0);
     expect(clean).to.not.have.property("warnings");
@@ -24,7 +24,7 @@ describe("unknown fields of a command", () => {
     expect((await client.run("set-simulation-speed", many)).warnings).to.have.length(20);
   });
 
-  it("are listed inside a field that takes an object, text or null", async () => {
+  it("the response lists unknown fields inside a field that takes an object, text or null", async () => {
     const { client } = bridge;
     await client.road(-160, -40, -160, 40);
     const body = { cols: 1, rows: 1, zoneMix: { Office: 1 }, dryRun: true };
@@ -36,7 +36,7 @@ describe("unknown fields of a command", () => {
       expect(await warningsFor(known)).to.equal(undefined);
   });
 
-  it("are listed per item of a batch", async () => {
+  it("the response to a batch lists unknown fields for each item", async () => {
     const end = { x: 80, z: 0 };
     const commands = [
       { type: "build-road", end },
@@ -95,7 +95,7 @@ describe("commands over HTTP", () => {
     expect(await client.refusal("build-road", { end: { x: -90, z: 0 } })).to.include("8");
   });
 
-  it("names a field of the wrong type and changes nothing", async () => {
+  it("rejects a field of the wrong type, names it, and changes nothing", async () => {
     const before = fingerprint(bridge.city);
     for (const [command, body, field] of [
       ["build-road", { roadPrefab: 5 }, "roadPrefab"],
@@ -148,7 +148,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.run("set-zone", { radius: 256, center })).touchedBlocks).to.equal(4);
   });
 
-  it("reports an invalid radius first if the zone is unknown too", async () => {
+  it("reports an invalid radius before an unknown zone", async () => {
     const { client } = bridge;
     for (const radius of [0, -1, 257]) {
       expect(await client.refusal("set-zone", { radius, zone: "?" }))
@@ -160,7 +160,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("keeps existing zones under buildings with preserveOccupied", async () => {
+  it("with preserveOccupied, keeps existing zones under buildings", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.run("place-building", { ...tower, position: { x: 32, z: 80 } });
     const painting = { zone: "Office", center: { x: 40, z: 0 } };
@@ -260,7 +260,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("builds on bad sites with warnings; strict rejects them", async () => {
+  it("builds on bad sites with warnings; with strict, rejects them", async () => {
     const { client, city } = bridge;
     const { buildingId } = await client.run("place-building", tower);
     await client.run("build-road", { start: { x: 600, z: 600 }, end: { x: 680, z: 600 } });
@@ -367,7 +367,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("saves in the background, one at a time", async () => {
+  it("saves in the background, only once at a time", async () => {
     const { client } = bridge;
     const { body } = await client.post("save", { name: "a/b:c.." });
     expect(body).to.include({ ok: true, saveName: "a_b_c__", isSaving: true });
@@ -440,7 +440,7 @@ describe("commands over HTTP", () => {
     expect([raised(aggregateTaxRates), raised(taxRates)]).to.deep.equal([2, 30]);
   });
 
-  it("reports a tax rate out of range first if a filter is unknown too", async () => {
+  it("reports a tax rate out of range before an unknown filter", async () => {
     const refusal = (body: object) => bridge.client.refusal("set-tax-rate", body);
     expect(await refusal({})).to.include("-1");
     expect(await refusal({ rate: 30, service: "Bakery" })).to.include("30");

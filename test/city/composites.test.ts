@@ -11,7 +11,7 @@ function shopBlocks({ blocks }: { blocks: { zone: string; index: number }[] }): 
 describe("snapDistance", () => {
   const bridge = bridgeForEach();
 
-  it("starts a road at the nearest node in range; by default, at the node with the lowest id within 2 m", async () => {
+  it("snapDistance starts a road at the nearest node in range; the default takes the lowest id within 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);
@@ -26,7 +26,7 @@ describe("snapDistance", () => {
     expect(await client.refusal("build-road", onOneNode)).to.include("node 1");
   });
 
-  it("estimates exactly the cost of the build", async () => {
+  it("a dry run with snapDistance returns the exact cost of the build", async () => {
     const { client, city } = bridge;
     await client.road(0, 0, 80, 0);
     const body = { start: { x: 100, z: 0 }, end: { x: 180, z: 0 }, snapDistance: 30 };
@@ -41,7 +41,7 @@ describe("snapDistance", () => {
 describe("crossings without a node", () => {
   const bridge = bridgeForEach();
 
-  it("are reported when built, for pipes and roads, but not at shared nodes", async () => {
+  it("crossings of new roads or pipes without a node are reported, but not crossings at shared nodes", async () => {
     const { client } = bridge;
     const pipe = (x: number, z: number, toX: number, toZ: number) =>
       client.road(x, z, toX, toZ, { roadPrefab: "Water Pipe" });
@@ -63,7 +63,7 @@ describe("crossings without a node", () => {
 describe("composite commands", () => {
   const bridge = bridgeForEach();
 
-  it("build a grid and reuse existing roads", async () => {
+  it("build-grid reuses existing roads", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(163, 243, 300, 300);
@@ -91,7 +91,7 @@ describe("composite commands", () => {
     expect(again).to.deep.include({ segmentIds: [], createdNodeIds: [], skippedSegments: 17, cost: 0 });
   });
 
-  it("rotate a grid in the same direction as the game's bridge", async () => {
+  it("build-grid rotates in the same direction as the game's bridge", async () => {
     const { blockCenters } = await bridge.client.run("build-grid", {
       origin: { x: 100, z: 200 },
       cols: 1,
@@ -102,7 +102,7 @@ describe("composite commands", () => {
     expect(blockCenters).to.deep.equal([{ x: 120, z: 180 }]);
   });
 
-  it("connect a place to the nearest node that it is not connected to yet", async () => {
+  it("connect joins a place to the nearest node that it is not connected to yet", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     const joined = await client.run("connect", { from: { x: 80, z: 120 } });
@@ -125,7 +125,7 @@ describe("composite commands", () => {
     expect(bridged).to.include({ nodeId: apart.startNodeId, targetNodeId: 2 });
   });
 
-  it("build a neighborhood: streets, a connection to the town and weighted zones", async () => {
+  it("build-neighborhood builds streets, a connection to the town, and weighted zones", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     const body = {
@@ -153,7 +153,7 @@ describe("composite commands", () => {
     ["perimeter", [1, 2, 4, 7]],
     ["core", [1, 2, 5, 6]],
   ] as const) {
-    it(`place shops by ${commercialPlacement}`, async () => {
+    it(`build-neighborhood places shops with commercialPlacement=${commercialPlacement}`, async () => {
       const mix = { zoneMix: { ResidentialLow: 2, CommercialLow: 1 }, commercialPlacement };
       const shape = { center: { x: 400, z: 0 }, cols: 4, rows: 3 };
       const { zoning } = await bridge.client.run("build-neighborhood", { ...shape, ...mix });
@@ -161,7 +161,7 @@ describe("composite commands", () => {
     });
   }
 
-  it("clear only the given circle", async () => {
+  it("bulldoze-area clears only the given circle", async () => {
     const { client, city } = bridge;
     await client.run("build-grid", { cols: 4, rows: 1 });
     await client.run("place-building", { buildingPrefab: "Water Tower", position: { x: 40, z: 40 } });
@@ -178,7 +178,7 @@ describe("composite commands", () => {
     expect([city.buildings().length, city.segments().length, city.nodes().length]).to.deep.equal([1, 9, 8]);
   });
 
-  it("run once per opId", async () => {
+  it("composite commands run once per opId", async () => {
     const { client, city } = bridge;
     const body = { cols: 1, rows: 1, opId: "one" };
     expect((await client.run("build-grid", { ...body, dryRun: true })).plannedSegments).to.equal(4);
@@ -190,7 +190,7 @@ describe("composite commands", () => {
     expect((await client.run("connect", { from: { x: 9, z: 800 }, opId: "two" })).ok).to.equal(true);
   });
 
-  it("change nothing when any part is rejected", async () => {
+  it("composite commands change nothing if any part is rejected", async () => {
     const { client, city } = bridge;
     city.world.unlimitedMoney = false;
     await client.road(160, 80, 200, 80);

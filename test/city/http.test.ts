@@ -290,7 +290,7 @@ describe("the city bridge over HTTP", () => {
 });
 
 describe("closing a bridge", () => {
-  it("ends incomplete requests, event streams and idle connections", async () => {
+  it("closing a bridge ends incomplete requests, event streams and idle connections", async () => {
     const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
     game.startCity({ seed: 7, map: "empty", paused: true });
     const server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
@@ -439,7 +439,7 @@ describe("access control of the bridge", () => {
     }
   });
 
-  it("says which setting to change if the bridge's port is taken", async () => {
+  it("reports a taken port and the setting that changes it", async () => {
     const port = Number(new URL(bridge.client.url).port);
     const game = new EmbeddedGame({ savesDirectory: bridge.savesDirectory, onSaveFailed: () => {} });
     const failure = await startGameBridge(game, { port, allowedOrigins: [], log: SILENT }).catch(

@@ -6,7 +6,7 @@ import { bridgeForEach } from "./bridge.js";
 describe("the OpenAPI document of the bridge", () => {
   const bridge = bridgeForEach();
 
-  it("is valid and lists every read and command", async () => {
+  it("the OpenAPI document is valid and lists every read and command", async () => {
     const document = await bridge.client.state("/openapi.json");
     const { valid, errors } = await new Validator().validate(document);
     expect(valid, JSON.stringify(errors)).to.equal(true);
@@ -21,7 +21,7 @@ describe("the OpenAPI document of the bridge", () => {
     }
   });
 
-  it("gives types, defaults and descriptions of fields", async () => {
+  it("the OpenAPI document has types, defaults and descriptions of fields", async () => {
     const { paths } = await bridge.client.state("/openapi.json");
     const schema = (path: string) =>
       paths[path].post.requestBody.content["application/json"].schema.properties;
@@ -39,7 +39,7 @@ describe("the OpenAPI document of the bridge", () => {
     expect(limit.schema.type).to.equal("integer");
   });
 
-  it("is shown at /docs without a loaded city", async () => {
+  it("the OpenAPI document is shown at /docs, also without a loaded city", async () => {
     bridge.game.unloadCity();
     const response = await fetch(`${bridge.client.url}/docs`);
     expect(response.headers.get("content-type")).to.include("text/html");

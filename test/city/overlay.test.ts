@@ -8,7 +8,7 @@ import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
 describe("the overlay", () => {
-  it("shows the last five lines for six seconds, and keeps the last 120 lines in the console", () => {
+  it("the overlay shows the last five lines for six seconds, and keeps the last 120 lines in the console", () => {
     let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
     const overlay = new Overlay(() => nowMs);
     for (let i = 1; i <= 130; i++) overlay.notify(`line ${i}`);
@@ -107,14 +107,14 @@ describe("the overlay of the bridge", () => {
     }
   });
 
-  it("drops lines after some seconds, but keeps them in the console @slow", async () => {
+  it("the overlay drops lines after some seconds, but keeps them in the console @slow", async () => {
     for (let i = 0; i < 7; i++) await bridge.client.state("/state/demand");
     expect(await shown()).to.have.length(5);
     await eventually(shown, (lines) => lines.length === 0);
     expect((await bridge.client.state("/overlay")).console).to.have.length(8);
   });
 
-  it("is cleared when the city is unloaded", async () => {
+  it("the overlay is cleared when the city is unloaded", async () => {
     await bridge.client.state("/state/demand");
     bridge.game.unloadCity();
     expect(await bridge.client.state("/overlay")).to.deep.equal({ ok: true, messages: [], console: [] });
@@ -159,12 +159,12 @@ describe("readers of the overlay", () => {
 
   const follow = () => fetch(`${server.url}/overlay/events`);
 
-  it("receive lines of bounded length", () => {
+  it("readers receive lines of bounded length", () => {
     overlay.notify("x".repeat(4_000_000));
     expect(overlay.visible()[0]?.text).to.match(/^x{237}\.\.\.$/);
   });
 
-  it("are disconnected if they stall, without affecting others", async () => {
+  it("readers are disconnected if they stall, without affecting others", async () => {
     const idle = connect(Number(new URL(server.url).port), "127.0.0.1");
     idle.pause();
     idle.on("error", () => {});
@@ -187,7 +187,7 @@ describe("readers of the overlay", () => {
     expect(await text(idle).catch(() => "reset")).to.not.include("round 199 ends");
   });
 
-  it("are limited in number; when one leaves, another can connect", async () => {
+  it("the number of readers is limited; when one disconnects, another can connect", async () => {
     const streams = await Promise.all(Array.from({ length: MAX_READERS }, follow));
     expect(new Set(streams.map(({ status }) => status))).to.deep.equal(new Set([200]));
     const refused = await follow();
@@ -198,7 +198,7 @@ describe("readers of the overlay", () => {
     await Promise.all([next, ...streams.slice(1)].map(({ body }) => body?.cancel()));
   });
 
-  it("receive nothing after their stream has ended", async () => {
+  it("readers receive nothing after their stream has ended", async () => {
     const stream = await follow();
     closing.abort();
     overlay.notify("too late");

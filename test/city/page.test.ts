@@ -67,7 +67,7 @@ describe("the city page", function () {
     })()`);
   const count = ([red, green, blue]: readonly number[]) =>
     sumOf(`red === ${red} && green === ${green} && blue === ${blue}`);
-  /** Counts pixels with a green tint of at least this strength: homes, or high values of a data layer. */
+  /** Counts pixels whose green exceeds red and blue by more than this: homes, or high values of a data layer. */
   const greens = (least: number) => sumOf(`green - red > ${least} && green - blue > ${least}`);
   const untilCount = (color: readonly number[], satisfies: (pixels: number) => boolean) =>
     eventually(() => count(color), satisfies);
@@ -105,7 +105,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows roads, commands and (on request) reads of other clients; the keyboard reaches its lists", async () => {
+  it("shows roads and commands of other clients, and on request their reads; lists are reachable by keyboard", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -214,7 +214,7 @@ describe("the city page", function () {
     await untilCount(MARK, (pixels) => pixels === 0);
   });
 
-  it("builds a road, a zone and a service after a dry run, and undoes by bulldozing", async () => {
+  it("builds a road, a zone and a service after a dry run; undo bulldozes them", async () => {
     const { city } = bridge;
     const plan = page.getByRole("region", { name: "Plan" });
     const build = plan.getByRole("button", { name: "Build" });
@@ -307,7 +307,7 @@ describe("the city page", function () {
     expect(await count(HIGHWAY)).to.be.above(0);
   });
 
-  it("has no axe violations, also with details and a dialog open", async () => {
+  it("the page has no axe violations, also with details and a dialog open", async () => {
     const barriers = async () => {
       const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
       return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
@@ -382,7 +382,7 @@ describe("the city page", function () {
 describe("endpoints for the page", () => {
   const bridge = bridgeForEach({ map: "empty" });
 
-  it("serve the page with a strict Content-Security-Policy and only its own files", async () => {
+  it("the bridge serves the page with a strict Content-Security-Policy, and only files of the page", async () => {
     const response = await fetch(bridge.client.url);
     expect(response.headers.get("content-type")).to.match(/^text\/html/);
     expect(response.headers.get("content-security-policy"))
@@ -391,7 +391,7 @@ describe("endpoints for the page", () => {
     expect((await fetch(`${bridge.client.url}/page/..%2findex.js`)).status).to.be.within(400, 499);
   });
 
-  it("return the zone of every cell", async () => {
+  it("/state/zone-blocks returns the zone of every cell", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.run("set-zone", { zone: "Office", center: { x: 40, z: 20 }, radius: 30 });
@@ -403,7 +403,7 @@ describe("endpoints for the page", () => {
     expect(cells.replaceAll(/[^7]/g, "")).to.have.length(tally.zonedCells).and.not.be.empty;
   });
 
-  it("return terrain and water of the whole map", async () => {
+  it("/state/terrain/grid returns terrain and water of the whole map", async () => {
     const { city, client } = bridge;
     const land = await client.state("/state/terrain/grid");
     const { halfSizeMeters, spacingMeters, samplesPerRow, heights, waterDepths } = land;
@@ -417,7 +417,7 @@ describe("endpoints for the page", () => {
     expect(waterDepths[wet]).to.be.closeTo(city.surfaceHeight(x, z) - city.groundHeight(x, z), 0.06);
   });
 
-  it("add no overlay line with quiet=true", async () => {
+  it("a read with quiet=true adds no overlay line", async () => {
     const { client } = bridge;
     await client.state("/state/summary?quiet=true");
     await client.get("/state/economy");

@@ -14,7 +14,7 @@ describe("planning reads", () => {
     advance(bridge.city, 3 * WEEK);
   });
 
-  it("return a budget whose lines sum to the balance and to the last week's totals", async () => {
+  it("the lines of the budget sum to the balance and to the last week's totals", async () => {
     const { income, expenses, balance, history } = await bridge.client.state("/state/budget");
     const sum = (lines: Record<string, number>[], key: string) =>
       lines.reduce((all, line) => all + (line[key] as number), 0);
@@ -32,7 +32,7 @@ describe("planning reads", () => {
     );
   });
 
-  it("return ground height and distance to water", async () => {
+  it("/state/terrain returns ground height and distance to water", async () => {
     const { city, client } = bridge;
     const land = await client.state("/state/terrain/grid");
     const wet = land.waterDepths.findIndex((depth: number) => depth > 5);
@@ -60,7 +60,7 @@ describe("planning reads", () => {
     }
   });
 
-  it("return weekly statistics, newest first, in pages", async () => {
+  it("/state/statistics returns weeks in pages, newest first", async () => {
     const { total, samples } = await bridge.client.state("/state/statistics");
     expect(total).to.equal(3);
     const times = samples.map(({ gameTime }: { gameTime: string }) => gameTime);
@@ -71,7 +71,7 @@ describe("planning reads", () => {
     expect(second.samples).to.deep.equal([samples[1]]);
   });
 
-  it("return supply, demand and shortages of utilities", async () => {
+  it("/state/utilities returns supply, demand and shortages", async () => {
     const before = await bridge.client.state("/state/utilities");
     expect(before.totals.power.supply).to.be.greaterThan(before.totals.power.demand);
     expect(before.totals.power.demand).to.be.greaterThan(0);
@@ -82,7 +82,7 @@ describe("planning reads", () => {
     expect(after.totals.power.supply).to.equal(0);
   });
 
-  it("return all details of a building", async () => {
+  it("/state/buildings/ID returns all details of a building", async () => {
     const { growables } = await bridge.client.state("/state/growables?service=Residential");
     const homes = await Promise.all(
       growables.map(({ id }: { id: number }) => bridge.client.state(`/state/buildings/${id}`)),
@@ -94,7 +94,7 @@ describe("planning reads", () => {
     expect(await bridge.client.state(`/state/buildings/${plant.id}`)).to.deep.include(plant);
   });
 
-  it("return all details of a segment", async () => {
+  it("/state/segments/ID returns all details of a segment", async () => {
     const [row] = (await bridge.client.state("/state/networks?service=Road&offset=30")).segments;
     const segment = await bridge.client.state(`/state/segments/${row.id}`);
     expect(segment).to.deep.include(row);
@@ -106,7 +106,7 @@ describe("planning reads", () => {
     }
   });
 
-  it("answer 404 for unknown ids", async () => {
+  it("unknown ids get status 404", async () => {
     for (const path of ["/state/buildings/65000", "/state/segments/65000"]) {
       const { status, body } = await bridge.client.get(path);
       expect(status).to.equal(404);
@@ -120,7 +120,7 @@ describe("planning reads", () => {
     expect((await bridge.client.get("/state/buildings/1")).status).to.equal(409);
   });
 
-  it("offer one loan per bank, with repayment", async () => {
+  it("/state/budget offers one loan per bank; take-loan takes and repays it", async () => {
     const { client } = bridge;
     const before = await client.state("/state/budget");
     const [offer] = before.loanOffers;
@@ -138,7 +138,7 @@ describe("planning reads", () => {
     expect((await client.state("/state/budget")).loans).to.deep.equal([]);
   });
 
-  it("return traffic by road, densest first", async () => {
+  it("/state/traffic returns the traffic of each road, densest first", async () => {
     const { client } = bridge;
     const whole = await client.state("/state/traffic?limit=2000");
     const { countsByService } = await client.state("/state/networks?limit=0");
@@ -161,7 +161,7 @@ describe("planning reads", () => {
     for (const { value } of cells) expect(value).to.be.within(0, 100);
   });
 
-  it("offer tiles beside owned land; bought tiles are saved with the city", async () => {
+  it("/state/areas offers tiles beside owned land; bought tiles are saved with the city", async () => {
     const { client, city } = bridge;
     city.world.unlimitedMoney = false;
     const { total, ownedAreaCount, areas } = await client.state("/state/areas");

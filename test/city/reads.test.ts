@@ -9,7 +9,7 @@ const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a 
 describe("reading an empty city", () => {
   const bridge = bridgeForEach();
 
-  it("returns complete but empty responses", async () => {
+  it("returns complete responses with empty lists", async () => {
     const { client } = bridge;
     const empty = { ok: true, total: 0, returned: 0 };
     expect(await client.state("/state/chirps")).to.deep.equal({ ...empty, limit: 50, chirps: [] });
@@ -203,7 +203,7 @@ describe("reading a town", () => {
     );
   });
 
-  it("lists current growables, never a cached list", async () => {
+  it("lists the current growables, not a cached list", async () => {
     const { client } = bridge;
     const before = await client.state("/state/growables");
     const { id } = before.growables[0];
@@ -335,7 +335,7 @@ describe("reading a town", () => {
     }
   });
 
-  it("returns only changed map tiles", async () => {
+  it("/state/map-tiles returns only changed tiles", async () => {
     const { client, city } = bridge;
     const count = (tiles: { buildings: unknown[] }[]) => tiles.flatMap(({ buildings }) => buildings).length;
     const first = await client.state("/state/map-tiles");

@@ -4,7 +4,7 @@ import { type Json, JsonText, writeJson } from "../../src/city/wire/answers.js";
 import { Query } from "../../src/city/wire/requests.js";
 
 describe("JSON of the bridge", () => {
-  it("prints at most three decimals, no exponent, no -0", () => {
+  it("prints numbers with at most three decimals, without exponents or -0", () => {
     const numbers = [423.6137, 80, 0.5, -0, 1e-9, -1e-9, -2.0006, 0.1 + 0.2, 65_535.9999, 1e21, -0.0005];
     expect(writeJson(numbers)).to.equal("[423.614,80,0.5,0,0,0,-2.001,0.3,65536,1000000000000000000000,0]");
   });
@@ -36,7 +36,7 @@ describe("JSON of the bridge", () => {
     expect(writeJson({ a: undefined })).to.equal("{}");
   });
 
-  it("parses back to the same value with rounded numbers", () => {
+  it("printed JSON parses back to the same value with rounded numbers", () => {
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
         { depthSize: "small" },
@@ -67,7 +67,7 @@ describe("JSON of the bridge", () => {
 describe("queries of the bridge", () => {
   const query = (text: string) => new Query(`/state/networks?${text}`);
 
-  it("use the first valid value of a parameter, otherwise its default", () => {
+  it("a query parameter has its first valid value, otherwise its default", () => {
     expect(query("limit=7").integer("limit", 500)).to.equal(7);
     expect(query("limit=abc&limit=1.5&limit=9&limit=4").integer("limit", 500)).to.equal(9);
     expect(query("limit=1=2&Limit=3").integer("limit", 500)).to.equal(500);
@@ -78,7 +78,7 @@ describe("queries of the bridge", () => {
     expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
   });
 
-  it("read a flag as true only if its text is exactly true", () => {
+  it("a flag in a query is true only if its text is exactly true", () => {
     expect(query("").flag("includeDeadEnds", true)).to.equal(true);
     expect(query("includeDeadEnds=true").flag("includeDeadEnds", false)).to.equal(true);
     for (const text of ["True", "1", "yes", "", "false"]) {
@@ -86,7 +86,7 @@ describe("queries of the bridge", () => {
     }
   });
 
-  it("decode text and keep invalid escapes", () => {
+  it("text in a query is decoded; invalid escapes stay unchanged", () => {
     expect(query("service=Public+Transport%20x").text("service")).to.equal("Public Transport x");
     expect(query("service=%E0%A4").text("service")).to.equal("%E0%A4");
     fc.assert(

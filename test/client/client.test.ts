@@ -53,7 +53,7 @@ describe("the client", () => {
     expect(await failureOf(carillon.task(task.task_id))).to.include({ status: 404 });
   });
 
-  it("reports invalid parameters and a wrong key", async () => {
+  it("the client reports invalid parameters and a wrong key", async () => {
     const error = await failureOf(carillon.submit({ task_type: "cover" }));
     expect(error).to.be.instanceOf(CarillonError).and.include({ status: 400 });
     expect(error.message).to.include("task_type cover needs a source");

@@ -41,7 +41,7 @@ describe("recordings that take long to check", () => {
 
   after(() => Promise.all([server.close(), endServed()]));
 
-  /** Number of ffmpeg processes that read the recordings of this test. */
+  /** Number of ffmpeg processes that are reading recordings of this test. */
   function decoders(): number {
     return readdirSync("/proc").filter((pid) => {
       if (!/^\d+$/.test(pid)) return false;
@@ -77,7 +77,7 @@ describe("recordings that take long to check", () => {
 
   const uploads = (name: string): string[] => readdirSync(join(directory, name, "uploads"));
 
-  it("stop being decoded when the client disconnects, and leave neither task nor file", async () => {
+  it("ffmpeg stops decoding when the client disconnects, and neither task nor file is left", async () => {
     const client = new AbortController();
     const sent = send(server.url, client.signal);
     await decodersAre(1);
@@ -88,7 +88,7 @@ describe("recordings that take long to check", () => {
     expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(0);
   });
 
-  it("are decoded two at a time while others wait @slow", async () => {
+  it("long recordings are decoded two at a time while others wait @slow", async () => {
     const client = new AbortController();
     const sent = Array.from({ length: 4 }, () => send(server.url, client.signal));
     await decodersAre(2);
@@ -104,7 +104,7 @@ describe("recordings that take long to check", () => {
     expect((await server.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
   });
 
-  it("of one client do not delay another client, and are rejected beyond a limit @slow", async () => {
+  it("long recordings of one client do not delay another client, and are rejected beyond a limit @slow", async () => {
     const client = new AbortController();
     const sent = Array.from({ length: 100 }, () => send(server.url, client.signal));
     const firstRefused = await Promise.any(
@@ -129,7 +129,7 @@ describe("recordings that take long to check", () => {
     return response.statusCode;
   }
 
-  it("stop being decoded when the server is killed @slow", async function () {
+  it("ffmpeg stops decoding when the server is killed @slow", async function () {
     if (!(await findFfmpeg()).sandbox.description.includes("ended with the server")) this.skip();
     const silent = writeRecording(join(directory, "silent for ever.mp3"), { seconds: 1 });
     truncateSync(silent, 3e10);
@@ -141,7 +141,7 @@ describe("recordings that take long to check", () => {
     await decodersAre(0);
   });
 
-  it("do not delay the stop of the server", async () => {
+  it("a recording that is being decoded does not delay the stop of the server", async () => {
     const other = await start("other");
     const sent = send(other.url).catch(() => "cut");
     await decodersAre(1);

@@ -30,7 +30,7 @@ describe("tasks that only analyse", () => {
   const analyse = async (parameters: object) =>
     recordOf(await client.finished(await client.submit({ prompt: "calm piano", ...parameters })));
 
-  it("convert a recording to audio codes that a cover task accepts as its source", async () => {
+  it("extract_codes_only returns audio codes that a cover task accepts as its source", async () => {
     const byUpload = await analyse({ extract_codes_only: true, src_audio: uploadOf(recording) });
     expect(byUpload).to.include({
       status_message: "Audio Codes Extraction Success",
@@ -48,7 +48,7 @@ describe("tasks that only analyse", () => {
     expect(song.metas.duration).to.equal(SECONDS);
   });
 
-  it("describe a recording with its real duration", async () => {
+  it("full_analysis_only describes a recording with its real duration", async () => {
     const record = await analyse({ full_analysis_only: true, src_audio_path: recording });
     expect(record).to.include({
       status_message: "Full Hardware Analysis Success",
@@ -67,7 +67,7 @@ describe("tasks that only analyse", () => {
     expect(record.audio_paths).to.deep.equal([]);
   });
 
-  it("find metadata for a caption, ignoring the client's values", async () => {
+  it("analysis_only finds metadata for a caption, ignoring the client's values", async () => {
     const words = { lyrics: "[Verse]\nla la", bpm: 77, audio_duration: 42 };
     const record = await analyse({ analysis_only: true, ...words });
     expect(record).to.include({ dit_model: "None (Analysis Only)", lm_model: "carillon-nano/lm" });
@@ -79,7 +79,7 @@ describe("tasks that only analyse", () => {
     expect(record.metas).to.include({ bpm: record.bpm, duration: record.duration });
   });
 
-  it("are rejected without a source", async () => {
+  it("tasks that analyse a recording are rejected without a source", async () => {
     for (const flag of ["extract_codes_only", "full_analysis_only"]) {
       const { status, body } = await client.post("/release_task", { [flag]: true });
       expect(status).to.equal(400);

@@ -48,7 +48,7 @@ describe("recordings sent with a task", () => {
 
   const cancel = (id: string) => client.post("/cancel_task", { task_id: id });
 
-  it("are deleted with their task, or when their task fails", async () => {
+  it("uploads are deleted with their task, or when their task fails", async () => {
     const damaged = writeRecording(join(directory, "damaged.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.untilStarted(running);
@@ -79,7 +79,7 @@ describe("recordings sent with a task", () => {
     expectRefusal(lost, /^the recording "upload:ctx_audio_.*" is no longer stored: send the file again$/);
   });
 
-  it("are deleted when their waiting or running task is cancelled", async () => {
+  it("uploads are deleted when their waiting or running task is cancelled", async () => {
     const running = await client.submit(longSong);
     await client.untilStarted(running);
     const waiting = await client.submit({ ...cover, src_audio: uploadOf(recording) });
@@ -95,7 +95,7 @@ describe("recordings sent with a task", () => {
     await noUploads();
   });
 
-  it("leave no file if the queue is full, the parameters are invalid, or no task uses them", async () => {
+  it("uploads leave no file if the queue is full, the parameters are invalid, or no task uses them", async () => {
     const ids = [await client.submit(longSong)];
     await client.untilStarted(ids[0] as string);
     for (let i = 0; i < 2; i++) ids.push(await client.submit(longSong));
@@ -109,7 +109,7 @@ describe("recordings sent with a task", () => {
     await cancel(ignored);
   });
 
-  it("are taken from the file if the request has both a file and a path; an empty file input is ignored", async () => {
+  it("an uploaded file takes precedence over a path; an empty file input is ignored", async () => {
     const both = { ...cover, src_audio_path: "/no/such/file.wav", ctx_audio: uploadOf(recording) };
     await cancel(await client.submit(both));
     const untouched = await fetch(`${client.url}/release_task`, {
@@ -123,7 +123,7 @@ describe("recordings sent with a task", () => {
     expect(((await untouched.json()) as { detail: string }).detail).to.include("needs a source");
   });
 
-  it("are written only into the uploads folder, whatever their file name", async () => {
+  it("uploads are written only into the uploads folder, whatever their file name", async () => {
     const before = readdirSync(directory, { recursive: true }).length;
     const answer = await sendUpload(recording, "../../x.exe");
     expect(answer.status).to.equal(200);
@@ -133,7 +133,7 @@ describe("recordings sent with a task", () => {
     expect(readdirSync(directory, { recursive: true }).length).to.equal(before + added.length);
   });
 
-  it("are rejected without echoing the content if they are not audio", async () => {
+  it("uploads that are not audio are rejected without echoing their content", async () => {
     const text = join(directory, "song.mp3");
     writeFileSync(text, "top secret words\n".repeat(300));
     const empty = join(directory, "empty.wav");
@@ -150,19 +150,19 @@ describe("recordings sent with a task", () => {
     expectRefusal(await client.postForm("/release_task", reference), /^reference_audio contains no/);
   });
 
-  it("are rejected if they are too long", async () => {
+  it("recordings that are too long are rejected", async () => {
     const path = writeSilence(join(directory, "eleven minutes.flac"), 660);
     expectRefusal(await sendUpload(path), /^src_audio lasts longer than 600 seconds$/);
     rmSync(path);
   });
 
-  it("are rejected as a reference if they are silent", async () => {
+  it("silent recordings are rejected as a reference", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
   });
 
-  it("are rejected if the repaint window is outside the source", async () => {
+  it("a repaint window outside the source is rejected", async () => {
     const repaint = { ...cover, task_type: "repaint", src_audio_path: recording };
     for (const [repainting_start, repainting_end] of [
       [8, 9],
@@ -176,7 +176,7 @@ describe("recordings sent with a task", () => {
     }
   });
 
-  it("fail the task if the file was deleted", async () => {
+  it("a task fails if its recording was deleted", async () => {
     const path = writeRecording(join(directory, "fleeting.wav"), { seconds: 3 });
     const running = await client.submit(longSong);
     await client.untilStarted(running);
@@ -187,7 +187,7 @@ describe("recordings sent with a task", () => {
     expect([item.status, item.error]).to.deep.equal([2, "src_audio_path names a path that does not exist"]);
   });
 
-  it("leave no file if the client disconnects during an upload", async () => {
+  it("an upload leaves no file if the client disconnects", async () => {
     await new Promise<void>((resolve) => {
       const upload = httpRequest(`${client.url}/release_task`, {
         method: "POST",
@@ -225,7 +225,7 @@ describe("recordings sent with a task", () => {
       [parameter]: path,
     });
 
-    it(`may be given as a path in ${parameter}, in every kind of body; unusable paths are rejected`, async () => {
+    it(`recordings may be given as a path in ${parameter}, in every kind of body; unusable paths are rejected`, async () => {
       for (const { status, body } of await sendEach(fieldsOf(recording))) {
         expect(status, body.detail).to.equal(200);
         await cancel(body.data.task_id);
@@ -264,7 +264,7 @@ describe("recordings given as a path by another machine", () => {
     return status;
   }
 
-  it("are accepted only if they are the server's own songs", async () => {
+  it("paths from another machine are accepted only if they are the server's own songs", async () => {
     server = await startLiveServer(join(directory, "open"), {
       SVC_API_HOST: "0.0.0.0",
       SVC_ALLOW_NO_KEY: "true",
@@ -279,7 +279,7 @@ describe("recordings given as a path by another machine", () => {
     expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
   });
 
-  it("are also accepted from the folders in SVC_AUDIO_ROOTS", async () => {
+  it("paths from another machine are also accepted in the folders of SVC_AUDIO_ROOTS", async () => {
     const settings = { SVC_AUDIO_ROOTS: join(directory, "music") };
     server = await startLiveServer(join(directory, "rooted"), settings);
     expect(await statusOf(join(directory, "music", "a.wav"))).to.equal(200);
@@ -292,7 +292,7 @@ describe("recordings uploaded to a server with a key", () => {
   const uploads = join(directory, "server", "uploads");
   const server = serverForAll({ SVC_API_KEY: "k1" }, join(directory, "server"));
 
-  it("are stored only if the key precedes them in the form", async () => {
+  it("uploads are stored only if the API key precedes them in the form", async () => {
     const src_audio = uploadOf(writeRecording(join(directory, "a.wav"), { seconds: 3 }));
     const send = (fields: Record<string, string | File>) =>
       server.client.postForm("/release_task", fields as never);

@@ -8,7 +8,7 @@ import { type Client, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-/** Rendering time that exceeds the duration of every test here. */
+/** Rendering time in milliseconds, longer than any test here. */
 const ENDLESS_MS = 3_600_000;
 const LISTED = { SVC_CALLBACK_HOSTS: "127.0.0.1" };
 
@@ -43,7 +43,7 @@ describe("a task with a callback_url", function () {
     return message;
   }
 
-  it("sends one callback, signed with the API key of its submission", async () => {
+  it("a task sends one callback, signed with the API key of its submission", async () => {
     const settings = { ...LISTED, SVC_API_KEY: "k1", SVC_API_KEYS: "k2" };
     const { client } = await ServedProcess.startStub(temporaryDirectory(), 0, settings);
     for (const key of ["k1", "k2"]) {
@@ -64,7 +64,7 @@ describe("a task with a callback_url", function () {
     expect(receiver.received).to.have.length(2);
   });
 
-  it("sends a callback when it fails, unsigned if the server has no key", async () => {
+  it("a failed task sends a callback, unsigned if the server has no key", async () => {
     const { client } = await ServedProcess.startStub(temporaryDirectory(), ENDLESS_MS, LISTED);
     const id = await client.submit(withCallback("/failed"));
     await client.post("/cancel_task", { task_id: id });
@@ -73,7 +73,7 @@ describe("a task with a callback_url", function () {
     expect(JSON.parse(received.body)).to.include({ event: "failed", status: 2, error: "Cancelled by user" });
   });
 
-  it("retries its callback across kill -9 until the receiver accepts it, then stops @slow", async () => {
+  it("a task retries its callback across kill -9 until the receiver accepts it, then stops @slow", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.startStub(directory, 0, LISTED);
     receiver.status = 503;
@@ -95,7 +95,7 @@ describe("a task with a callback_url", function () {
     expect(receiver.received.slice(count).map(({ path }) => path)).to.deep.equal(["/next"]);
   });
 
-  it("is rejected and not stored if its URL is not public and its host is not in SVC_CALLBACK_HOSTS", async () => {
+  it("a task is rejected and not stored if its callback_url is not public and not in SVC_CALLBACK_HOSTS", async () => {
     const { client } = await ServedProcess.startStub(temporaryDirectory(), 0);
     for (const callback_url of [
       receiver.url,
@@ -117,7 +117,7 @@ describe("a task with a callback_url", function () {
     expect((await client.get("/v1/stats")).body.data.jobs.total).to.equal(0);
   });
 
-  it("sends one callback in a fleet, also after its gateway has died @slow", async () => {
+  it("a task in a fleet sends one callback, also after its gateway has died @slow", async () => {
     const redis = await RedisServer.start();
     try {
       const shared = { ...LISTED, SVC_REDIS_URL: redis.url, SVC_STORAGE: `file://${temporaryDirectory()}` };

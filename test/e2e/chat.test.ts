@@ -28,7 +28,7 @@ describe("chat completions", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
   const { client } = server;
 
-  it("answer with the same song as the task", async () => {
+  it("a chat completion returns the same song as the task", async () => {
     const { status, headers, body } = await client.post("/v1/chat/completions", shortChat, key);
     expect(status, JSON.stringify(body.error)).to.equal(200);
     expect(body).to.include({ object: "chat.completion", model: "acestep/carillon-nano" });
@@ -69,7 +69,7 @@ describe("chat completions", () => {
     }
   });
 
-  it("are streamed on request", async () => {
+  it("chat completions are streamed on request", async () => {
     const response = await fetch(`${server.url}/openrouter/v1/chat/completions`, {
       method: "POST",
       headers: { "Content-Type": "application/json", ...key },
@@ -88,7 +88,7 @@ describe("chat completions", () => {
     expect(chunks.at(-1)?.choices[0].finish_reason).to.equal("stop");
   });
 
-  it("use a recording in the message as the source", async () => {
+  it("a chat completion uses a recording in the message as the source", async () => {
     const source = (await client.post("/v1/chat/completions", shortChat, key)).body.choices[0].message
       .audio[0];
     const data = source.audio_url.url.split(",")[1];
@@ -111,7 +111,7 @@ describe("chat completions", () => {
     expect(body.warnings.join()).to.include("the source sets the length");
   });
 
-  it("return errors in the chat format, with an additional detail field", async () => {
+  it("chat completions return errors in the chat format, with an additional detail field", async () => {
     const refusals: [body: object, headers: Record<string, string>, status: number, mentions: string][] = [
       [shortChat, {}, 401, "Authorization"],
       [{ model: "x" }, key, 400, "messages must be a list of messages, got null"],
@@ -128,7 +128,7 @@ describe("chat completions", () => {
     }
   });
 
-  it("are cancelled when the client disconnects", async () => {
+  it("chat completions are cancelled when the client disconnects", async () => {
     const gone = new AbortController();
     const waiting = fetch(`${server.url}/v1/chat/completions`, {
       method: "POST",
@@ -144,7 +144,7 @@ describe("chat completions", () => {
     expect((await jobs()).failed).to.equal(1);
   });
 
-  it("list models in the chat format at their own base URL", async () => {
+  it("models are listed in the chat format at the base URL of chat completions", async () => {
     expect((await client.get("/openrouter/v1/models")).status).to.equal(401);
     const { body } = await client.get("/openrouter/v1/models", key);
     expect(body.object).to.equal("list");

@@ -11,7 +11,7 @@ describe("the city next to the music service", () => {
 
   afterEach(endServed);
 
-  it("crashes without affecting the music service, and restarts at its address @slow", async () => {
+  it("a crash of the city does not affect the music service; the city restarts at its address @slow", async () => {
     const server = await ServedProcess.startWithCity(temporaryDirectory());
     const city = new BridgeClient(server.cityUrl);
     await city.run("set-simulation-speed", { paused: true });
@@ -27,7 +27,7 @@ describe("the city next to the music service", () => {
     expect(await city.answers()).to.equal(false);
   });
 
-  it("recovers after either process was killed or stopped during a request @slow", async () => {
+  it("city and music recover after either process was killed or stopped during a request @slow", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.startWithCity(directory);
     await new BridgeClient(first.cityUrl).road(0, 0, 80, 0, { name: "Agent Killed" });

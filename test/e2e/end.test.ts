@@ -10,7 +10,7 @@ const hugeSong = { ...shortSong, audio_duration: 600, inference_steps: 20, batch
 describe("a server that exits", () => {
   afterEach(endServed);
 
-  it("does not wait for a model step or an incomplete request, and requeues the task @slow", async () => {
+  it("an exiting server waits for no model step or incomplete request, and requeues the task @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.start(directory);
     const id = await server.client.submit(hugeSong);
@@ -27,7 +27,7 @@ describe("a server that exits", () => {
     expect(await second.end("SIGKILL")).to.equal(null);
   });
 
-  it("logs one line and exits with 1 after an uncaught error, and requeues the task @slow", async () => {
+  it("a server with an uncaught error logs one line, requeues the task, and exits with 1 @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startStub(directory, 60_000);
     const id = await server.client.submit(shortSong);

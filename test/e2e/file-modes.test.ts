@@ -28,7 +28,7 @@ describe("files of a server", () => {
     return { files: modesOf(false), folders: modesOf(true) };
   }
 
-  it("are readable only by the user who runs it @slow", async () => {
+  it("files of a server are readable only by the user who runs it @slow", async () => {
     expect(await modes()).to.deep.equal({ files: ["600"], folders: ["700"] });
   });
 });

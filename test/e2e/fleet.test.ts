@@ -40,7 +40,7 @@ describe("a fleet of processes", function () {
   const startedBy = ({ log }: ServedProcess) =>
     [...log.matchAll(/"task":"([^"]+)"[^\n]*"task started"/g)].map(([, id]) => id as string);
 
-  /** Number of times that the task was started by any of the workers. */
+  /** How often workers started the task, summed over all workers. */
   const startCount = (workers: readonly ServedProcess[], id: string) =>
     workers.flatMap(startedBy).filter((other) => other === id).length;
 
@@ -206,7 +206,7 @@ describe("a fleet of processes", function () {
     expect(near.log + far.log).to.not.match(/the-first-key|the-second-key/);
   });
 
-  it("can consist of `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
+  it("a fleet can consist of `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
     const settings = { ...shared(), SVC_INIT_LLM: "false" };
     const [gateway, worker] = await Promise.all([
       ServedProcess.start(temporaryDirectory(), settings, {}, ["gateway"]),

@@ -38,11 +38,11 @@ const KINDS: Readonly<Record<string, (path: string) => void>> = {
 };
 
 interface Endpoint {
-  /** Names of files that the endpoint reads. The test replaces all of them by one kind of unreadable file. */
+  /** Names of files that the endpoint reads. The test makes all of them unreadable in the same way. */
   files: readonly string[];
   /** Sends a request that names the folder, or the first of `files`. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;
-  /** Contents of valid files in the same folder, by name. */
+  /** Further, valid files in the same folder: contents by name. */
   beside?: Readonly<Record<string, string>>;
   /** Range of expected HTTP statuses; by default the request must be rejected. */
   statuses?: readonly [from: number, to: number];
@@ -156,7 +156,7 @@ describe("paths in requests", () => {
   });
 
   for (const [what, { files, beside = {}, ask, statuses = [400, 500] }] of Object.entries(ENDPOINTS)) {
-    it(`do not block the server if ${what} is not a readable file`, async () => {
+    it(`the server is not blocked if ${what} is not a readable file`, async () => {
       // More concurrent requests than the server has threads that could block.
       const answers = await Promise.all(
         Object.entries(KINDS).map(async ([kind, make]) => {
@@ -182,7 +182,7 @@ describe("paths in requests", () => {
     });
   }
 
-  it("leave the server able to make songs, cancel one, and stop", async () => {
+  it("after requests with unreadable files, the server can make songs, cancel one, and stop", async () => {
     const { client } = server;
     const id = await client.submit(longSong);
     await client.untilStarted(id);

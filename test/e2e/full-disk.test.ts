@@ -91,7 +91,7 @@ describe("songs on a small disk", () => {
   });
   afterEach(endServed);
 
-  it("wait until there is room for them, and leave no partial files @slow", async () => {
+  it("songs wait until there is room on the disk, and leave no partial files @slow", async () => {
     const directory = realpathSync(temporaryDirectory());
     const songs = join(directory, "api_audio");
     mkdirSync(songs);

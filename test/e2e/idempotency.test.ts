@@ -18,7 +18,7 @@ describe("a submission with an Idempotency-Key", () => {
   before(start);
   after(endServed);
 
-  it("creates one task for repeated and simultaneous requests", async () => {
+  it("repeated and simultaneous requests with one key create one task", async () => {
     const headers = key();
     const before = await total();
     const send = () => server.client.post("/release_task", { ...shortSong, prompt: "x" }, headers);
@@ -33,7 +33,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(await total()).to.equal(before + 1);
   });
 
-  it("is recognised after kill -9 with fields in any order, and rejected with another body", async () => {
+  it("a repeated request is recognised after kill -9 with fields in any order; another body is rejected", async () => {
     const headers = key();
     const { body } = await server.client.post("/release_task", { ...shortSong, seed: 1, bpm: 90 }, headers);
     await server.end("SIGKILL");
@@ -45,7 +45,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(other.body.detail).to.include(headers["Idempotency-Key"]).and.include(body.data.task_id);
   });
 
-  it("creates a new task after its task was removed", async () => {
+  it("a repeated request creates a new task after its task was removed", async () => {
     const headers = key();
     const submit = async () =>
       (await server.client.post("/release_task", shortSong, headers)).body.data.task_id as string;
@@ -55,7 +55,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(await submit()).to.not.equal(first);
   });
 
-  it("is recognised with the same files, and rejected with others", async () => {
+  it("a repeated request is recognised with the same files, and rejected with others", async () => {
     const headers = key();
     const recording = (seconds: number) =>
       uploadOf(writeRecording(join(directory, `recording-${seconds}.mp3`), { seconds }));
@@ -68,13 +68,13 @@ describe("a submission with an Idempotency-Key", () => {
     expect((await submit(3)).status).to.equal(422);
   });
 
-  it("can reuse the key of a submission that was rejected", async () => {
+  it("a request can reuse the key of a rejected request", async () => {
     const headers = key();
     expect((await server.client.post("/release_task", { task_type: "cover" }, headers)).status).to.equal(400);
     expect((await server.client.post("/release_task", shortSong, headers)).status).to.equal(200);
   });
 
-  it("is rejected with an invalid key", async () => {
+  it("a request with an invalid Idempotency-Key is rejected", async () => {
     for (const bad of ["", "x".repeat(256)]) {
       const { status, body } = await server.client.post("/release_task", shortSong, {
         "Idempotency-Key": bad,

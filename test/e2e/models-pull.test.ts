@@ -77,7 +77,7 @@ describe("carillon models", () => {
     expect(again.stderr).to.include("already");
   });
 
-  it("can resume a download after Ctrl-C @slow", async () => {
+  it("an interrupted download can be resumed after Ctrl-C @slow", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const child = start(["models", "pull", "someone/small"]);

@@ -15,11 +15,11 @@ export interface PublicClient {
   /** Multipart clients send every value as text, and files as Blob. */
   encoding: "json" | "multipart";
   song: Record<string, unknown>;
-  /** Sends the client's other requests. */
+  /** Sends the requests of the client other than submitting, polling and downloading. */
   sendOtherRequests: (client: Client, headers: Record<string, string>) => Promise<void>;
   /** Path from which the client downloads a song; the song's `file` by default. */
   download?: (song: SongRecord) => string;
-  /** Checks the fields of a finished task that the client reads. */
+  /** Checks the response fields that the client reads of a finished task. */
   checkFields: (songs: readonly SongRecord[], item: TaskStatusItem) => void;
 }
 
@@ -42,7 +42,7 @@ async function expectAdjusted(
   await client.post("/cancel_task", { task_id: answer.body.data.task_id }, headers);
 }
 
-/** Absolute path in the URL of a result. */
+/** Absolute file path in the URL of a song. */
 function pathOf({ file }: SongRecord): string {
   return decodeURIComponent(file.slice("/v1/audio?path=".length));
 }

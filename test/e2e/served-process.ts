@@ -41,9 +41,9 @@ async function compileStub(): Promise<string> {
 export interface ProcessLimits {
   /** Maximum file size, to simulate a full disk. */
   maxFileKiB?: number;
-  /** A private disk of this size, mounted at an existing directory. */
+  /** Mounts a private disk of this size at an existing directory. */
   disk?: Disk;
-  /** Limit of the JavaScript heap. */
+  /** Maximum size of the JavaScript heap. */
   maxHeapMiB?: number;
 }
 

@@ -53,7 +53,7 @@ describe("blocked standard streams", () => {
     return { code, dropped: Number(dropped) };
   }
 
-  it("delay neither start nor stop; lost lines are counted", async () => {
+  it("blocked standard streams delay neither start nor stop; lost lines are counted", async () => {
     const ends = await Promise.all(
       homes.slice(1).map(async (home, index) => {
         const target = Object.keys(TARGETS)[index] as Target;
@@ -66,7 +66,7 @@ describe("blocked standard streams", () => {
     }
   });
 
-  it("do not block a server that starts other processes @slow", async () => {
+  it("blocked standard streams do not block a server that starts other processes @slow", async () => {
     const [home = ""] = homes;
     expect((await serve(home, [cli, "serve"], "full", "an unread pipe")).code).to.equal(0);
   });

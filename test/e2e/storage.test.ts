@@ -39,7 +39,7 @@ describe("songs and uploads of a fleet", function () {
 
   const cover = { ...shortSong, task_type: "cover" };
 
-  it("pass through S3 between servers with separate folders", async () => {
+  it("songs and uploads pass through S3 between servers with separate folders", async () => {
     const { gateway, worker, near, far } = await pair(`s3://${BUCKET}/carillon`);
     const { client } = gateway;
     const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
@@ -106,7 +106,7 @@ describe("songs and uploads of a fleet", function () {
     while (!(await text())?.startsWith("Waiting for the storage")) await sleep(50);
   }
 
-  it("wait while the mounted directory is unavailable; requests get 503 meanwhile @slow", async () => {
+  it("songs wait while the mounted directory is unavailable; requests get 503 meanwhile @slow", async () => {
     const shared = join(temporaryDirectory(), "mount");
     mkdirSync(shared);
     const { gateway, worker } = await pair(pathToFileURL(shared).href);
@@ -131,7 +131,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("wait while S3 is unavailable; requests get 503 meanwhile @slow", async () => {
+  it("songs wait while S3 is unavailable; requests get 503 meanwhile @slow", async () => {
     const { gateway, worker } = await pair(`s3://${BUCKET}`);
     const { client } = gateway;
     const made = await client.makeOne(shortSong);
@@ -149,7 +149,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("are stored in a directory that all servers mount @slow", async () => {
+  it("songs and uploads are stored in a directory that all servers mount @slow", async () => {
     const shared = temporaryDirectory();
     const { gateway, worker, near, far } = await pair(pathToFileURL(shared).href);
     const recording = writeRecording(join(near, "own.wav"), { seconds: 3 });
@@ -167,7 +167,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, worker].map((served) => served.end("SIGTERM")));
   });
 
-  it("require the same storage on all servers: a server with another one prints one line and exits @slow", async () => {
+  it("a server whose storage differs from the rest of the fleet prints one line and exits @slow", async () => {
     const [shared, elsewhere] = [temporaryDirectory(), temporaryDirectory()].map(
       (path) => pathToFileURL(path).href,
     );
@@ -185,7 +185,7 @@ describe("songs and uploads of a fleet", function () {
     }
   });
 
-  it("require an existing bucket: a server with a missing one prints one line and exits @slow", async () => {
+  it("a server whose bucket does not exist prints one line and exits @slow", async () => {
     const settings = { ...s3.environment, SVC_STORAGE: "s3://no-such-bucket" };
     const child = spawnCli(["serve", "--port", "0", "--home", temporaryDirectory()], settings);
     let stderr = "";

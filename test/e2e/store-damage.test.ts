@@ -53,7 +53,7 @@ describe("a server whose task store was damaged", () => {
     expect(existsSync(join(directory, "quarantine"))).to.equal(false);
   }
 
-  it("restores the backup if the file was truncated, and keeps the damaged one", async () => {
+  it("restores the backup if the task store was truncated, and keeps the damaged file", async () => {
     truncateSync(dataFile(), statSync(dataFile()).size / 2);
     const damaged = readFileSync(dataFile());
     await expectAllSongs();
@@ -61,7 +61,7 @@ describe("a server whose task store was damaged", () => {
     expect(readFileSync(join(directory, aside, "data.mdb")).equals(damaged)).to.equal(true);
   });
 
-  it("restores the backup if pages are corrupt @slow", async () => {
+  it("restores the backup if pages of the task store are corrupt @slow", async () => {
     const file = openSync(dataFile(), "r+");
     const pages = statSync(dataFile()).size / PAGE_BYTES;
     for (let page = 0; page < pages; page += 3)
@@ -70,7 +70,7 @@ describe("a server whose task store was damaged", () => {
     expect(asideFolders()).to.have.length(1);
   });
 
-  it("restores the backup if the folder was removed @slow", async () => {
+  it("restores the backup if the folder of the task store was removed @slow", async () => {
     rmSync(join(directory, "tasks"), { recursive: true });
     await expectAllSongs();
   });

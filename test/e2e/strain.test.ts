@@ -15,7 +15,7 @@ const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
 describe("clients with different keys", () => {
   after(endServed);
 
-  it("share tasks, songs and searches, but not idempotency keys", async () => {
+  it("clients with different keys share tasks, songs and searches, but not idempotency keys", async () => {
     const settings = { SVC_API_KEY: "k1", SVC_API_KEYS: "k2" };
     const { client } = await ServedProcess.startStub(temporaryDirectory(), 0, settings);
     const submit = async (key: string, prompt: string) => {
@@ -53,7 +53,7 @@ describe("a server on ::1", () => {
   });
   after(endServed);
 
-  it("counts as local, answers at [::1] and serves its songs", async () => {
+  it("a server on ::1 counts as local, answers at [::1] and serves its songs", async () => {
     expect(loadConfig({ SVC_API_HOST: "::1" }).isLocal).to.equal(true);
     expect(client.url).to.match(/^http:\/\/\[::1\]:\d+$/);
     expect((await client.get("/health")).status).to.equal(200);

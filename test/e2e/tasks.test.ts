@@ -18,7 +18,7 @@ function decoderReachSeconds(vaeDirectory: string): number {
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);
   let reach = 3 / rate;
   for (const ratio of downsampling_ratios.toReversed()) {
-    reach += 1 / rate; // Reach of the transposed convolution.
+    reach += 1 / rate; // Reach of the transposed convolution in seconds.
     rate *= ratio;
     reach += (3 * (1 + 3 + 9)) / rate;
   }
@@ -32,7 +32,7 @@ const quick = {
   seed: 7,
   audio_format: "wav32",
 };
-/** A turbo model with a name other than the built-in model's. */
+/** A turbo model whose name differs from the built-in model's. */
 const TURBO_MODEL = "acestep-v15-turbo-copy";
 const SOURCE_TASKS = ["cover", "repaint", "lego", "extract", "complete"];
 
@@ -80,7 +80,7 @@ describe("the six task types over HTTP", () => {
   });
 
   for (const task_type of SOURCE_TASKS) {
-    it(`${task_type}: uses an uploaded source's length and content`, async () => {
+    it(`${task_type} uses length and content of an uploaded source`, async () => {
       const task = { task_type, track_name: "bass", track_classes: ["drums", "bass"], audio_duration: 20 };
       const window = task_type === "repaint" ? { repainting_start: 1, repainting_end: 2 } : {};
       const song = await client.makeOne({ ...quick, ...task, ...window, src_audio: uploadOf(source) });
@@ -147,7 +147,7 @@ describe("the six task types over HTTP", () => {
     expect(again.records.map(({ track_name }) => track_name)).to.deep.equal(stems);
   });
 
-  it("lists a model's supported tasks, and warns about others", async () => {
+  it("lists the task types that a model supports, and warns about others", async () => {
     const { body } = await client.get("/v1/model_inventory");
     expect(body.data.models).to.deep.include({
       name: TURBO_MODEL,
@@ -176,7 +176,10 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /** Largest sample difference between a part of `another` and the part of `song` that is `later` seconds later. */
+    /**
+     * Largest sample difference between a part of `another` and the part of `song` shifted by `later`
+     * seconds.
+     */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],
@@ -197,7 +200,7 @@ describe("the six task types over HTTP", () => {
     }
 
     for (const repaint_mode of ["conservative", "balanced"]) {
-      it(`${repaint_mode}: keeps the source outside its window and changes it inside`, async () => {
+      it(`repaint_mode ${repaint_mode} keeps the source outside the window and changes it inside`, async () => {
         const window = { repainting_start: 1, repainting_end: 2, repaint_mode };
         const song = await audioOf({ task_type: "repaint", ...window, src_audio_path: source });
         expect(difference(song, [0, 1 - FADE_SECONDS])).to.equal(0);
@@ -206,7 +209,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("aggressive: re-encodes the source outside its window, independent of what it makes inside", async () => {
+    it("repaint_mode aggressive re-encodes the source outside the window, independent of the new part inside", async () => {
       const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];
@@ -287,7 +290,7 @@ describe("the six task types over HTTP", () => {
       expect(difference(after, [0, SOURCE_SECONDS - FADE_SECONDS])).to.equal(0);
     });
 
-    it("depends on repaint_mode, repaint_strength and chunk_mask_mode", async () => {
+    it("a repaint depends on repaint_mode, repaint_strength and chunk_mask_mode", async () => {
       const window = { task_type: "repaint", src_audio_path: source, repainting_start: 1, repainting_end: 2 };
       const plain = await audioOf(window);
       for (const change of [
@@ -302,7 +305,7 @@ describe("the six task types over HTTP", () => {
     });
   });
 
-  it("follows the source of a cover according to its strength", async () => {
+  it("a cover depends on audio_cover_strength and cover_noise_strength", async () => {
     const cover = { task_type: "cover", src_audio_path: source, inference_steps: 4 };
     const made: Float32Array[] = [];
     for (const change of [
@@ -330,7 +333,7 @@ describe("the six task types over HTTP", () => {
     ]);
   });
 
-  it("follows a custom instruction, and ignores the default one, which some clients always send", async () => {
+  it("a custom instruction changes the song; the default one, which some clients always send, does not", async () => {
     const cover = { task_type: "cover", src_audio_path: source, inference_steps: 1 };
     const plain = await audioOf(cover);
     const own = await audioOf({ ...cover, instruction: "Turn it into a lullaby for a music box:" });
@@ -361,7 +364,7 @@ describe("the six task types over HTTP", () => {
       [true, false, true],
       [true, true, true],
     ] as const) {
-      it(`${act ? "act" : "are ignored"} with thinking ${thinking} and use_audio_codes ${use_audio_codes}`, async () => {
+      it(`audio codes are ${act ? "used" : "ignored"} with thinking ${thinking} and use_audio_codes ${use_audio_codes}`, async () => {
         for (const audio_code_string of [text, [text]]) {
           const codes = {
             audio_code_string,
@@ -381,7 +384,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("replace the source of a cover", async () => {
+    it("audio codes replace the source of a cover", async () => {
       const cover = { task_type: "cover", audio_code_string: text, inference_steps: 1 };
       for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
         const song = await client.makeOne({ ...quick, ...cover, ...asking, src_audio_path: source });
@@ -405,7 +408,7 @@ describe("the six task types over HTTP", () => {
       thinking: true,
     });
 
-    it("is not used in cover, repaint and extract", async () => {
+    it("cover, repaint and extract do not use the language model", async () => {
       await client.make({ ...quick, audio_duration: 10, thinking: true, inference_steps: 1 });
       for (const task_type of ["cover", "repaint", "extract"]) {
         const song = await client.makeOne({ ...task(task_type), use_format: true, bpm: 90 });
@@ -416,7 +419,7 @@ describe("the six task types over HTTP", () => {
       }
     });
 
-    it("fills the metadata of lego and complete; a warning says that it writes no codes", async () => {
+    it("the language model fills the metadata of lego and complete; a warning says that it writes no codes", async () => {
       for (const task_type of ["lego", "complete"]) {
         const song = await client.makeOne(task(task_type));
         expect(song.lm_model, task_type).to.equal("carillon-nano/lm");

@@ -39,7 +39,7 @@ describe("adapters through the addon", () => {
 
   after(() => Promise.all(renderers.map((renderer) => renderer.close())));
 
-  it("report the contents of their files", async () => {
+  it("loaded adapters report the contents of their files", async () => {
     const renderer = await loadRenderer();
     const lora = await renderer.loadAdapter(files(writeLora(join(folder, "style"))), {});
     expect(lora.info.kind).to.equal("lora");
@@ -49,7 +49,7 @@ describe("adapters through the addon", () => {
     expect(lokr.info).to.deep.equal({ ...lora.info, kind: "lokr" });
   });
 
-  it("work only with the renderer that loaded them, while it is open", async () => {
+  it("adapters work only with the renderer that loaded them, while it is open", async () => {
     const [first, second] = [await loadRenderer(), await loadRenderer()];
     const adapter = await first.loadAdapter(files(writeLora(join(folder, "mine"))), {});
     const jobUnder = (adapters: JobAdapter[]) => ({ ...plainJob, adapters });
@@ -64,7 +64,7 @@ describe("adapters through the addon", () => {
     expect(await codeOf(first.render(jobUnder([{ adapter, scale: 1 }]), {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("are rejected with BAD_CHECKPOINT if damaged or made for another model", async () => {
+  it("adapters are rejected with BAD_CHECKPOINT if damaged or made for another model", async () => {
     const renderer = await loadRenderer();
     const foreign = writeLora(join(folder, "foreign"), { inputs: 48 });
     const halved = { path: foreign, doraEpsilon: "float16" } as unknown as AdapterFiles;
@@ -96,7 +96,7 @@ describe("the base model's song", () => {
   ];
 
   for (const [kind, weights, options] of cases) {
-    it(`is not changed by a ${kind} that is unused, at scale 0 or unloaded, with weights ${weights}`, async () => {
+    it(`a ${kind} that is unused, at scale 0 or unloaded does not change the song, with weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
         const { audio } = await engine.render({ ...shortSong, adapters }, {});
@@ -127,7 +127,7 @@ describe("the base model's song", () => {
     });
   }
 
-  it("has the same bytes after a model with an adapter was unloaded when idle, or replaced in its slot", async () => {
+  it("the song is the same after a model with an adapter was unloaded when idle, or replaced in its slot", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
     try {
@@ -168,7 +168,7 @@ describe("several adapters", () => {
     return { bytes: Buffer.from((audio[0] as Float32Array).buffer).toString("base64"), acting };
   };
 
-  it("act together at their scales, with the same bytes for any load order", async () => {
+  it("several adapters act together at their scales, with the same result for any load order", async () => {
     const load = async (order: number[]) => {
       await engine.unloadAdapter(null);
       for (const index of order) await engine.loadAdapter(sources[index] as (typeof sources)[0]);
@@ -195,7 +195,7 @@ describe("several adapters", () => {
     expect((await song()).bytes).to.equal(alone.bytes);
   });
 
-  it("named in a song's request replace the loaded ones, for that song only", async () => {
+  it("adapters named in a song's request replace the loaded ones, for that song only", async () => {
     const [plain, dora] = sources as [(typeof sources)[0], (typeof sources)[0]];
     await engine.loadAdapter(plain);
     const loaded = await song();

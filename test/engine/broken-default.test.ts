@@ -21,7 +21,7 @@ describe("a broken checkpoint under a default name", () => {
     writeFileSync(join(folder, "model.safetensors"), "not weights");
   }
 
-  it("passes the check of settings, and is replaced by the built-in model on loading", async () => {
+  it("a broken default checkpoint passes the check of settings, and is replaced by the built-in model on loading", async () => {
     for (const folder of [model, languageModel, join(model, "vae"), join(model, "text_encoder")])
       write(folder);
     await checkMusicSettings(config);
@@ -40,7 +40,7 @@ describe("a broken checkpoint under a default name", () => {
     }
   });
 
-  it("is also replaced if a part of it is missing", async () => {
+  it("a default checkpoint with a missing part is also replaced by the built-in model", async () => {
     rmSync(join(model, "text_encoder"), { recursive: true });
     await checkMusicSettings(config);
     const engine = createEngine(config);

@@ -49,7 +49,7 @@ describe("Checkpoints", () => {
     expect(new Set([first, ...others]).size).to.equal(4);
   });
 
-  it("finds the parts of a model in sibling folders, as published", async () => {
+  it("finds the parts of a published model in sibling folders", async () => {
     await write("acestep-v15-turbo/config.json", { is_turbo: true });
     await write("vae/config.json");
     await write("Qwen3-Embedding-0.6B/config.json");
@@ -167,7 +167,7 @@ describe("Checkpoints", () => {
     expect(configured.renderer("carillon-nano").model.path).to.not.equal(own);
   });
 
-  it("says which part of a model is missing", async () => {
+  it("reports which part of a model is missing", async () => {
     await write("lonely/config.json", { is_turbo: true });
     const message = refusal(() => checkpoints.renderer("lonely"));
     expect(message)

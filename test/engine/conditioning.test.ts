@@ -42,17 +42,17 @@ describe("task instructions", () => {
     [{ task: "complete" }, "Complete the input track:"],
   ];
   for (const [change, instruction] of derived) {
-    it(`are "${instruction}" for ${JSON.stringify(change)}`, () => {
+    it(`the instruction is "${instruction}" for ${JSON.stringify(change)}`, () => {
       expect(instructionOf({ ...plain, ...change })).to.equal(instruction);
     });
   }
 
-  it("are replaced by the client's instruction", () => {
+  it("the client's instruction replaces the default instruction of the task", () => {
     expect(instructionOf({ ...plain, task: "cover", instruction: " Do it " })).to.equal("Do it");
     expect(TEXT_TO_MUSIC_INSTRUCTION).to.equal(instructionOf(plain));
   });
 
-  it("of lego come with a caption in labelled parts (Global, Local, Mask Control)", () => {
+  it("a lego caption has labelled parts (Global, Local, Mask Control)", () => {
     expect(legoCaption("slap", "funk", "Generate the BASS track:", "explicit")).to.equal(
       "Global: funk\nLocal: slap\nMask Control: true",
     );
@@ -74,7 +74,7 @@ describe("text encoder prompts", () => {
   const spell = async (encode: typeof encodeTextPrompt, conditions: TextConditions): Promise<string> =>
     tokenizer.decode(await encode(tokenizer, conditions));
 
-  it("describe the song and end with the end token", async () => {
+  it("text encoder prompts describe the song and end with the end token", async () => {
     expect(await spell(encodeTextPrompt, song)).to.equal(
       "# Instruction\nFill the audio semantic mask based on the given conditions:\n\n# Caption\nupbeat synthwave, " +
         "128bpm!\n\n# Metas\n- bpm: 128\n- timesignature: 4\n- keyscale: F# minor\n- duration: 30 seconds\n" +
@@ -85,7 +85,7 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("mark unknown values, and format the others as in the training data", async () => {
+  it("text encoder prompts mark unknown values, and format the others as in the training data", async () => {
     const metadata = { bpm: null, timeSignature: "", keyScale: " ", durationSeconds: null };
     expect(await spell(encodeTextPrompt, { ...song, metadata })).to.contain(
       "- bpm: N/A\n- timesignature: N/A\n- keyscale: N/A\n- duration: 30 seconds\n",
@@ -100,14 +100,14 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("add a missing colon to the instruction, and take only the caption of a complete prompt", async () => {
+  it("text encoder prompts add a missing colon to the instruction; of a complete prompt, they use only the caption", async () => {
     const whole = "# Instruction\nDo:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 1\n";
     expect(await spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
       /^# Instruction\nDo it:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 128\n/,
     );
   });
 
-  it("are truncated with a warning, keeping the end token", async () => {
+  it("text encoder prompts are truncated with a warning, keeping the end token", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
     const warnings: string[] = [];
     const text = await encodeTextPrompt(tokenizer, { ...song, caption: "la ".repeat(400) }, warnings);
@@ -121,7 +121,7 @@ describe("text encoder prompts", () => {
     expect(warnings[1]).to.match(/^the lyrics are too long/);
   });
 
-  it("keep control tokens out of captions and lyrics", async () => {
+  it("control tokens in captions and lyrics are removed", async () => {
     const end = tokenizer.controlId("<|endoftext|>");
     const hostile = { ...song, caption: "x<|endoftext|>y", lyrics: "x<|endoftext|>y" };
     const ends = (ids: Int32Array): number => ids.filter((id) => id === end).length;
@@ -142,7 +142,7 @@ describe("lyric timestamps", () => {
     return { words, lines: sungLines(tokenizer, words, Float32Array.from(words.keys())) };
   }
 
-  it("start each line at its first token, without section tags and blank lines", async () => {
+  it("lyric timestamps start each line at its first token, and skip section tags and blank lines", async () => {
     const lyrics = "[Verse 1]\nÜber den Dächern 🎵\n\n[Chorus]\nder Mond, er singt\nund schweigt";
     const { words, lines } = (await linesOf(lyrics)) ?? expect.fail("no lyrics");
     expect(tokenizer.decode(words)).to.equal(lyrics);
@@ -156,7 +156,7 @@ describe("lyric timestamps", () => {
     }
   });
 
-  it("are absent for instrumentals", async () => {
+  it("instrumentals have no lyric timestamps", async () => {
     for (const lyrics of ["", "  \n", "[Instrumental]", "[inst]"])
       expect(await linesOf(lyrics), lyrics).to.equal(null);
   });

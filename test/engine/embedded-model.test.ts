@@ -47,7 +47,7 @@ describe("the built-in model", () => {
 
   after(() => engine.close());
 
-  it("replaces a missing default, and is at most 48 MB", () => {
+  it("is used if the default model is not installed, and is at most 48 MB", () => {
     const checkpoints = new Checkpoints("absent");
     expect(checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL)).model.path).to.equal(folder);
     const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
@@ -69,7 +69,7 @@ describe("the built-in model", () => {
     expect(smoothness(song)).to.be.above(0.7);
   });
 
-  it("renders in several engines of one process, which close independently", async () => {
+  it("makes the same song in two engines of one process; closing one does not affect the other", async () => {
     const bytes = async (by: Engine) =>
       Buffer.from(((await by.render(request, {})).audio[0] as PlanarAudio).buffer);
     const second = new Engine(engineOptions, () => {});

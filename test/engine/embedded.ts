@@ -1,7 +1,7 @@
-/** The built-in model in tests: device, engine options and a small training run. */
+/** Engine options and a training request for tests of the built-in model. */
 import type { EngineOptions, TrainingRequest } from "../../src/engine/types.js";
 
-/** Device of model tests: the CPU, or a simulated CUDA device (native/test/fake_cuda). */
+/** Device on which tests run models: the CPU, or a simulated CUDA device (native/test/fake_cuda). */
 export const testDevice = process.env.CARILLON_TEST_DEVICE ?? "cpu";
 
 export const engineOptions: EngineOptions = {

@@ -42,7 +42,7 @@ describe("engine on the built-in model", () => {
 
   const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
-  it("replaces a missing default with the built-in model, and logs it", async () => {
+  it("uses and logs the built-in model if the default model is not installed", async () => {
     expect(engine.usesEmbeddedModel).to.equal(true);
     expect(engine.slots()).to.deep.equal([
       { slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
@@ -67,7 +67,7 @@ describe("engine on the built-in model", () => {
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("fills metadata that the client did not set, and writes the right number of codes", async () => {
+  it("chooses metadata that the client did not set, and plans five audio codes per second", async () => {
     const progress: Progress[] = [];
     const plan = await engine.plan(
       { ...plainPlan, rewriteCaption: true },
@@ -84,7 +84,7 @@ describe("engine on the built-in model", () => {
     expect(new Set(progress.map(({ stage }) => stage))).to.include.members(["metadata", "codes"]);
   });
 
-  it("makes the same plan for the same seeds, and keeps the client's values", async () => {
+  it("makes the same plan for the same seeds, and keeps the client's metadata", async () => {
     const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
     const request = { ...plainPlan, metadata, sampling: { ...plainSampling, temperature: 1 } };
     const first = await engine.plan(request, {});
@@ -122,7 +122,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("plans no more songs at once than batchMax", async () => {
+  it("plans at most batchMax songs at once", async () => {
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
     try {
       let prefills = 0;
@@ -162,7 +162,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("on a GPU makes the same songs together and alone if deterministic, one after the other", async function () {
+  it("with `deterministic`, makes the songs of a batch one by one on a GPU, with the same bytes as alone", async function () {
     if (testDevice === "cpu") this.skip();
     const alone = new Engine({ ...options, deterministic: true, batchMax: 8 }, () => undefined);
     try {
@@ -185,7 +185,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("batches up to batchMax songs of one length, and yields all songs in order", async () => {
+  it("makes batches of at most batchMax songs of equal length, and yields the songs in order", async () => {
     const lengths = [1, 1, 1, 2, 2, 1];
     const songs = lengths.map((seconds, index) => ({ ...plainSongOf(seconds), seeds: [index] }));
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
@@ -202,13 +202,13 @@ describe("engine on the built-in model", () => {
       expect((await rendered(engine, songs)).batches).to.deep.equal([1, 1, 1, 1, 1, 1]);
   });
 
-  it("writes codes for the duration that the model chose if the client set none", async () => {
+  it("lets the model choose a duration that the client did not set, and plans codes for it", async () => {
     const plan = await engine.plan({ ...plainPlan, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
   });
 
-  it("expands a query and rewrites a song, keeping the client's values", async () => {
+  it("writes a caption from a query, and rewrites caption and lyrics, without changing the client's metadata", async () => {
     const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
     const sample = await engine.createSample(
       {
@@ -237,7 +237,7 @@ describe("engine on the built-in model", () => {
     expect(await engine.formatInput(format, {})).to.deep.equal(formatted);
   });
 
-  it("reports unusable output of unconstrained decoding", async () => {
+  it("fails with LM_OUTPUT if the output of unconstrained decoding is unusable", async () => {
     const wild = { ...plainSampling, constrained: false, temperature: 1000, topP: 1 };
     const sample = {
       query: "",
@@ -251,7 +251,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.plan({ ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
-  it("renders planned codes to stereo audio of their length, the same for the same seed", async () => {
+  it("renders audio codes to stereo of the planned length, equal for equal seeds", async () => {
     const { audioCodes } = await engine.plan(plainPlan, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
@@ -265,7 +265,7 @@ describe("engine on the built-in model", () => {
     expect((await engine.render(request, {})).audio).to.deep.equal(first.audio);
   });
 
-  it("renders the requested length without codes, in any slot", async () => {
+  it("renders a song of the requested length without audio codes, with the model of slot 2", async () => {
     const progress: Progress[] = [];
     const result = await engine.render(
       { ...plainSongOf(1.5), slot: 2 },
@@ -276,7 +276,7 @@ describe("engine on the built-in model", () => {
     expect(engine.slots()[1]?.model).to.equal("carillon-nano");
   });
 
-  it("encodes a recording to five codes per second, and describes it", async () => {
+  it("encodes a recording to five audio codes per second, and describes the recording", async () => {
     const audio = tone(3);
     const audioCodes = await engine.encodeCodes(1, audio, {});
     expect(audioCodes).to.have.length(15);
@@ -295,7 +295,7 @@ describe("engine on the built-in model", () => {
     expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
   });
 
-  it("renders tasks to the length of the source; a repaint window beyond the source lengthens the song", async () => {
+  it("makes covers and other edits as long as their source; a repaint window beyond the source adds length", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
       const result = await engine.render({ ...plainSongOf(9), task, source }, {});
@@ -313,7 +313,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("with offloading, loads models on demand, and makes the same plan and a song of the same length", async () => {
+  it("loads models on demand with offloading; the plan and the length of the song stay the same", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},
@@ -330,7 +330,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("crops the audio codes of a batch to the shortest list, and rejects codes outside the codebook", async () => {
+  it("shortens all songs of a batch to the shortest list of audio codes; rejects codes outside the codebook", async () => {
     const render = (...second: number[]) =>
       engine.render(
         { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
@@ -345,7 +345,7 @@ describe("engine on the built-in model", () => {
     expect((await engine.render(request, {})).samplesPerChannel).to.equal(43_205);
   });
 
-  it("stops on abort, and works afterwards", async () => {
+  it("stops planning and rendering on abort, and can render afterwards", async () => {
     const stop = new AbortController();
     const cancelled = engine.plan(
       { ...plainPlan, metadata: { ...unknown, durationSeconds: 600 } },
@@ -367,7 +367,7 @@ describe("engine on the built-in model", () => {
     expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
-  it("swaps a slot's model", async () => {
+  it("replaces the model of a slot", async () => {
     const { path: nano } = new Checkpoints(directory).renderer("carillon-nano").model;
     await cp(nano, join(directory, "mine"), { recursive: true });
     expect(await engine.loadSlot(2, "mine")).to.deep.equal({
@@ -387,7 +387,7 @@ describe("engine on the built-in model", () => {
     expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
-  it("swaps the language model without disturbing a plan in progress", async () => {
+  it("replaces the language model without changing a plan in progress", async () => {
     const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     await cp(nano, join(directory, "acestep-5Hz-lm-mine"), { recursive: true });
     let during: Promise<Plan> | null = null;
@@ -402,7 +402,7 @@ describe("engine on the built-in model", () => {
     expect(await engine.plan(plainPlan, {})).to.deep.include({ audioCodes: before.audioCodes });
   });
 
-  it("rejects invalid requests, each with its code", async () => {
+  it("rejects each invalid request with its own error code", async () => {
     expect(await codeOf(engine.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
@@ -412,12 +412,12 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
   });
 
-  it("unloads idle models, keeps their names, and reloads them", async () => {
+  it("unloads idle models, still lists their names, and reloads them on use", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, (message) => messages.push(message));
     const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
     await idle.loadSlot(1, "mine");
     await idle.loadLanguageModel(null);
-    // The unloading is logged once the memory is free.
+    // The engine logs that it unloaded a model after it has freed the memory.
     const hasSaid = (name: string) =>
       messages.some((line) => line.startsWith("Unloaded idle model") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);
@@ -446,14 +446,14 @@ describe("engine on the built-in model", () => {
     await idle.close();
   });
 
-  it("rejects all calls once closed", async () => {
+  it("rejects calls after it is closed", async () => {
     const other = new Engine(options, () => undefined);
     await other.close();
     expect(await codeOf(other.render(plainSong, {}))).to.equal("CLOSED");
   });
 });
 
-/** Songs as `renderSongs` yields them, and the sizes of its batches. */
+/** Calls `renderSongs`. Returns its songs in their order, and the sizes of its batches. */
 async function rendered(engine: Engine, requests: readonly RenderRequest[]) {
   const batches: number[] = [];
   const songs: Rendering[] = [];

@@ -53,7 +53,7 @@ function q8Of(numbers: Float32Array): Buffer {
   return Buffer.concat(blocks);
 }
 
-/** Nearest float16 of a number from 0 to 1: bits and value. */
+/** Rounds a number from 0 to 1 to float16. Returns its bits and its value. */
 function half(x: number): [bits: number, value: number] {
   const exponent = Math.max(Math.floor(Math.log2(x)), -14);
   const mantissa = roundToEven(x * 2 ** (10 - exponent));

@@ -17,7 +17,7 @@ describe("language detection", () => {
 });
 
 describe("parseQueryHints", () => {
-  it("finds the requested language", () => {
+  it("finds the language that the query asks for", () => {
     const wishes: [string, string | null][] = [
       ["a sad Italian ballad", "it"],
       ["upbeat pop. English vocals.", "en"],
@@ -38,7 +38,7 @@ describe("parseQueryHints", () => {
     for (const [wish, language] of wishes) expect(parseQueryHints(wish).language, wish).to.equal(language);
   });
 
-  it("finds whether the song is to be instrumental", () => {
+  it("finds whether the query asks for an instrumental song", () => {
     for (const wish of ["an Instrumental march", "pure music for study", "piano solo", "Solo"]) {
       expect(parseQueryHints(wish).instrumental, wish).to.equal(true);
     }

@@ -31,7 +31,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
   });
 
-  it("accepts four time signatures as a fraction or its numerator, and no others", () => {
+  it("accepts only four time signatures, written as a fraction or as its numerator", () => {
     const forms: [string, string | undefined][] = [
       ["4/4", "4"],
       ["3", "3"],
@@ -56,7 +56,7 @@ describe("metadata", () => {
     expect(toThinkFields(nothing, "klingon")).to.deep.equal(toThinkFields(nothing, null));
   });
 
-  it("prefers the client's values", () => {
+  it("prefers the client's values to the model's", () => {
     const model = { bpm: 90, keyscale: "A minor", timesignature: "3", duration: 60 };
     const client = { bpm: 400, keyScale: "H minor", timeSignature: "5/4", durationSeconds: 12.5 };
     expect(mergeMetadata(client, model)).to.deep.equal(client);

@@ -18,7 +18,7 @@ import {
 import { engineOptions } from "./embedded.js";
 import { plainPlan, plainSong } from "./plain-song.js";
 
-/** Writes a sparse file of tensors with the given shapes. */
+/** Writes a sparse safetensors file with tensors of the given shapes. */
 function writeShapes(path: string, shapes: Record<string, number[]>, dtype = "BF16"): string {
   const tensors = Object.entries(shapes).map(
     ([name, shape]) => [name, { dtype, shape, bytes: Buffer.alloc(0) }] as const,
@@ -38,7 +38,7 @@ function attention(width: number, heads: number, module: string): Record<string,
   };
 }
 
-/** Tensor shapes of published DiTs, from which the loader infers sizes. */
+/** Tensor shapes of a published DiT. The loader infers the sizes of the model from them. */
 function ditShapes({
   hidden,
   inner,
@@ -120,7 +120,7 @@ describe("ComfyUI files", () => {
   }
 
   describe("without metadata", () => {
-    it("of the 2B and XL families have their model sizes inferred from tensor shapes", () => {
+    it("the model sizes of the 2B and XL families are inferred from tensor shapes", () => {
       const shared = {
         model_type: "acestep",
         num_key_value_heads: 8,
@@ -163,7 +163,7 @@ describe("ComfyUI files", () => {
       });
     });
 
-    it("have their parts detected from tensor names, and the sizes of each part from shapes", () => {
+    it("the parts of a model are detected from tensor names, and the sizes of each part from shapes", () => {
       const models = readModelFile(
         writeShapes(path("ace_step_1.5_turbo_aio.safetensors"), {
           ...prefixed("model.diffusion_model.", ditShapes(SMALL)),
@@ -223,21 +223,21 @@ describe("ComfyUI files", () => {
       ["a language model of another make", prefixed("model.", qwen3Shapes(151_936, 1024, 16, 2))],
       ["no known model (its first tensor is 'weight')", { weight: [4] }],
     ] as const) {
-      it(`are rejected with an error that says what they contain: ${what}`, () => {
+      it(`an unsupported file is rejected with an error that names its content: ${what}`, () => {
         expect(said(writeShapes(path(), shapes as unknown as Record<string, number[]>))).to.contain(
           `contains ${what}`,
         );
       });
     }
 
-    it("are rejected with an error that names the unsupported weight type", () => {
+    it("an unsupported weight type is rejected with an error that names it", () => {
       const scaled = { ...ditShapes(SMALL), "decoder.layers.0.mlp.gate_proj.weight_scale": [] };
       expect(said(writeShapes(path(), scaled, "F8_E4M3"))).to.contain("has scaled fp8 weights (F8_E4M3)");
       const comfy = { ...ditShapes(SMALL), "decoder.layers.0.mlp.gate_proj.comfy_quant": [] };
       expect(said(writeShapes(path(), comfy, "I8"))).to.contain("has quantized weights of ComfyUI");
     });
 
-    it("are rejected with an error that says what a GGUF file contains", () => {
+    it("a single GGUF file is rejected with an error that names its architecture or says where to put it", () => {
       const gguf = (architecture: string) => {
         const text = (value: string) => {
           const length = Buffer.alloc(8);
@@ -259,7 +259,7 @@ describe("ComfyUI files", () => {
       );
     });
 
-    it("are rejected with an error that describes the damage", () => {
+    it("a damaged file is rejected with an error that describes the damage", () => {
       const damaged = (name: string, change: (file: string) => void) => {
         const file = writeAllInOne(path(name), ["vae"]);
         change(file);
@@ -284,12 +284,12 @@ describe("ComfyUI files", () => {
     });
   });
 
-  it("load or throw an EngineError after random damage", () => {
+  it("a randomly damaged file is read, or rejected with an EngineError", () => {
     const file = writeShapes(path("fuzzed.safetensors"), vaeShapes());
     const whole = readFileSync(file);
     for (let round = 0; round < 300; round++) {
       const bytes = Buffer.from(whole);
-      // The changes differ between rounds, but not between runs of the test.
+      // Each round changes other bytes, but every run of the test makes the same changes.
       for (let change = 0; change <= round % 4; change++) {
         bytes[(round * 7919 + change * 104_729) % bytes.length] = (round * 31 + change * 17) % 256;
       }
@@ -302,7 +302,7 @@ describe("ComfyUI files", () => {
     }
   });
 
-  it("that contain only a VAE are rejected as a rendering model", () => {
+  it("a file with only a VAE is rejected as a rendering model", () => {
     const { vae } = writeSplit(join(folder, "parts"));
     const error = refusal(() => new Checkpoints(join(folder, "absent")).renderer(vae));
     expect(error.message).to.contain(
@@ -310,7 +310,7 @@ describe("ComfyUI files", () => {
     );
   });
 
-  it("without a tokenizer are rejected with an error that says where to put one", () => {
+  it("a model without a tokenizer is rejected with an error that says where to put the tokenizer", () => {
     const root = join(folder, "without-tokenizer");
     writeAllInOne(join(root, "nano_aio.safetensors"));
     const error = refusal(() => new Checkpoints(root).renderer("nano_aio"));
@@ -320,7 +320,7 @@ describe("ComfyUI files", () => {
       .and.to.contain("put the tokenizer.json of Qwen3-Embedding-0.6B into one of these folders");
   });
 
-  describe("make the same song as the original layout", function () {
+  describe("compared to the original layout", function () {
     this.timeout(300_000);
     let expected: Buffer;
     const root = join(folder, "ComfyUI", "models");
@@ -356,7 +356,7 @@ describe("ComfyUI files", () => {
       for (const place of ["checkpoints", "diffusion_models"]) writeSilence(join(root, place));
     });
 
-    it("if one file has all parts, and is listed and loaded by name", async () => {
+    it("a model in one file is listed, loaded by name, and makes the same song as in the original layout", async () => {
       const { bytes, models, languageModels } = await song("nano_turbo_aio", root);
       expect(bytes.equals(expected)).to.equal(true);
       expect(models.map(({ name }) => name)).to.deep.equal(["nano_turbo_aio", "nano_turbo", "carillon-nano"]);
@@ -370,13 +370,13 @@ describe("ComfyUI files", () => {
       ]);
     });
 
-    it("if one file has all parts, and is loaded by path", async () => {
+    it("a model in one file is loaded by path, and makes the same song as in the original layout", async () => {
       const { bytes, models } = await song(join(root, "checkpoints", "nano_turbo_aio.safetensors"), "absent");
       expect(bytes.equals(expected)).to.equal(true);
       expect(models[0]).to.include({ name: "nano_turbo_aio", isLoaded: true });
     });
 
-    it("if each part has its own file, loaded by name or path", async () => {
+    it("a model with a file per part is loaded by name or path, and makes the same song", async () => {
       for (const [name, directory] of [
         ["nano_turbo", root],
         ["nano_turbo.safetensors", root],
@@ -389,7 +389,7 @@ describe("ComfyUI files", () => {
       }
     });
 
-    it("if the tensor names of the separate DiT file have a prefix", async () => {
+    it("a separate DiT file whose tensor names have a prefix makes the same song", async () => {
       const other = join(folder, "prefixed");
       writeSplit(other, "model.diffusion_model.");
       writeTokenizer(join(other, "text_encoders", "nano_text"), "text_encoder");
@@ -397,7 +397,7 @@ describe("ComfyUI files", () => {
       expect((await song("nano_turbo", other)).bytes.equals(expected)).to.equal(true);
     });
 
-    it("and the same plan, if the language model has its own file or is in the file with all parts", async () => {
+    it("a language model makes the same plan from its own file and from a file with all parts", async () => {
       const engine = new Engine({ ...engineOptions, checkpointsDirectory: root }, () => {});
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
@@ -409,7 +409,7 @@ describe("ComfyUI files", () => {
       expect(plans[2]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);
     });
 
-    it("or another song of the same length if the silence table is missing", async () => {
+    it("a model without the silence table makes a song of the same length", async () => {
       const other = join(folder, "without-silence");
       writeAllInOne(join(other, "nano.safetensors"));
       mkdirSync(join(other, "nano"), { recursive: true });

@@ -21,7 +21,7 @@ describe("a trained LoRA in PEFT", function () {
     if (spawnSync(python, ["-c", "import peft, safetensors"]).status !== 0) this.skip();
   });
 
-  it("loads without a warning, and changes the weights by alpha / rank * B A", async () => {
+  it("is loaded by PEFT without a warning, and changes the weights by alpha / rank * B A", async () => {
     const sample = join(directory, "sample.pt");
     writeSample(sample, sampleTensors(1));
     const engine = new Engine(engineOptions, () => {});

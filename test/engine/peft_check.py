@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 model_directory, adapter_directory = sys.argv[1:]
 
-# PEFT needs only module names and weights: a tree of empty modules with the linear projections as leaves.
+# PEFT needs only the names and weights of the linear projections, so all other modules are empty.
 decoder = torch.nn.Module()
 for name, weight in load_file(f"{model_directory}/model.safetensors").items():
     if not name.startswith("decoder.layers.") or not name.endswith("_proj.weight"):

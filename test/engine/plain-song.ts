@@ -34,7 +34,7 @@ export const plainSong: RenderRequest = {
 
 const { denoise, guidance, edit } = plainSong;
 
-/** Job of the native addon for a song like `plainSong`. */
+/** A render job for the native addon, with the settings of `plainSong`. */
 export const plainJob: RenderJob = {
   ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
   ...{ audioCodes: null, source: null, referenceAudio: null },
@@ -55,7 +55,7 @@ export const plainSampling: SamplingOptions = {
   constrained: true,
 };
 
-/** Request for the plans of two songs of two seconds each. */
+/** Request for plans of two songs, two seconds each. */
 export const plainPlan: PlanRequest = {
   caption: "calm piano",
   lyrics: "[Instrumental]",

@@ -34,7 +34,7 @@ describe("sampling program of a think block", () => {
       (segment) => segment.kind === "tokens" && tokenizer.decode(segment.ids).endsWith(`${field}:`),
     );
     const pattern = segments[name + 1];
-    if (pattern?.kind !== "pattern") throw new Error(`no pattern follows ${field}`);
+    if (pattern?.kind !== "pattern") throw new Error(`no pattern segment follows the field name ${field}`);
     return pattern;
   }
 
@@ -43,14 +43,14 @@ describe("sampling program of a think block", () => {
     return new RegExp(`^(?:${patternOf(field).pattern})$`, "u").test(text);
   }
 
-  it("writes the fields in order", async () => {
+  it("writes the fields in a fixed order", async () => {
     expect(await outline(everything)).to.equal(
       "<think>\nbpm:{pattern}caption:{pattern}duration:{pattern}keyscale:{pattern}language:{pattern}" +
         "timesignature:{pattern}</think>\n\n{text}",
     );
   });
 
-  it("forces known fields and skips those not requested", async () => {
+  it("forces the values of known fields, and skips fields that are not requested", async () => {
     const program: ThinkProgram = {
       forced: { bpm: 120, keyscale: "G major", timesignature: "6" },
       writeCaption: false,
@@ -62,7 +62,7 @@ describe("sampling program of a think block", () => {
     );
   });
 
-  it("encodes forced values like ordinary text", async () => {
+  it("encodes forced values with the same tokens as ordinary text", async () => {
     const forced = { bpm: 120, duration: 30, keyscale: "F# minor", language: "yue", timesignature: "4" };
     const [segment, ...rest] = await thinkProgram(tokenizer, {
       ...everything,
@@ -79,7 +79,7 @@ describe("sampling program of a think block", () => {
     );
   });
 
-  it("allows exactly the valid values", () => {
+  it("allows every valid value of a field, and no other", () => {
     for (let value = 0; value <= 1000; value++) {
       expect(accepts("bpm", ` ${value}\n`), `bpm ${value}`).to.equal(value >= 30 && value <= 300);
       expect(accepts("duration", ` ${value}\n`), `duration ${value}`).to.equal(value >= 10 && value <= 600);

@@ -51,7 +51,7 @@ describe("language model prompts", () => {
     await expectIds(codesPrompt("calm piano", "[Instrumental]", yaml), "generate", "writtenCaption");
   });
 
-  it("have an unconditional variant", async () => {
+  it("have an unconditional variant for guidance", async () => {
     await expectIds(unconditionalCodesPrompt(""), "unconditional");
     expect(await spell(unconditionalCodesPrompt("harsh noise"))).to.contain("user\nharsh noise<|im_end|>");
   });

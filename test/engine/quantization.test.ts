@@ -35,7 +35,7 @@ describe("quantized weights", () => {
 
   after(() => Promise.all(engines.map((engine) => engine.close())));
 
-  it("change the song slightly at 8 bits, and more at 4", async () => {
+  it("weights of 8 bits change a song slightly, and weights of 4 bits more", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>
       (await engineWith(quantization).render(plainSongOf(2), {})).audio[0] as Float32Array;
     const whole = await songOf("none");
@@ -44,7 +44,7 @@ describe("quantized weights", () => {
     expect(likeness[1]).to.be.within(0.9, likeness[0] as number);
   });
 
-  it("give the same plan from a .gguf file as from weights that the engine quantizes", async () => {
+  it("a .gguf file gives the same plan as weights that the engine quantizes", async () => {
     const { path: nano } = new Checkpoints(directory).languageModel("carillon-nano/lm").model;
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     await cp(nano, copy, { recursive: true });
@@ -57,7 +57,7 @@ describe("quantized weights", () => {
     expect(read.metadata).to.deep.equal(made.metadata);
   });
 
-  it("are rejected from a .gguf file that is damaged or of another model", async () => {
+  it("a .gguf file that is damaged or of another model is rejected", async () => {
     const copy = join(directory, "acestep-5Hz-lm-gguf");
     const { path: renderer } = new Checkpoints(directory).renderer("carillon-nano").model;
     const refusal = async (): Promise<string> => {
@@ -75,7 +75,7 @@ describe("quantized weights", () => {
     expect(await refusal()).to.match(/^BAD_CHECKPOINT: .*not a GGUF file/);
   });
 
-  it("are rejected with any other bit width", async () => {
+  it("bit widths other than 4 and 8 are rejected", async () => {
     const wrong = engineWith("int5" as Quantization);
     expect(await failureOf(wrong.render(plainSong, {}))).to.include({ code: "BAD_ARGUMENT" });
   });

@@ -104,7 +104,7 @@ describe("tasks on the built-in model", () => {
     ).to.equal(false);
   });
 
-  it("copies the source at the call, so that later changes have no effect", async () => {
+  it("copies the source when called, so that the caller may change it while the song renders", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
     const { audio } = await engine.render(
@@ -115,7 +115,7 @@ describe("tasks on the built-in model", () => {
     expect(same(audio[0] ?? sourceAudio, expected)).to.equal(true);
   });
 
-  it("stops during encoding of a recording", async () => {
+  it("stops on abort while it encodes a recording", async () => {
     const stop = new AbortController();
     const progress: Progress[] = [];
     const rendering = engine.render(
@@ -133,7 +133,7 @@ describe("tasks on the built-in model", () => {
     expect(progress.map(({ stage }) => stage)).to.not.include("decode");
   });
 
-  it("rejects invalid input with a reason", async () => {
+  it("rejects invalid sources and references with a reason", async () => {
     expect(await refusal({ task: "repaint", source: null })).to.match(
       /^BAD_ARGUMENT: repaint needs source audio/,
     );

@@ -88,7 +88,7 @@ describe("think block YAML", () => {
     expect(serializeThinkFields({})).to.equal("");
   });
 
-  it("round-trips", () => {
+  it("parses the YAML that it wrote to the same fields", () => {
     const word = fc.oneof(
       fc.string({ unit: "grapheme", minLength: 1 }),
       fc.constantFrom("a:", "#1", "- x", "'", '"', "{"),
@@ -200,7 +200,7 @@ describe("language model output", () => {
     expect(parseOutput("<think>\n</think>\n\n# Lyric\n<|im_end|>").lyrics).to.equal("");
   });
 
-  it("parses random text without failing", () => {
+  it("never throws on random text", () => {
     const piece = fc.constantFrom(
       "<think>",
       "</think>",

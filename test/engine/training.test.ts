@@ -22,7 +22,7 @@ describe("training on the engine", () => {
   const engine = new Engine(engineOptions, () => {});
   after(() => engine.close());
 
-  it("reports every step in order, even to a slow listener", async () => {
+  it("reports every training step in order, even to a slow listener", async () => {
     const events: TrainingEvent[] = [];
     const onEvent = (event: TrainingEvent) => {
       events.push(event);
@@ -69,7 +69,7 @@ describe("training on the engine", () => {
     ["exit", ""],
     ["return", "stopped\n"],
   ] as const) {
-    it(`lets its process end by ${way === "exit" ? "process.exit" : "closing the engine"}`, async () => {
+    it(`ends with its process when that ${way === "exit" ? "calls process.exit" : "closes the engine"}`, async () => {
       const args = ["--import", "tsx", program, sample, path(`process-${way}`), way];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       const [printed, [code, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);

@@ -50,7 +50,7 @@ describe("connections", () => {
     server.close();
   });
 
-  it("that are idle are closed when a new client would exceed the limit", async () => {
+  it("idle connections are closed when a new client would exceed the limit", async () => {
     await start({ total: 8, perAddress: 4 });
     const idle = Array.from({ length: 40 }, () => open("GET /hea"));
     await Promise.all(idle.slice(0, 36).map(({ reply }) => reply));
@@ -58,7 +58,7 @@ describe("connections", () => {
     expect(await connections()).to.be.at.most(4);
   });
 
-  it("are limited per address, so that one address cannot block others", async () => {
+  it("connections are limited per client address, so that one address cannot block others", async () => {
     await start({ total: 8, perAddress: 4 });
     for (let i = 0; i < 10; i++) open();
     const friend = open("", "127.0.0.2");
@@ -69,7 +69,7 @@ describe("connections", () => {
     expect(await friend.reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("that are busy stay open; a connection over the limit is rejected with an error", async () => {
+  it("busy connections stay open; a new connection over the limit is rejected with 503", async () => {
     const waiting = await start({ total: 8, perAddress: 4 });
     const busy = Array.from({ length: 4 }, () => open(request("/slow")));
     while (waiting.length < 4) await once(server, "request");
@@ -81,7 +81,7 @@ describe("connections", () => {
     expect(await open(request("/")).reply).to.match(/^HTTP\/1.1 200 /);
   });
 
-  it("are limited to fewer than the process's file descriptors", () => {
+  it("the limit leaves file descriptors of the process free", () => {
     expect(connectionLimits(1024)).to.deep.equal({ total: 384, perAddress: 192 });
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });
@@ -90,7 +90,7 @@ describe("connections", () => {
 });
 
 describe("keep-alive", () => {
-  it("keeps idle connections longer than proxies do", async () => {
+  it("the server keeps idle connections open longer than proxies do", async () => {
     const listener = await listen({ host: "127.0.0.1", port: 0 }, {}, pino({ level: "silent" }), (server) =>
       server.on("request", (_request, response) => response.end("done")),
     );

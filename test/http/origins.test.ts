@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { isLoopbackName, isLoopbackOrigin } from "../../src/http/origins.js";
 
 describe("origins", () => {
-  it("accept every loopback name and no other", () => {
+  it("a host is local only if its name is a loopback name", () => {
     for (const name of [
       "localhost",
       "LocalHost",
@@ -26,7 +26,7 @@ describe("origins", () => {
       expect(isLoopbackName(name), name).to.equal(false);
   });
 
-  it("count as local with http or https and any port", () => {
+  it("an origin is local with http or https, a loopback name and any port", () => {
     for (const origin of ["http://localhost", "https://127.0.0.1:8001", "http://[::1]:3000"])
       expect(isLoopbackOrigin(origin), origin).to.equal(true);
     for (const origin of [

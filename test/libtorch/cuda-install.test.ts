@@ -89,7 +89,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(readFileSync(join(target, "torch/lib/libtorch_cpu.so"), "utf8")).to.equal("a library");
   });
 
-  it("resumes a broken download, and creates the target folder only after the download is complete", async () => {
+  it("resumes a broken download, and creates the target folder only after the complete download", async () => {
     const target = join(directory, "truncated");
     damage = (content) => content.subarray(0, content.length - 100);
     const said = await refusal(install(target), "CONNECTION_LOST");
@@ -129,7 +129,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it("lists three facts for every wheel: a path that contains a hash, the size, and the checksum", () => {
+  it("lists a path that contains a hash, the size and the checksum of every wheel", () => {
     for (const { path, bytes, sha256, unpackedBytes } of CUDA_WHEELS.wheels) {
       expect(path).to.match(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{60}\/\w[\w.-]*\.whl$/);
       expect(sha256).to.match(/^[0-9a-f]{64}$/);

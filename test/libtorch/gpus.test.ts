@@ -26,7 +26,7 @@ describe("GPUs", () => {
     else process.env.CUDA_VISIBLE_DEVICES = CUDA_VISIBLE_DEVICES;
   });
 
-  it("are numbered as in CUDA, with their current free memory", async () => {
+  it("GPUs are numbered as in CUDA, and listed with their current free memory", async () => {
     simulateNvidiaSmi(
       ["0, GPU-aaaa, 900, 24576, Test GPU", "1, GPU-bbbb, 20000, 24576, Test GPU, large"],
       "GPU-b,0",
@@ -45,7 +45,7 @@ describe("GPUs", () => {
     ]);
   });
 
-  it("with little memory unload idle models after 600 seconds by default; others keep them loaded", () => {
+  it("by default, idle models are unloaded after 600 seconds on small GPUs, and never on large ones", () => {
     const card = (gib: number) => ({
       ...{ device: "cuda:0", name: "card", freeBytes: 0 },
       totalBytes: gib * 1024 * MEBIBYTE,
@@ -53,7 +53,7 @@ describe("GPUs", () => {
     expect([undefined, card(80), card(24), card(8)].map(defaultIdleSeconds)).to.deep.equal([0, 0, 600, 600]);
   });
 
-  it("are not found without nvidia-smi", () => {
+  it("no GPUs are found without nvidia-smi", () => {
     process.env.PATH = temporaryDirectory();
     expect(listGpus()).to.deep.equal([]);
   });

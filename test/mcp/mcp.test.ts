@@ -39,7 +39,7 @@ async function call(agent: Client, name: string, args: object = {}): Promise<Ans
   return agent.callTool({ name, arguments: args as Record<string, unknown> });
 }
 
-/** The JSON result of a tool call that must succeed. */
+/** Calls a tool, expects success, and returns the JSON result. */
 async function answerOf(agent: Client, name: string, args: object = {}): Promise<Answer> {
   const { content, isError } = await call(agent, name, args);
   expect(isError, content[0].text).to.not.equal(true);
@@ -52,7 +52,7 @@ async function errorOf(agent: Client, name: string, args: object = {}): Promise<
   return content[0].text;
 }
 
-describe("an agent on the city's port", () => {
+describe("MCP on the city's port", () => {
   const bridge = bridgeForEach({ map: "highway" });
   let agent: Client;
 
@@ -61,7 +61,7 @@ describe("an agent on the city's port", () => {
   });
   afterEach(() => agent.close());
 
-  it("finds a tool for every command, with the fields of the endpoint", async () => {
+  it("lists a tool for every command of the city, with the fields of the command's endpoint", async () => {
     const { tools } = await agent.listTools();
     const { paths } = await bridge.client.state("/openapi.json");
     for (const path of Object.keys(paths).filter((each) => each.startsWith("/commands/"))) {
@@ -76,7 +76,7 @@ describe("an agent on the city's port", () => {
     expect(readOnly).to.deep.equal(["city_read", "city_plan", "city_look"]);
   });
 
-  it("reads the city, plans and runs a command, and advances time", async () => {
+  it("lets a client read the city, plan and run a command, and advance time", async () => {
     const before = fingerprint(bridge.city);
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 } };
     const plan = await answerOf(agent, "city_plan", { command: "build-road", fields: road });
@@ -94,14 +94,14 @@ describe("an agent on the city's port", () => {
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true, stoppedBy: "days" });
   });
 
-  it("gets the map as an image", async () => {
+  it("returns the map as an image", async () => {
     await bridge.client.road(0, 0, 80, 0);
     const { content } = await call(agent, "city_look", { size: 300, pixels: 64 });
     expect(content[0]).to.include({ type: "image", mimeType: "image/png" });
     expect(Buffer.from(content[0].data, "base64").subarray(1, 4).toString()).to.equal("PNG");
   });
 
-  it("gets the reason for a rejected call", async () => {
+  it("returns the reason for a rejected call", async () => {
     expect(await errorOf(agent, "city_bulldoze", { entityType: "building", id: 7 })).to.include("7");
     expect(await errorOf(agent, "city_plan", { command: "save" })).to.include("no dry run");
     expect(await errorOf(agent, "city_read", { path: "/secret" })).to.include("/secret");
@@ -112,7 +112,7 @@ describe("an agent on the city's port", () => {
     expect(await errorOf(agent, "city_advance", { days: 1 })).to.include("No city is loaded");
   });
 
-  it("gets 403 with the Origin header of another site, 400 for broken JSON, and 404 for GET", async () => {
+  it("answers 403 to the Origin header of another site, 400 to broken JSON, and 404 to GET", async () => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
     const ask = (more: object) =>
@@ -125,10 +125,10 @@ describe("an agent on the city's port", () => {
   });
 });
 
-describe("an agent on the music port", () => {
+describe("MCP on the music port", () => {
   const server = serverForAll({ SVC_API_KEY: "secret" });
 
-  it("makes a song, follows it and fetches it", async () => {
+  it("lets a client make, follow and fetch a song", async () => {
     const agent = await agentOn(server.client.url, { Authorization: "Bearer secret" });
     const { tools } = await agent.listTools();
     expect(tools.map(({ name }) => name)).to.deep.equal([
@@ -163,7 +163,7 @@ describe("an agent on the music port", () => {
     await local.close();
   });
 
-  it("needs the API key", async () => {
+  it("requires the API key", async () => {
     expect((await failureOf(agentOn(server.client.url))).message).to.match(/401|Unauthorized|ai_token/);
     const response = await fetch(`${server.client.url}/mcp`);
     expect([response.status, response.headers.get("allow")]).to.deep.equal([405, "POST"]);
@@ -188,7 +188,7 @@ describe("carillon mcp", () => {
   });
   afterEach(() => agent.close());
 
-  it("offers the tools of running services, and names a service that is not running", async () => {
+  it("offers the tools of running services; a tool of a stopped service fails with the service's name", async () => {
     const names = (await agent.listTools()).tools.map(({ name }) => name);
     expect(names).to.include("city_advance").and.not.include("make_song");
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true });

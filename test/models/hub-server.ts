@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Contents by path in the repository. */
+/** Contents of files, by their path in the repository. */
 export type Repository = Record<string, Buffer>;
 
 export interface DownloadRequest {
@@ -23,15 +23,15 @@ const blobSha1 = (content: Buffer) =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex");
 
 export class FakeHub {
-  /** File downloads, without the one-byte requests for the size. */
+  /** Recorded file downloads, without the one-byte requests that only ask for the size. */
   readonly downloads: DownloadRequest[] = [];
   readonly repositories: Record<string, Repository> = {};
   /** Names of the repositories that require `token`. */
   readonly private = new Set<string>();
   readonly token = "hf_reader";
-  /** Files whose download stops after `afterBytes`: it is cut off, or with `hangs` waits for `resume`. */
+  /** Files whose download stops after `afterBytes`: it breaks off or, with `hangs`, waits for `resume`. */
   readonly cuts: Record<string, { afterBytes: number; hangs?: boolean }> = {};
-  /** Files sent with a wrong byte. */
+  /** Files that are sent with one wrong byte. */
   readonly corrupted = new Set<string>();
   /** Number of extra bytes after a file's content. Such a response has no Content-Length. */
   readonly surplus: Record<string, number> = {};
@@ -100,7 +100,7 @@ export class FakeHub {
     if (this.brokenStatus !== null) {
       refuse(response, this.brokenStatus, "", "Service unavailable");
     } else if (repository === undefined || (this.private.has(name) && !isReader)) {
-      // Anonymous clients cannot distinguish missing from private.
+      // Anonymous clients get the same answer for missing and private repositories.
       if (isReader) refuse(response, 404, "RepoNotFound", "Repository not found");
       else refuse(response, 401, "RepoNotFound", "Invalid username or password.");
     } else if (tree !== null) {

@@ -7,7 +7,7 @@ import { createEngine, loadConfig } from "../../src/index.js";
 import { PullError, type PullErrorCode } from "../../src/models/errors.js";
 import { Hub } from "../../src/models/hub.js";
 import { type PullProgress, pullModel } from "../../src/models/pull.js";
-import { namedModel } from "../../src/music/models/models.js";
+import { findModelByName } from "../../src/music/models/models.js";
 import { failureOf } from "../failures.js";
 import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -82,7 +82,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("downloads parts that a model's repository lacks from the main repository, once for all models", async () => {
+  it("downloads parts that are missing in a model's repository from the main one, once for all models", async () => {
     server.repositories[MAIN] = mainRepository();
     for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
       server.repositories[`ACE-Step/${name}`] = {
@@ -119,11 +119,11 @@ describe("pulling a model", () => {
     const shadow = "someone--shadow/acestep-v15-turbo";
     expect(checkpoints.rendererNames()).to.include(shadow);
     expect(checkpoints.renderer(shadow).vae.path).to.equal(join(directory, "someone--shadow/vae"));
-    expect(namedModel([shadow], "acestep-v15-turbo")).to.equal(undefined);
-    expect(namedModel([shadow], shadow)).to.equal(shadow);
+    expect(findModelByName([shadow], "acestep-v15-turbo")).to.equal(undefined);
+    expect(findModelByName([shadow], shadow)).to.equal(shadow);
   });
 
-  it("reads no more of a file than its listed size", async () => {
+  it("stops reading a file that is longer than its listed size", async () => {
     serveModel();
     server.surplus[WEIGHTS] = 20_000_000;
     const reports: PullProgress[] = [];
@@ -296,7 +296,7 @@ describe("pulling a model", () => {
     expect(existsSync(join(directory, "escaped"))).to.equal(false);
   });
 
-  it("locks the checkpoints directory against a second download", async () => {
+  it("refuses a second download into the same checkpoints directory", async () => {
     serveModel();
     server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
     const interrupted = new AbortController();

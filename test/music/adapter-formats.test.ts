@@ -32,7 +32,7 @@ describe("common formats of adapters and models", () => {
     return client.download(await client.makeOne(seededSong));
   }
 
-  /** Bytes of the song with only the adapter at `path` loaded. */
+  /** Renders the song with only the adapter at `path` loaded, and returns its bytes. */
   async function songWithAdapter(path: string, kind: string): Promise<Buffer> {
     const answer = await client.post("/v1/lora/load", { lora_path: path });
     expect(answer.status, answer.body.detail).to.equal(200);
@@ -42,7 +42,7 @@ describe("common formats of adapters and models", () => {
     return bytes;
   }
 
-  /** The tensors that `writeLora` writes, under other names and with an alpha per module. */
+  /** Returns the tensors of `writeLora` under the names that `keyOf` gives, with an alpha per module. */
   function loraTensors(
     keyOf: (module: string, part: "A" | "B" | "alpha") => string | null,
   ): Record<string, Tensor> {
@@ -61,7 +61,7 @@ describe("common formats of adapters and models", () => {
     return body.detail;
   }
 
-  it("makes the same song from a LoRA with the tensor names of kohya and ComfyUI", async () => {
+  it("makes the same song with a LoRA under the tensor names of kohya and of ComfyUI", async () => {
     const names = { A: "lora_down.weight", B: "lora_up.weight", alpha: "alpha" };
     const spellings: [file: string, keyOf: (module: string, part: "A" | "B" | "alpha") => string][] = [
       ["kohya", (module, part) => `lora_unet_${module.replaceAll(".", "_")}.${names[part]}`],
@@ -74,7 +74,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("makes the same song from a PEFT folder with a .bin file, both loaded and named in a request", async () => {
+  it("makes the same song with a .bin file in a PEFT folder, whether loaded or named in the request", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     writeFileSync(
@@ -92,7 +92,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("renders with LoHa and IA3, and each changes the song", async () => {
+  it("changes the song with a LoHa adapter and with an IA3 adapter", async () => {
     const modules = attentionProjections().map(({ name, ...size }) => ({
       ...size,
       key: `lycoris_${name.replaceAll(".", "_")}`,
@@ -114,7 +114,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("rejects an adapter of another model, and names that model if it is known", async () => {
+  it("rejects an adapter of another model, and names the model if it recognises it", async () => {
     const path = join(folder, "foreign.safetensors");
     const part = pseudoRandomTensor([4, 4], 1);
     const files: [module: string, what: string][] = [
@@ -142,7 +142,7 @@ describe("common formats of adapters and models", () => {
     expect(await refusal(gguf)).to.contain("a GGUF file");
   });
 
-  it("says what a file contains that is not a supported model", async () => {
+  it("rejects a file that is not a supported model, and says what it contains instead", async () => {
     const init = async (model: string) => {
       const { status, body } = await client.post("/v1/init", { model });
       expect(status, body.detail).to.equal(400);

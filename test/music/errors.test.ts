@@ -8,7 +8,7 @@ import { listenLocally } from "../local-server.js";
 describe("messages to clients of a server with a key", () => {
   const shown = detailFilter(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
 
-  it("show setting names in place of directories, except in paths that only begin with the same letters", () => {
+  it("messages name settings in place of directories; paths that only share a prefix are unchanged", () => {
     const names: [message: string, shown: string][] = [
       ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
       ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],
@@ -21,7 +21,7 @@ describe("messages to clients of a server with a key", () => {
 });
 
 describe("errors in the format of OpenAI", () => {
-  it("have the error type that belongs to their status", async () => {
+  it("errors in the format of OpenAI have the error type of their status", async () => {
     const app = express();
     app.get("/:status", ({ params: { status } }, response) => {
       useOpenAiErrors(response);

@@ -18,7 +18,7 @@ describe("songs without a loaded language model", () => {
   const server = serverForAll({ SVC_INIT_LLM: "false" });
   const { client } = server;
 
-  it("do not load one for options that do not require it", async () => {
+  it("a song does not load the language model for options that can do without it", async () => {
     const record = await client.makeOne({ ...shortSong, use_cot_caption: true, use_cot_language: true });
     expect(record).to.include({ lm_model: "", caption: shortSong.prompt });
     expect(record.metas).to.include({ keyscale: "", timesignature: "" });
@@ -27,12 +27,12 @@ describe("songs without a loaded language model", () => {
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
-  it("are thirty seconds long if the request sets no length", async () => {
+  it("a song without language model is thirty seconds long if the request sets no length", async () => {
     const record = await client.makeOne({ ...shortSong, audio_duration: null });
     expect(record.metas).to.include({ duration: 30 });
   });
 
-  it("load one for thinking=true", async () => {
+  it("a song with thinking=true loads the language model", async () => {
     const record = await client.makeOne({ ...shortSong, thinking: true });
     expect(record).to.include({ lm_model: languageModel });
     expect((await client.get("/health")).body.data.loaded_lm_model).to.equal(languageModel);
@@ -54,7 +54,7 @@ describe("songs with the language model", () => {
 
   const seeded = { ...shortSong, use_random_seed: false, seed: 11 };
 
-  it("get metadata from the model if the client set none", async () => {
+  it("the language model chooses metadata that the client did not set", async () => {
     const record = await client.makeOne({ ...seeded, bpm: 123 });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.metas).to.include({ bpm: 123, duration: 10 });
@@ -63,7 +63,7 @@ describe("songs with the language model", () => {
     expect(record.prompt).to.equal(shortSong.prompt);
   });
 
-  it("log the constraints and the model's text with constrained_decoding_debug", async () => {
+  it("constrained_decoding_debug logs the constraints and the model's text", async () => {
     const debugLines = async (parameters: object) => {
       messages.length = 0;
       await client.makeOne({ ...seeded, bpm: 123, ...parameters });
@@ -81,7 +81,7 @@ describe("songs with the language model", () => {
     expect((await debugLines(free))[0]).to.match(/metadata: unconstrained, wrote "/);
   });
 
-  it("are made from a plan with thinking=true: the requested length, and the same song for the same seed", async () => {
+  it("songs with thinking=true have the requested length, and are equal for equal seeds", async () => {
     const wav = { ...seeded, thinking: true, audio_format: "wav" };
     const one = await client.makeOne(wav);
     const two = await client.makeOne(wav);
@@ -92,7 +92,7 @@ describe("songs with the language model", () => {
     expect((bytes[0] as Buffer).equals(bytes[2] as Buffer)).to.equal(false);
   });
 
-  it("record their codes, which make the same song again without the language model", async () => {
+  it("the audio codes in a song's record make the same song again without the language model", async () => {
     const whole = { ...seeded, thinking: true, audio_format: "wav", batch_size: 2, seed: "1,2" };
     const id = await client.submit(whole);
     const { records } = await client.finished(id);
@@ -116,7 +116,7 @@ describe("songs with the language model", () => {
     expect((bytes[0] as Buffer).equals(bytes[1] as Buffer)).to.equal(true);
   });
 
-  it("are planned together in a batch, or one by one with allow_lm_batch=false, with the same result", async () => {
+  it("songs planned in a batch equal songs planned one by one with allow_lm_batch=false", async () => {
     const two = { ...seeded, thinking: true, batch_size: 2, seed: "1,2" };
     const download = async (parameters: object) =>
       Promise.all((await client.make({ ...two, ...parameters })).map((record) => client.download(record)));
@@ -129,7 +129,7 @@ describe("songs with the language model", () => {
     );
   });
 
-  it("use the client's audio codes with use_audio_codes", async () => {
+  it("use_audio_codes makes the song from the client's audio codes", async () => {
     const codes = Array.from({ length: 75 }, (_, i) => i % 100);
     const record = await client.makeOne({
       ...seeded,
@@ -142,7 +142,7 @@ describe("songs with the language model", () => {
     expect(ignored.warnings.join()).to.include("audio_code_string");
   });
 
-  it("get a caption and lyrics from sample_mode, and keep fields of the client", async () => {
+  it("sample_mode writes caption and lyrics, and keeps the client's metadata", async () => {
     const record = await client.makeOne({
       ...seeded,
       prompt: "",
@@ -155,7 +155,7 @@ describe("songs with the language model", () => {
     expect(record.metas).to.include({ bpm: 99, keyscale: "A minor", duration: 10, prompt: "" });
   });
 
-  it("use sample_query as the caption if the model does not write text", async () => {
+  it("sample_query becomes the caption if the model does not write text", async () => {
     const lyrics = "[Verse]\nhigh on the hill the goats are dancing";
     const request = { ...seeded, prompt: "", sample_query: "a polka for goats", lyrics };
     const record = await client.makeOne(request);
@@ -165,7 +165,7 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.match(/sample_query: .*does not write text: the query is the caption/);
   });
 
-  it("keep caption and lyrics with use_format if the model does not write text", async () => {
+  it("use_format keeps caption and lyrics if the model does not write text", async () => {
     const lyrics = "[Verse]\nla la la";
     const record = await client.makeOne({ ...seeded, prompt: "polka", lyrics, use_format: true });
     expect(record).to.include({ prompt: "polka", caption: "polka", lyrics });
@@ -174,7 +174,7 @@ describe("songs with the language model", () => {
     expect(record.warnings.join()).to.match(/use_format: .*does not write text/);
   });
 
-  it("warn that a requested use_cot_caption has no effect if the model does not write text", async () => {
+  it("a requested use_cot_caption causes a warning if the model does not write text", async () => {
     const asked = await client.makeOne({ ...seeded, use_cot_caption: true });
     expect(asked.caption).to.equal(shortSong.prompt);
     expect(asked.warnings.join()).to.match(
@@ -185,7 +185,7 @@ describe("songs with the language model", () => {
     expect(unasked.warnings).to.deep.equal([]);
   });
 
-  it("are sung in the requested language, or in the language of the lyrics", async () => {
+  it("songs are sung in the requested language, else in the language of the lyrics", async () => {
     const lyrics = "[Verse]\nIch gehe heute durch den Regen\nund denke an dich";
     expect(await client.makeOne({ ...seeded, lyrics })).to.include({ vocal_language: "de" });
     const named = await client.makeOne({ ...seeded, lyrics, vocal_language: "nl" });
@@ -193,7 +193,7 @@ describe("songs with the language model", () => {
     expect(await client.makeOne(seeded)).to.include({ vocal_language: "en" });
   });
 
-  it("are planned without constraints if constrained_decoding is off, and fail without metadata", async () => {
+  it("without constrained_decoding, a song fails if the model writes no metadata", async () => {
     const wild = { ...seeded, thinking: true, lm_temperature: 2, lm_top_p: 1 };
     const held = await client.makeOne(wild);
     expect(held.metas.timesignature).to.be.oneOf(["2", "3", "4", "6"]);
@@ -203,7 +203,7 @@ describe("songs with the language model", () => {
     else expect((records as SongRecord[])[0]?.metas).to.not.deep.equal(held.metas);
   });
 
-  it("are refused at submission if lyrics or query are too long for a required language model", async () => {
+  it("lyrics or a query too long for the language model are refused if the song needs the model", async () => {
     const tooLong = { ...seeded, lyrics: "na ".repeat(10_000) };
     const refusal = await client.post("/release_task", { ...tooLong, thinking: true });
     expect(refusal.status).to.equal(400);
@@ -217,13 +217,13 @@ describe("songs with the language model", () => {
     expect(song.metas.duration).to.equal(10);
   });
 
-  it("warn about a language model that is not installed", async () => {
+  it("a request for a language model that is not installed causes a warning", async () => {
     const record = await client.makeOne({ ...seeded, thinking: true, lm_model_path: "acestep-5Hz-lm-4B" });
     expect(record.lm_model).to.equal(languageModel);
     expect(record.warnings.join()).to.include("acestep-5Hz-lm-4B");
   });
 
-  it("can be made by two workers at once", async () => {
+  it("two workers can make songs with the language model at once", async () => {
     const two = await startLiveServer(temporaryDirectory(), { SVC_QUEUE_WORKERS: "2" });
     const ids = await Promise.all(
       [1, 2, 3].map((seed) => two.client.submit({ ...seeded, seed, thinking: seed > 1 })),
@@ -243,7 +243,7 @@ describe("POST /format_input", () => {
     ["an object", metadata],
     ["text", JSON.stringify(metadata)],
   ] as const) {
-    it(`keeps fields of param_obj, sent as ${how}`, async () => {
+    it(`/format_input keeps the fields of a param_obj that is sent as ${how}`, async () => {
       const { status, body } = await server.client.post("/format_input", { ...fields, param_obj });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.include({
@@ -258,7 +258,7 @@ describe("POST /format_input", () => {
     });
   }
 
-  it("fills all fields of an empty request", async () => {
+  it("/format_input fills all fields of an empty request", async () => {
     const { status, body } = await server.client.post("/format_input", {});
     expect(status).to.equal(200);
     expect(body.data).to.have.all.keys(
@@ -274,7 +274,7 @@ describe("POST /format_input", () => {
     expect(body.data.bpm).to.be.within(30, 300);
   });
 
-  it("answers while songs are queued and rendered", async () => {
+  it("/format_input answers while songs are queued and rendered", async () => {
     const id = await server.client.submit(longSong);
     const { status } = await server.client.post("/format_input", fields);
     expect(status).to.equal(200);
@@ -282,7 +282,7 @@ describe("POST /format_input", () => {
     await server.client.post("/cancel_task", { task_id: id });
   });
 
-  it("answers the next client after one disconnected", async () => {
+  it("/format_input answers the next client after one disconnected", async () => {
     const hangUp = new AbortController();
     const request = fetch(`${server.url}/format_input`, {
       method: "POST",
@@ -295,7 +295,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("lets a song use the model before all queued requests, and answers 429 if too many requests wait", async () => {
+  it("a song uses the model before queued /format_input requests; too many of them are answered 429", async () => {
     const client = new AbortController();
     let answered = 0;
     const ask = async (): Promise<number | null> => {
@@ -319,7 +319,7 @@ describe("POST /format_input", () => {
     await server.client.finished(song, ({ event, data }) => {
       if (event === "stage" && /music|inputs|Decoding/.test(data.stage)) answeredBefore.push(answered);
     });
-    // The song used the language model while requests that were queued earlier still waited.
+    // The song used the language model while requests that had been queued before it still waited.
     expect(answeredBefore[0]).to.be.lessThan(64);
     client.abort();
     const refused = (await Promise.all(asked)).filter((status) => status === 429);
@@ -327,7 +327,7 @@ describe("POST /format_input", () => {
     expect((await server.client.post("/format_input", fields)).status).to.equal(200);
   });
 
-  it("returns the language of the lyrics, and names a field that is too long", async () => {
+  it("/format_input returns the language of the lyrics, and names a field that is too long", async () => {
     const lyrics = "[Couplet]\nSous le ciel de Paris s'envole une chanson";
     expect((await server.client.post("/format_input", { lyrics })).body.data.vocal_language).to.equal("fr");
     const refusal = await server.client.post("/format_input", { lyrics: "la ".repeat(10_000) });
@@ -335,7 +335,7 @@ describe("POST /format_input", () => {
     expect(refusal.body.detail).to.match(/^lyrics is too long/);
   });
 
-  it("refuses a param_obj that is not an object", async () => {
+  it("/format_input refuses a param_obj that is not an object", async () => {
     expect((await server.client.post("/format_input", { param_obj: "[1]" })).status).to.equal(400);
   });
 });
@@ -357,7 +357,7 @@ describe("a server with an untrained language model", () => {
 
   const lyrics = "[Verse]\nhello my friend\nthe night is young";
 
-  it("does not replace lyrics with nonsense", async () => {
+  it("an untrained language model does not replace lyrics with nonsense", async () => {
     for (const temperature of [0.2, 0.85, 1.5]) {
       const { status, body } = await server.client.post("/format_input", {
         prompt: "heavy metal",
@@ -373,7 +373,7 @@ describe("a server with an untrained language model", () => {
     expect(song.warnings.join()).to.match(/use_format: the lyrics are unchanged/);
   });
 
-  it("records the caption used for rendering", async () => {
+  it("the song's record has the caption used for rendering", async () => {
     // At a high temperature the model does not copy the prompt.
     const hot = { use_cot_caption: true, lm_temperature: 2, lm_top_p: 1, use_random_seed: false, seed: 1 };
     const song = await server.client.makeOne({ ...shortSong, prompt: "a merry tune", ...hot });

@@ -26,7 +26,7 @@ describe("latents of songs", function () {
   const wav = async (parameters: object) =>
     (await server.client.download(await server.client.makeOne(parameters))).toString("base64");
 
-  /** Applies a change to the song's latents and returns them as a file to upload. */
+  /** Changes a copy of the song's latents, and returns it as a file to upload. */
   async function changed(
     change: (latents: Awaited<ReturnType<typeof readLatents>>) => object,
   ): Promise<File> {
@@ -46,7 +46,7 @@ describe("latents of songs", function () {
     expect(header.__metadata__.samples).to.equal("480000");
   });
 
-  it("serve as the source of a cover, with the same result uploaded and by URL", async () => {
+  it("serve as the source of a cover; upload and URL give the same song", async () => {
     const cover = { ...edit, task_type: "cover" };
     const uploaded = await server.client.makeOne({ ...cover, src_latents: upload(file) });
     expect(uploaded.metas.duration).to.equal(10);
@@ -110,7 +110,7 @@ describe("latents of songs", function () {
     );
   });
 
-  it("are refused at submission if the file is damaged or holds a value that is not a number", async () => {
+  it("are refused at submission if the file is damaged or contains NaN", async () => {
     const refusal = async (src_latents: File) => {
       const { status, body } = await server.client.postForm("/release_task", {
         ...edit,
@@ -135,7 +135,7 @@ describe("latents of songs", function () {
     }
   });
 
-  it("of another shape or VAE fail the task with an error that names them", async () => {
+  it("of another shape or VAE fail the task with an error that says what differs", async () => {
     const failure = async (src_latents: File) => {
       const id = await server.client.submit({ ...edit, task_type: "cover", src_latents });
       return (await server.client.finished(id)).item.error;

@@ -19,7 +19,7 @@ export const shortSong = {
   batch_size: 1,
   audio_format: "wav" as const,
 };
-/** A song that renders long enough for a test to cancel it. Its steps are short, so that it stops soon. */
+/** A song that renders long enough for a test to cancel it. It stops soon, because its steps are short. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {

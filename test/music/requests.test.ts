@@ -49,7 +49,7 @@ describe("exact values in requests", () => {
     const digests = [await digestOf(await make({ seed: 5 }))];
     const seeds = ["4294967301", "18446744073709551615", "9007199254740992", "9007199254740993"];
     for (const seed of seeds) {
-      // Sends the seed as a JSON number, as Python clients do.
+      // Sends the seed as a JSON number without loss of digits, as Python clients do.
       const body = JSON.stringify({ ...quick, batch_size: 1, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
       const answer = await fetch(`${client.url}/release_task`, {
         method: "POST",
@@ -66,7 +66,7 @@ describe("exact values in requests", () => {
     expect(new Set(digests)).to.have.property("size", 5);
   });
 
-  it("returns audio codes with thinking, which make the same song again", async () => {
+  it("returns audio codes with thinking; they make the same song again", async () => {
     const song = await make({ thinking: true });
     expect(song.audio_codes).to.match(/^(<\|audio_code_\d+\|>){50}$/);
     const { key_scale, time_signature, bpm } = {
@@ -80,7 +80,7 @@ describe("exact values in requests", () => {
     expect((await make({})).audio_codes).to.equal(undefined);
   });
 
-  it("keeps the requested length to the sample, with codes and without", async () => {
+  it("renders exactly the requested number of samples, with and without audio codes", async () => {
     for (const thinking of [false, true]) {
       const song = await make({ audio_duration: 11.5, thinking });
       expect((await listen(song)).length / 2).to.equal(11.5 * SAMPLE_RATE);
@@ -90,7 +90,7 @@ describe("exact values in requests", () => {
     expect((await listen(odd)).length / 2).to.equal(Math.round(10.0123 * SAMPLE_RATE));
   });
 
-  it("keeps the length of a source to the sample, and the part outside a repaint window", async () => {
+  it("keeps the exact length of a source, and its samples outside a repaint window", async () => {
     const samples = 481_872;
     const audio = Float32Array.from({ length: 2 * samples }, (_, i) => Math.sin((i % samples) * 0.03) / 3);
     const path = join(directory, "source.wav");
@@ -121,7 +121,7 @@ describe("exact values in requests", () => {
     }
   });
 
-  it("estimates the length from the lyrics if none is set, with a warning", async () => {
+  it("estimates the length of a song from its lyrics if none is set, with a warning", async () => {
     const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
     const song = await make({ audio_duration: undefined, lyrics, bpm: 120 });
     // Two bars for each of the four lines, and eight bars for intro and outro. A bar takes two seconds.
@@ -150,7 +150,7 @@ describe("exact values in requests", () => {
     }
   });
 
-  it("plans a batch once with a single lm_seed; its songs then have the same audio codes", async () => {
+  it("makes all songs of a batch from the same audio codes if there is a single lm_seed", async () => {
     const plan = { thinking: true, batch_size: 2, seed: "7,8" };
     const codesOf = async (parameters: object) =>
       (await client.make({ ...quick, ...plan, ...parameters })).map((song) => song.audio_codes);
@@ -163,7 +163,7 @@ describe("exact values in requests", () => {
 
   it("samples only the most likely tokens with min_p 1", async () => {
     const plan = { thinking: true, bpm: 90, key_scale: "C major", time_signature: "4" };
-    // Compares only the first codes: later, two tokens can be equally likely, and sampling picks one of them.
+    // Compares only the first codes, because later two tokens can be equally likely, and sampling picks either.
     const codesOf = async (parameters: object) =>
       String((await make({ ...plan, ...parameters })).audio_codes)
         .split(">")

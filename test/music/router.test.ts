@@ -32,7 +32,7 @@ describe("router", () => {
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
-  it("works under a path of a host application, also as two routers in one application", async () => {
+  it("works under a path of an application; one application can have two routers", async () => {
     const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
     const app = express();
     app.use("/quiet", quiet).use("/loud", loud);
@@ -68,7 +68,7 @@ describe("router", () => {
     await music.close();
   });
 
-  it("rejects `ready` with the reason if the model cannot be loaded, and releases the directory", async () => {
+  it("rejects `ready` with the reason if the model cannot be loaded, and unlocks its directory", async () => {
     const config = loadConfig({
       SVC_HOME: join(directory, "broken"),
       SVC_DEVICE: "cpu",
@@ -87,7 +87,7 @@ describe("router", () => {
     }
   });
 
-  it("reports a body parser that ran before the router, and a directory in use", async () => {
+  it("reports a body parser that ran before the router, and a directory that another router uses", async () => {
     const first = routerAt("one");
     const { url } = await listen(express().use(express.json()).use("/music", first));
     const answer = await fetch(`${url}/music/release_task`, {

@@ -23,7 +23,7 @@ describe("the same request", function () {
   this.timeout(600_000);
 
   for (const initLanguageModel of ["false", "true"]) {
-    it(`makes the same song whatever ran before, with SVC_INIT_LLM=${initLanguageModel} @slow`, async () => {
+    it(`makes the same song whatever songs were made before, with SVC_INIT_LLM=${initLanguageModel} @slow`, async () => {
       const directory = temporaryDirectory();
       const checkpoints = join(directory, "checkpoints");
       mkdirSync(checkpoints);

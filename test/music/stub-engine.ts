@@ -5,7 +5,7 @@ import type { MusicEngine } from "../../src/engine/types.js";
 const SAMPLE_RATE = 48_000;
 
 /**
- * Supports only text2music without a language model. `renderMs` returns how long a song takes to render.
+ * Supports only text2music without a language model. Each song takes the time that `renderMs` returns.
  */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
   const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };

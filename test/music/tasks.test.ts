@@ -9,7 +9,7 @@ import { makeTask } from "./tasks.js";
 
 describe("a page of large tasks", () => {
   for (const megabytes of [5, 9]) {
-    it(`contains one task of ${megabytes} MB, because two would exceed the size limit`, async () => {
+    it(`a page has one task of ${megabytes} MB, because two would exceed the size limit`, async () => {
       const error = "x".repeat(megabytes * 2 ** 20);
       const queue = {
         events: new EventEmitter(),

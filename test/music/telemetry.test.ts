@@ -31,11 +31,11 @@ describe("metrics and log", () => {
     return Number(line?.split(" ").at(-1));
   }
 
-  it("need the key", async () => {
+  it("metrics require the API key", async () => {
     expect((await client.get("/metrics")).status).to.equal(401);
   });
 
-  it("count tasks, stages and audio, and log every line of a task with its request id", async () => {
+  it("metrics count tasks, stages and audio; log lines of a task have its request id", async () => {
     expect(await sample('carillon_tasks{state="succeeded"}')).to.equal(0);
     const answer = await client.post("/release_task", shortSong, key);
     const task = answer.body.data.task_id;

@@ -17,11 +17,11 @@ import { temporaryDirectory } from "./tasks.js";
 
 const NANO = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const BASE_MODEL = "nano-base";
-/** Length of the songs, shorter than clients may request, to save time. */
+/** Length of the songs: below the minimum for clients, to save time. */
 const SECONDS = 1;
 const LATENT_CHANNELS = 100;
 
-/** Parameter values with an effect on a song of one second and four diffusion steps. */
+/** Values of parameters that change a song of one second and four diffusion steps. */
 const VALUES: Fields = {
   audio_format: "flac",
   audio_duration: 11,
@@ -167,7 +167,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
   for (const [kind, { common, about = /./ }] of Object.entries(KINDS)) {
     const names = parameters.filter((name) => about.test(name) && !(name in common) && name !== "task_type");
 
-    it(`${kind}: ${names.length} parameters @slow`, async () => {
+    it(`every parameter changes the song or causes a warning: ${kind}, ${names.length} parameters @slow`, async () => {
       const base = { ...("task_type" in common && { src_audio_path: source }), ...common };
       const { digest: plain } = await make(base);
       const wrong: string[] = [];
@@ -176,7 +176,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
         const { digest, warnings } = await make({ ...base, [name]: value });
-        // The warning of a language model step: this parameter had no effect.
+        // A warning that begins with the parameter's name says that its language model step had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;
         const hasEffect = digest !== plain;
         const lines = warnings.filter((line) => namesIgnored(line).includes(SHOWN_NAMES[name] ?? name));

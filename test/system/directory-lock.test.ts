@@ -17,7 +17,7 @@ describe("directory lock", () => {
     );
   }
 
-  it("is exclusive, and names the setting in the error", async () => {
+  it("is exclusive; the error says which setting to change", async () => {
     const lock = await lockDirectory(directory, "SVC_TMPDIR");
     const error = await refusal();
     expect(error).to.include({ name: "DirectoryInUseError", directory });

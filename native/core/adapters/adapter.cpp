@@ -12,7 +12,7 @@
 namespace carillon {
 
 std::vector<AdapterTarget> adapter_targets(const Dit& dit) {
-  Dit copy = dit;  // a copy shares the weights; projections() is not const
+  Dit copy = dit;  // a copy, because projections() is not const; copies share the weights
   std::vector<AdapterTarget> targets;
   for (const auto& projection : copy.projections()) {
     targets.push_back({projection.name, projection.rows, projection.linear->inputs()});
@@ -70,13 +70,13 @@ at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const
 
 namespace {
 
-/// One adapter's change of a projection.
+/// The change that one adapter makes to a projection.
 struct Change {
   const AdapterModule& module;
   double strength;
 };
 
-/// Maps the name of a projection to its changes, in the order of the adapters.
+/// Maps each projection name to its changes, in the order of the adapters.
 std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAdapter>& active) {
   std::map<std::string, std::vector<Change>> changes;
   for (const auto& [adapter, strength] : active) {
@@ -125,7 +125,7 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
     if (found == changes.end()) continue;
     const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
     const at::Tensor weight = changed(base, found->second);
-    // Some modules of LoKr files are untrained and change nothing.
+    // Untrained modules, which some LoKr files contain, change nothing.
     if (!weight.equal(base)) merged.back() = weight;
   }
   const nn::Linear base{nn::Linear::read_parts(decoder, names, depth, rows), {}};

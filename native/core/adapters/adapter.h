@@ -12,9 +12,9 @@ namespace carillon {
 class Dit;
 class Weights;
 
-/// Epsilon added to DoRA's norm before dividing by it; each library has its own. LyCORIS adds the machine epsilon of
-/// the adapter's dtype: float32's in training, bfloat16's in programs that cast adapters before rendering. PEFT adds
-/// none; for its adapters kLoraNormEpsilon, the smallest normal float32, only avoids a division by 0.
+/// Epsilons that are added to the norm by which DoRA divides. LyCORIS adds the machine epsilon of the adapter's dtype:
+/// float32 in training, bfloat16 in programs that cast adapters before rendering. PEFT adds none: for its adapters
+/// kLoraNormEpsilon, the smallest normal float32, only prevents a division by 0.
 constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
                  kLoraNormEpsilon = 1.1754943508222875e-38;
 
@@ -52,7 +52,7 @@ struct AdapterModule {
   AdapterMatrix w2;                      // LoRA: delta = scale * w2, where w2 = B A
   double scale = 1;
   at::Tensor magnitude = {};  // DoRA: norms of the rows [out, 1] or columns [1, in]; else undefined
-  double norm_epsilon = 0;    // argument of dora_weight
+  double norm_epsilon = 0;    // norm_epsilon argument of dora_weight
   bool is_hadamard = false;   // true for LoHa
   at::Tensor gains = {};      // IA3 (without w1 and w2): delta = W * gains, [out, 1] or [1, in]
 
@@ -71,7 +71,7 @@ struct Adapter {
 
   Kind kind = Kind::kLora;                     // kind of the first module; an adapter may mix kinds
   std::vector<AdapterModule> modules;          // one per projection that the file names
-  std::vector<std::string> unmatched_tensors;  // names of tensors in the file that fit nothing in the DiT
+  std::vector<std::string> unmatched_tensors;  // names of tensors in the file that match no projection
 };
 
 /// Reads an adapter for a DiT with these projections. Formats: LoRA (PEFT, ComfyUI, diffusers, kohya), LoKr (LyCORIS)
@@ -87,7 +87,7 @@ struct Adapter {
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 
-/// An adapter and its strength: 1 as trained, negative values reverse it.
+/// An adapter and its strength. Strength 1 applies the adapter as trained; negative values reverse its effect.
 struct ActiveAdapter {
   std::shared_ptr<const Adapter> adapter;
   double strength = 1;

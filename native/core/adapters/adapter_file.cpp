@@ -120,7 +120,7 @@ AdapterTensors group_by_module(const TensorFile& file) {
     }
     tensors.modules.try_emplace(parsed->module, file, parsed->module).first->second.add(parsed->part, name);
   }
-  // If no tensor of a module identifies the kind of adapter (it has only an alpha, for example), the kind is unknown.
+  // Removes modules without a tensor that identifies the kind of adapter, such as modules with only an alpha.
   std::erase_if(tensors.modules, [&](const auto& named) {
     if (named.second.kind()) return false;
     for (const auto& [part, name] : named.second.names()) tensors.others.push_back(name);
@@ -142,7 +142,7 @@ std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
   return std::make_unique<Safetensors>(Safetensors::open(path));
 }
 
-/// Ends the message for an adapter of another model.
+/// End of the error message for an adapter of another model.
 constexpr const char* kAdvice = ": choose an adapter that was trained for this model";
 
 }  // namespace
@@ -154,13 +154,13 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
   const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, file->path() + ": " + what); };
 
   const AdapterTensors tensors = group_by_module(*file);
-  const auto foreign = [&] { return recognize_foreign(file->names()); };
+  const auto foreign = [&] { return describe_foreign_file(file->names()); };
   if (tensors.modules.empty()) {
     const auto what = foreign();
     refuse(what ? "holds " + *what + ", which cannot be used as an adapter; LoRA, LoKr, LoHa and IA3 can"
                 : "holds no adapter (no tensor is called lora_A, lora_down, lokr_w1, hada_w1_a, ia3_l or the like)");
   }
-  const AdapterScales scales{peft, lokr_alpha(*file), dora_epsilon};
+  const AdapterSettings settings{peft, lokr_alpha(*file), dora_epsilon};
   const ProjectionIndex index(targets);
   Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others};
   std::set<std::string> seen;
@@ -170,7 +170,7 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
       if (!seen.insert(target->name).second) {
         refuse("module '" + name + "' is a duplicate: another module also changes " + target->name);
       }
-      adapter.modules.push_back(read_module(module, *target, scales));
+      adapter.modules.push_back(read_module(module, *target, settings));
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);
     }

@@ -9,18 +9,18 @@ namespace {
 
 constexpr const char* kConvolutionOnly = "is for a convolution, but ";
 
-AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+AdapterModule read_lora(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterSettings& settings) {
   tensors.require_absent("lora_mid", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w2 = tensors.product("lora_B", "lora_A")};
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
   const auto rank = static_cast<double>(*module.w2.rank());
   const std::optional<double> stored_alpha = tensors.number("alpha");
-  const double alpha = stored_alpha ? *stored_alpha : scales.peft.alpha_of(target.name).value_or(rank);
-  module.scale = alpha / (scales.peft.is_rank_stabilized ? std::sqrt(rank) : rank);
+  const double alpha = stored_alpha ? *stored_alpha : settings.peft.alpha_of(target.name).value_or(rank);
+  module.scale = alpha / (settings.peft.is_rank_stabilized ? std::sqrt(rank) : rank);
   if (tensors.has("dora_scale")) {
     module.magnitude = tensors.magnitude("dora_scale", target);
-    module.norm_epsilon = scales.dora_epsilon;
-  } else if (tensors.has("magnitude") || scales.peft.uses_dora) {
+    module.norm_epsilon = settings.dora_epsilon;
+  } else if (tensors.has("magnitude") || settings.peft.uses_dora) {
     module.magnitude = tensors.magnitude("magnitude", target);
     module.norm_epsilon = kLoraNormEpsilon;
   }
@@ -39,20 +39,20 @@ void read_lycoris_magnitude(const ModuleTensors& tensors, const AdapterTarget& t
   module.norm_epsilon = epsilon;
 }
 
-AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterSettings& settings) {
   tensors.require_absent("lokr_t2", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
   tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
-  // If both factors are whole there is no rank, and the scale is 1 for any alpha.
+  // If neither w1 nor w2 is stored as a product, there is no rank, and the scale is 1 for any alpha.
   if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
     const auto stored = tensors.number("alpha");
-    module.scale = lycoris_scale(stored ? stored : scales.lokr_alpha, *rank);
+    module.scale = lycoris_scale(stored ? stored : settings.lokr_alpha, *rank);
   }
-  read_lycoris_magnitude(tensors, target, scales.dora_epsilon, module);
+  read_lycoris_magnitude(tensors, target, settings.dora_epsilon, module);
   return module;
 }
 
-AdapterModule read_loha(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+AdapterModule read_loha(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterSettings& settings) {
   AdapterModule module{.projection = target.name,
                        .w1 = tensors.hadamard_factor("1"),
                        .w2 = tensors.hadamard_factor("2"),
@@ -60,8 +60,8 @@ AdapterModule read_loha(const ModuleTensors& tensors, const AdapterTarget& targe
   tensors.require_fit(target, module.w1->rows(), module.w1->columns());
   tensors.require_fit(target, module.w2.rows(), module.w2.columns());
   const auto stored = tensors.number("alpha");
-  module.scale = lycoris_scale(stored ? stored : scales.peft.alpha_of(target.name), *module.w1->rank());
-  read_lycoris_magnitude(tensors, target, scales.dora_epsilon, module);
+  module.scale = lycoris_scale(stored ? stored : settings.peft.alpha_of(target.name), *module.w1->rank());
+  read_lycoris_magnitude(tensors, target, settings.dora_epsilon, module);
   return module;
 }
 
@@ -75,14 +75,14 @@ AdapterModule read_ia3(const ModuleTensors& tensors, const AdapterTarget& target
 
 }  // namespace
 
-AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales) {
+AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterSettings& settings) {
   switch (tensors.kind().value()) {
     case AdapterKind::kLora:
-      return read_lora(tensors, target, scales);
+      return read_lora(tensors, target, settings);
     case AdapterKind::kLokr:
-      return read_lokr(tensors, target, scales);
+      return read_lokr(tensors, target, settings);
     case AdapterKind::kLoha:
-      return read_loha(tensors, target, scales);
+      return read_loha(tensors, target, settings);
     case AdapterKind::kIa3:
       break;
   }

@@ -8,13 +8,13 @@
 namespace carillon {
 
 /// Settings of an adapter file that apply to all of its modules.
-struct AdapterScales {
+struct AdapterSettings {
   PeftConfig peft;
-  std::optional<double> lokr_alpha;  // for modules without an alpha of their own
-  double dora_epsilon;               // added to the norms of LyCORIS's DoRA
+  std::optional<double> lokr_alpha;  // default alpha of LoKr modules
+  double dora_epsilon;               // norm epsilon of LyCORIS's DoRA
 };
 
-/// Builds the change of one projection from the tensors of its module. Throws kBadCheckpoint naming file and tensor.
-AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterScales& scales);
+/// Reads the change of one projection from the tensors of a module. Throws kBadCheckpoint naming file and tensor.
+AdapterModule read_module(const ModuleTensors& tensors, const AdapterTarget& target, const AdapterSettings& settings);
 
 }  // namespace carillon

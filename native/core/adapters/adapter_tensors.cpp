@@ -22,7 +22,8 @@ constexpr std::pair<std::string_view, std::string_view> kParts[] = {
     {".hada_w2_b", "hada_w2_b"}, {".hada_t1", "hada_t1"},       {".hada_t2", "hada_t2"},
     {".ia3_l", "ia3_l"},         {".on_input", "on_input"}};
 
-/// LyCORIS names IA3 factors `.weight`, like the weight of any layer. The flag `.on_input` beside them identifies them.
+/// LyCORIS names IA3 factors `.weight`, like the weight of any layer. Only the flag `.on_input` in the same module
+/// identifies them.
 constexpr std::string_view kWeight = ".weight", kIa3Flag = ".on_input";
 
 /// Prefixes of part names that identify the kind of adapter.
@@ -32,16 +33,16 @@ constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", Adapter
                                                                  {"ia3_", AdapterKind::kIa3},
                                                                  {"on_input", AdapterKind::kIa3}};
 
-/// Prefixes that programs add to module names, written with underscores instead of dots.
+/// Prefixes that programs add to module names. Dots are replaced by underscores.
 constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
                                           "lycoris_",          "lora_unet_",       "model_"};
 
-/// Maps endings of projection names in diffusers to those in the original layout.
+/// Maps endings of projection names from the diffusers layout to the original layout.
 constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
     {"_to_q", "_q_proj"}, {"_to_k", "_k_proj"}, {"_to_v", "_v_proj"}, {"_to_out_0", "_o_proj"}};
 
-/// Replaces dots by underscores. LyCORIS does the same in its files, which cannot be undone, so all names are compared
-/// in this form.
+/// Replaces dots by underscores. LyCORIS files contain only this form, which cannot be converted back. Therefore all
+/// names are compared in this form.
 std::string flat(std::string name) {
   std::replace(name.begin(), name.end(), '.', '_');
   return name;

@@ -13,8 +13,8 @@ namespace carillon {
 
 /// Parsed name of a tensor of an adapter file.
 struct AdapterTensorName {
-  std::string module;  // as the file spells it
-  std::string part;    // lora_A, lora_B, magnitude, alpha, dora_scale, lokr_w1, hada_w1_a, ...; same for all formats
+  std::string module;  // module name as in the file
+  std::string part;    // lora_A, lora_B, magnitude, alpha, lokr_w1, hada_w1_a, ...; the same in all formats
 };
 
 /// Parses the name of a tensor of `file`; nullopt if the tensor is not part of an adapter. Suffixes `.weight`, `.NAME`
@@ -41,7 +41,7 @@ class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
 
-  const std::map<std::string, std::string>& names() const { return names_; }  // part to its name in the file
+  const std::map<std::string, std::string>& names() const { return names_; }  // maps parts to tensor names
   void add(const std::string& part, const std::string& name);
 
   /// Kind of adapter; nullopt if no part identifies it. Throws if parts belong to two kinds.
@@ -51,9 +51,9 @@ class ModuleTensors {
   at::Tensor get(const std::string& part) const;
   /// Value of a part with one element; nullopt if it is missing.
   std::optional<double> number(const std::string& part) const;
-  /// Product of the parts `left` and `right`, stored as its two factors.
+  /// The matrix product `left` * `right` of two parts, kept as these two matrices.
   AdapterMatrix product(const std::string& left, const std::string& right) const;
-  /// A factor of LoKr. The file stores it whole as `name`, or as the product of `name`_a and `name`_b.
+  /// The LoKr factor `name`. The file has either the tensor `name`, or the tensors `name`_a and `name`_b of a product.
   AdapterMatrix factor(const std::string& name) const;
   /// Factor N of LoHa, where `number` is "1" or "2": hada_wN_a hada_wN_b, or hada_wN_a^T hada_tN hada_wN_b if the file
   /// has a Tucker core hada_tN.
@@ -67,7 +67,7 @@ class ModuleTensors {
 
   /// Throws unless [rows, columns] is the shape of the target's weight.
   void require_fit(const AdapterTarget& target, int64_t rows, int64_t columns) const;
-  /// Throws if the module has the part. `why` ends the message.
+  /// Throws if the module has a tensor for `part`. The message ends with `why`.
   void require_absent(const std::string& part, const std::string& why) const;
 
  private:
@@ -75,7 +75,7 @@ class ModuleTensors {
   [[noreturn]] void refuse(const std::string& part, const std::string& what) const;
 
   const TensorFile& file_;
-  std::string module_;  // as the file spells it
+  std::string module_;  // module name as in the file
   std::map<std::string, std::string> names_;
 };
 

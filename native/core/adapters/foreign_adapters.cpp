@@ -6,13 +6,14 @@
 namespace carillon {
 namespace {
 
-/// A file is `description` if one tensor name contains `contains` and one (the same or another) contains
-/// `also_contains`.
+/// A rule that recognizes a file by its tensor names: one of them contains the text `contains`, and one of them (the
+/// same or another) contains `also_contains`. `description` says what the file is.
 struct Signature {
   std::string_view contains, also_contains, description;
 };
 
-/// Models other than ACE-Step 1.5, by tensor names with dots replaced by underscores. The first match counts.
+/// Rules for adapters of models other than ACE-Step 1.5. They apply to tensor names with underscores instead of dots.
+/// The first match counts.
 constexpr Signature kForeignModels[] = {
     {"speaker_embedder", "", "ACE-Step 1 (3.5B)"},
     {"genre_embedder", "", "ACE-Step 1 (3.5B)"},
@@ -39,7 +40,7 @@ constexpr Signature kForeignModels[] = {
     {"text_encoders_", "", "a text encoder"},
 };
 
-/// Unsupported kinds of adapter, and files that are not adapters, by tensor names (with dots).
+/// Rules for unsupported kinds of adapter and for files that are not adapters. They apply to unchanged tensor names.
 constexpr Signature kForeignKinds[] = {
     {"self_attn.q_proj.weight", "", "a whole model"},
     {"model.diffusion_model.", "", "a whole model"},
@@ -55,7 +56,7 @@ constexpr Signature kForeignKinds[] = {
     {"exp_avg", "", "the state of an optimizer"},
 };
 
-/// Parts of tensor names by which an adapter is recognized, for any model.
+/// Texts in tensor names that identify an adapter of any model.
 constexpr std::string_view kAdapterParts[] = {".lora_", ".lokr_", ".hada_", ".ia3_l", ".on_input"};
 
 bool any_contains(const std::vector<std::string>& names, std::string_view text) {
@@ -73,7 +74,7 @@ std::optional<std::string> first_match(const Signature (&signatures)[Count], con
 
 }  // namespace
 
-std::optional<std::string> recognize_foreign(const std::vector<std::string>& names) {
+std::optional<std::string> describe_foreign_file(const std::vector<std::string>& names) {
   const bool is_adapter = std::any_of(std::begin(kAdapterParts), std::end(kAdapterParts),
                                       [&](std::string_view part) { return any_contains(names, part); });
   if (!is_adapter) return first_match(kForeignKinds, names);

@@ -5,8 +5,8 @@
 
 namespace carillon {
 
-/// Recognizes from tensor names what a file contains if it is not an adapter for ACE-Step 1.5: "an adapter of Stable
-/// Diffusion XL", "a whole model", "an OFT adapter". nullopt if the names are unknown.
-std::optional<std::string> recognize_foreign(const std::vector<std::string>& names);
+/// Describes the content of a file that is not an adapter for ACE-Step 1.5, based on its tensor names: "an adapter of
+/// Stable Diffusion XL", "a whole model", "an OFT adapter". Returns nullopt if the names are unknown.
+std::optional<std::string> describe_foreign_file(const std::vector<std::string>& names);
 
 }  // namespace carillon

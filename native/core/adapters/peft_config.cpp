@@ -6,8 +6,8 @@
 namespace carillon {
 namespace {
 
-/// Whether an alpha_pattern is a plain suffix of a module name, as in existing files. PEFT also accepts regular
-/// expressions.
+/// Whether a key of alpha_pattern is a plain suffix of a module name, not a regular expression. PEFT accepts both, but
+/// existing files have only suffixes.
 bool is_plain(const std::string& pattern) {
   constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   return pattern.find_first_not_of(kNameCharacters) == std::string::npos;

@@ -8,15 +8,15 @@ namespace carillon {
 /// PEFT's adapter_config.json: kind and scale of an adapter.
 struct PeftConfig {
   std::optional<double> alpha;
-  std::map<std::string, double> alpha_pattern;  // by suffix of the module name
-  bool is_rank_stabilized = false;              // scale = alpha / sqrt(rank) instead of alpha / rank
+  std::map<std::string, double> alpha_pattern;  // maps suffixes of module names to alphas
+  bool is_rank_stabilized = false;              // scale is alpha / sqrt(rank) instead of alpha / rank
   bool uses_dora = false;
 
   /// Throws kBadCheckpoint for a missing or damaged file and for an unsupported kind of adapter.
   static PeftConfig read(const std::string& path);
 
-  /// Alpha of `module` (its name without the prefix of tensor names). Reads alpha_pattern first, then the common alpha;
-  /// nullopt if neither is set.
+  /// Alpha of the module with the name `module`, without the prefix of tensor names. A matching alpha_pattern has
+  /// priority over `alpha`. Returns nullopt if neither is set.
   std::optional<double> alpha_of(const std::string& module) const;
 };
 

@@ -30,7 +30,7 @@ struct Checkpoint::State {
   };
   std::string path;
   bool is_file = false;
-  std::map<std::string, Entry> entries;  // by canonical name
+  std::map<std::string, Entry> entries;  // canonical name to entry
   std::mutex mutex;                      // protects `used`
   std::set<std::string> used;
 
@@ -159,8 +159,8 @@ Weights Checkpoint::weights(const Placement& placement) const { return Weights(s
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
-  // Lower bound of the bytes per number. Weights that stay as stored have at least 16 bits, except the codes of a GGUF
-  // file.
+  // Lower bound of the bytes per weight. A weight that is not converted has at least 16 bits, except for the codes of a
+  // GGUF file.
   const auto bytes_each = [&](const TensorFile& file) {
     if (placement.weights == WeightForm::kInt4 ||
         (placement.weights == WeightForm::kStored && file.drops_leading_ones()))
@@ -236,7 +236,7 @@ kernels::Matrix Weights::matrix(const std::string& name, int64_t outputs, int64_
     case WeightForm::kInt4:
       return codes(kernels::Quantization::kInt4);
     case WeightForm::kStored:
-      return kernels::multiplies_stored(weight, placement_.dtype, placement_.device) ? weight : dense();
+      return kernels::is_stored_form_fast(weight, placement_.dtype, placement_.device) ? weight : dense();
     case WeightForm::kDense:
       break;
   }
@@ -291,7 +291,7 @@ std::vector<int64_t> Weights::shape(const std::string& name) const { return stor
 
 namespace {
 
-constexpr const char* kBuffer = "silence_latent";  // buffer of the diffusers condition encoder, [1, T, C]
+constexpr const char* kBuffer = "silence_latent";  // in the diffusers condition encoder, [1, T, C]
 
 at::Tensor read_archive(const std::string& path, int64_t channels) {
   const auto file = MappedFile::open(path);
@@ -326,7 +326,7 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
   const auto weights = checkpoint.weights(Placement{});
   if (weights.has(kBuffer)) {
     const auto shape = weights.shape(kBuffer);
-    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // GGUF drops the leading 1
+    if (shape.size() == 2) return weights.get(kBuffer, {shape[0], channels}).unsqueeze(0);  // GGUF drops dimension 0
     if (shape.size() != 3) {
       fail(ErrorCode::kBadCheckpoint, checkpoint.path() + ": tensor 'silence_latent' is not [1, T, C]");
     }

@@ -48,11 +48,11 @@ class Checkpoint {
   std::shared_ptr<State> state_;
 };
 
-/// The tensors whose names start with a prefix. A module's `load` reads them to the device and in the dtype of a
-/// placement. Cheap to copy.
+/// The tensors of a checkpoint whose names start with a prefix, and the placement (device and dtype) to load them with.
+/// The `load` functions of modules read tensors from it. Cheap to copy.
 class Weights {
  public:
-  /// The tensors below `name.`.
+  /// The tensors whose names continue with `name.` after the prefix.
   Weights sub(const std::string& name) const;
   /// The same tensors without quantization, for a module whose dtype differs from the model's.
   Weights unquantized(at::ScalarType dtype) const;

@@ -139,8 +139,8 @@ void read_fsq(const ConfigFile& file, DitConfig& out) {
                "fsq_input_num_quantizers is not 1: residual quantizers are not supported");
 }
 
-/// Reads the sizes of the encoder from keys that begin with `prefix`. If `prefix` is not empty, a missing key takes the
-/// DiT's value for the same size.
+/// Reads the sizes of the encoder from keys that begin with `prefix`. If `prefix` is not empty, each missing size
+/// defaults to the corresponding size of the DiT.
 void read_encoders(const ConfigFile& file, const std::string& prefix, DitConfig& out) {
   const auto size = [&](const char* key, int64_t of_dit) {
     return file.positive(prefix + key, prefix.empty() ? std::nullopt : std::optional(of_dit));

@@ -11,7 +11,7 @@ namespace carillon {
 // Typed contents of config.json files. Fields are named like the keys. `read` throws kBadCheckpoint naming file and key
 // if a value is missing, of the wrong type or impossible.
 
-/// An attention head of a layer.
+/// Identifies an attention head by its layer and its index in the layer.
 struct AttentionHead {
   int64_t layer, head;
 
@@ -31,9 +31,9 @@ struct DitConfig {
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
   bool is_turbo;
-  bool is_lego_sft;       // captions have three parts: song, stem, mask
-  double timestep_mu;     // logit-normal distribution of training timesteps: mean
-  double timestep_sigma;  // standard deviation of that distribution
+  bool is_lego_sft;       // its captions have three parts: song, stem, mask
+  double timestep_mu;     // mean of the logit-normal distribution of timesteps
+  double timestep_sigma;  // standard deviation of the same distribution
   /// Cross-attention heads whose attention follows the sung lyrics, sorted by layer (`lyric_alignment_layers_config`).
   /// Empty if none are known.
   std::vector<AttentionHead> lyric_heads;
@@ -46,8 +46,8 @@ struct DitConfig {
   int64_t text_hidden_dim;
   int64_t timbre_hidden_dim;
   int64_t timbre_fix_frame;
-  /// True for the XL family, whose config has encoder_hidden_size. Its timbre encoder prepends special_token and
-  /// returns the output at that token; other families return the output at the first frame.
+  /// True for the XL family, whose config has encoder_hidden_size. The timbre encoder of this family prepends
+  /// special_token and returns the output at that token. Other families return the output at the first frame.
   bool timbre_prepends_special_token;
   int64_t num_lyric_encoder_hidden_layers;
   int64_t num_timbre_encoder_hidden_layers;
@@ -64,8 +64,8 @@ struct DitConfig {
   std::vector<bool> layer_has_window;
 
   /// True if a window limits only how far attention looks back, so that all later tokens are visible. Published models
-  /// have two-sided windows (false). Parity tests of base models set true, because a fork of the reference computed
-  /// their goldens this way.
+  /// have two-sided windows (false). Parity tests of base models set it to true, because their expected values come
+  /// from a fork of the reference that does this.
   bool one_sided_windows = false;
 
   /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
@@ -86,18 +86,19 @@ struct VaeConfig {
   std::vector<int64_t> downsampling_ratios;
   std::vector<int64_t> channel_multiples;
 
-  /// For carillon-nano: the first latent channels are log amplitudes of semitones from E1 on, which oscillators play in
-  /// addition to the decoder. Empty without `oscillators` in the file, as for published autoencoders.
+  /// For carillon-nano. The first latent channels are log amplitudes of semitones, from E1 upwards. Oscillators play
+  /// these semitones, and their sound is added to the decoder's output. Empty if the file has no `oscillators`, like
+  /// the files of published autoencoders.
   struct Oscillators {
-    std::vector<double> mean, deviation;  // of each channel's log amplitude
+    std::vector<double> mean, deviation;  // of the log amplitude, per channel
     double floor = 0;       // amplitude that the encoder adds to every semitone
     double subtracted = 0;  // subtracted in playback, so that silence and errors near the floor are inaudible
-    double loudest = 0;     // upper limit of channel values in playback, as one wrong latent could drown out a song
+    double loudest = 0;     // upper limit of channel values in playback; without it one wrong latent could be too loud
   };
   Oscillators oscillators;
 
   /// For carillon-nano: an encoder that uses formulas instead of a network (vae/spectral_encoder.h). Its latent
-  /// channels come after those of the oscillators. nullopt without `spectral_encoder` in the file.
+  /// channels follow the channels of the oscillators. nullopt if the file has no `spectral_encoder`.
   struct SpectralEncoder {
     int64_t clock_channels, timbre_channels, pitch_classes;
   };

@@ -20,7 +20,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const auto refuse = [&path](const std::string& why) { fail(ErrorCode::kBadCheckpoint, path + ": " + why); };
   // Check the file type before opening, because opening a device can have side effects.
   if (::stat(path.c_str(), &status) == 0 && !is_regular(0)) refuse("not a regular file");
-  // O_NONBLOCK, because the path may have become a pipe since the check, and opening a pipe can block.
+  // O_NONBLOCK, because the path may have become a pipe since the check above, and opening a pipe can block.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0) refuse(std::strerror(errno));
   const bool regular = is_regular(::fstat(descriptor, &status));
@@ -32,7 +32,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (size == 0) refuse("the file is empty");
   if (data == MAP_FAILED) refuse(std::string("cannot be mapped: ") + std::strerror(error));
 #if defined(MADV_HUGEPAGE)
-  ::madvise(data, size, MADV_HUGEPAGE);  // a hint: file systems without huge pages ignore it
+  ::madvise(data, size, MADV_HUGEPAGE);  // file systems without huge pages ignore this hint
 #endif
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const char*>(data), size));
 }

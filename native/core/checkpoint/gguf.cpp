@@ -11,7 +11,7 @@ namespace {
 
 enum Type : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBf16 = 30 };
 
-/// Size of the blocks in which a GGUF type stores its numbers.
+/// Size of a block of a GGUF type: how many numbers it has, in how many bytes.
 struct BlockSize {
   int64_t numbers, bytes;
 };
@@ -103,7 +103,8 @@ class Cursor {
 
 // Block layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h. Every function reads one block.
 
-/// Scale and minimum of part `index`. Q4_K and Q5_K pack these two numbers of eight parts into 12 bytes, 6 bits each.
+/// Scale and minimum of part `index` of a block. A block of Q4_K or Q5_K has eight parts. Their scales and minimums
+/// have 6 bits each and are packed into 12 bytes.
 std::pair<int, int> packed_scale(const uint8_t* bytes, int index) {
   if (index < 4) return {bytes[index] & 63, bytes[index + 4] & 63};
   return {(bytes[index + 4] & 15) | bytes[index - 4] >> 6 << 4, bytes[index + 4] >> 4 | bytes[index] >> 6 << 4};

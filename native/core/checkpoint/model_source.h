@@ -4,11 +4,11 @@
 
 namespace carillon {
 
-/// Location of a model: a directory with config.json, or the tensors below `prefix` of a .safetensors file, with a
-/// config from the caller.
+/// Location of a model. Either a directory with config.json, or the tensors of a .safetensors file whose names begin
+/// with `prefix`. For a file the caller passes the config.
 struct ModelSource {
   std::string path;
-  std::string prefix;  // files only: prefix of the tensor names to read, with the dot; empty for all tensors
+  std::string prefix;  // files only: includes the final dot; empty to read all tensors
   std::string config;  // files only: the text of a config.json
 
   ModelSource() = default;

@@ -165,7 +165,7 @@ class Unpickler {
         return push({Opaque{}});
       case '}':
         return push_dictionary();
-      case 'a':  // APPEND: the items of lists are dropped
+      case 'a':  // APPEND: drops the item, because no caller needs lists
         return void(pop());
       case 'e':
         return void(pop_to_mark());
@@ -173,7 +173,7 @@ class Unpickler {
         return set_items(pop_many(2));
       case 'u':
         return set_items(pop_to_mark());
-      // memo: values that are used again
+      // memo: stores values for later references
       case 'q':
         return remember(number<uint8_t>());
       case 'r':
@@ -193,7 +193,7 @@ class Unpickler {
         return push({storage_of(pop())});
       case 'R':
         return rebuild(pop_many(2));
-      case 'b':  // BUILD: attributes of an OrderedDict, as state_dict() has them
+      case 'b':  // BUILD: sets attributes of an OrderedDict, which state_dict() returns
         return drop_attributes(pop_many(2));
       default:
         bad("opcode " + std::to_string(opcode) + " is not allowed");
@@ -225,7 +225,7 @@ class Unpickler {
 
   void remember(uint32_t index) {
     PickleValue value = pop();
-    // Dictionaries are not remembered, because one that contains itself would never be freed.
+    // The memo omits dictionaries, because a dictionary that contains itself would never be freed.
     memo_[index] = value.as<Dictionary>() ? PickleValue{Opaque{}} : value;
     push(std::move(value));
   }
@@ -256,8 +256,7 @@ class Unpickler {
     bad("storage type '" + type + "' is not supported");
   }
 
-  /// Handles a call: a function and the tuple of its arguments. Accepts only the three functions that describe data,
-  /// and executes none of them.
+  /// Handles a function call. Accepts only three functions that describe data, and does not execute them.
   void rebuild(const std::vector<PickleValue>& call) {
     const auto function = expect<Global>(call[0], "a function").name;
     const auto& arguments = *expect<Tuple>(call[1], "a list of arguments");

@@ -11,8 +11,8 @@
 
 namespace carillon {
 
-/// A storage of a torch archive, which contains tensors: the entry `data/<key>`, with `elements` numbers of type
-/// `dtype`.
+/// A storage of a torch archive: the entry `data/<key>`, with `elements` numbers of type `dtype`. Tensors are views of
+/// storages.
 struct PickleStorage {
   std::string key;
   at::ScalarType dtype;

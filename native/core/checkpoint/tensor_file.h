@@ -31,15 +31,15 @@ class TensorFile {
   /// A CPU tensor: a view of the mapped file unless its type must be converted. The view keeps the file mapped and must
   /// not be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// The codes of a quantized matrix, in at least as many bits as in the file; nullopt if it is stored as floating
-  /// point.
+  /// The codes of a quantized matrix, with at least as many bits as in the file. nullopt if the matrix is stored as
+  /// floating-point numbers.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format drops leading dimensions of size 1.
   virtual bool drops_leading_ones() const { return false; }
 
  protected:
   struct Entry {
-    uint32_t type;  // at::ScalarType; in GGUF files the format's own type number
+    uint32_t type;  // at::ScalarType, or for GGUF files the type number of GGUF
     std::vector<int64_t> shape;
     size_t begin = 0, size = 0;  // bytes, from the start of the file
   };

@@ -79,8 +79,8 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 namespace {
 
-/// Maximum number of notes. Real data sets have far fewer. The limit exists because each note is copied.
-constexpr size_t kMaxNotes = 256;
+/// Maximum number of metadata values. Real data sets have far fewer. The limit exists because each value is copied.
+constexpr size_t kMaxScalars = 256;
 
 /// Number of elements from the start of the storage to the last one that a view reads. -1 on overflow, for an empty
 /// view, or for a negative offset or stride.
@@ -157,7 +157,7 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
     bad("key '" + key + "' says its storage has " + std::to_string(storage.elements) + " elements, but the file has " +
         std::to_string(bytes.size()) + " bytes");
   }
-  // A view can repeat elements. Without the limit on `count` it could need far more memory than the size of the file.
+  // A view can repeat elements. Without the limit on `count` the copy could need far more memory than the file's size.
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
     bad("key '" + key + "' is empty or exceeds its storage of " + std::to_string(stored) + " elements");
   }
@@ -170,19 +170,21 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   return is_bool ? dense.ne(0) : dense;  // a byte other than 0 and 1 is undefined as a C++ bool
 }
 
-TorchNotes TorchFile::notes(const std::string& key) const {
-  TorchNotes notes;
+TorchMetadata TorchFile::metadata_at(const std::string& key) const {
+  TorchMetadata result;
   const auto value = values_->find(key);
   const auto* const dictionary = value == values_->end() ? nullptr : value->second.as<PickleValue::Dictionary>();
-  if (!dictionary) return notes;
-  if ((*dictionary)->size() > kMaxNotes) bad("key '" + key + "' has more than " + std::to_string(kMaxNotes) + " parts");
-  for (const auto& [name, note] : **dictionary) {
-    if (note.as<std::nullptr_t>()) notes[name] = nullptr;
-    if (const auto* const flag = note.as<bool>()) notes[name] = *flag;
-    if (const auto* const number = note.as<int64_t>()) notes[name] = *number;
-    if (const auto* const text = note.as<PickleValue::Text>()) notes[name] = **text;
+  if (!dictionary) return result;
+  if ((*dictionary)->size() > kMaxScalars) {
+    bad("key '" + key + "' has more than " + std::to_string(kMaxScalars) + " parts");
   }
-  return notes;
+  for (const auto& [name, item] : **dictionary) {
+    if (item.as<std::nullptr_t>()) result[name] = nullptr;
+    if (const auto* const flag = item.as<bool>()) result[name] = *flag;
+    if (const auto* const number = item.as<int64_t>()) result[name] = *number;
+    if (const auto* const text = item.as<PickleValue::Text>()) result[name] = **text;
+  }
+  return result;
 }
 
 namespace {
@@ -247,7 +249,7 @@ const char* storage_class(at::ScalarType dtype) {
   }
 }
 
-/// A contiguous tensor that is the whole entry `data/<index>`.
+/// Opcodes of a contiguous tensor whose elements are the whole entry `data/<index>`.
 std::string rebuilt(const at::Tensor& tensor, size_t index) {
   const auto storage = tuple(text("storage") + global("torch", storage_class(tensor.scalar_type())) +
                              text(std::to_string(index)) + text("cpu") + integer(tensor.numel()));
@@ -261,15 +263,15 @@ std::string rebuilt(const at::Tensor& tensor, size_t index) {
 }  // namespace
 
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                      const std::string& notes_key, const TorchNotes& notes) {
-  std::string items, note_items;
+                      const std::string& metadata_key, const TorchMetadata& metadata) {
+  std::string items, metadata_items;
   std::vector<at::Tensor> dense;
   for (const auto& [key, tensor] : tensors) {
     dense.push_back(tensor.cpu().contiguous());
     items += text(key) + rebuilt(dense.back(), dense.size() - 1);
   }
-  for (const auto& [key, value] : notes) note_items += text(key) + scalar(value);
-  items += text(notes_key) + "}(" + note_items + "u";
+  for (const auto& [key, value] : metadata) metadata_items += text(key) + scalar(value);
+  items += text(metadata_key) + "}(" + metadata_items + "u";
 
   std::string archive;
   caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, size_t size) {

@@ -28,10 +28,10 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 
 /// A value of a torch file that is not a tensor, such as a caption or a number of frames.
 using TorchScalar = std::variant<std::nullptr_t, bool, int64_t, std::string>;
-using TorchNotes = std::map<std::string, TorchScalar>;
+using TorchMetadata = std::map<std::string, TorchScalar>;
 
-/// A torch.save file whose top-level value is a dictionary; its tensors are the values of that dictionary. No code in
-/// it is executed.
+/// A file written by torch.save. Its top-level value is a dictionary, which contains the tensors. Code in the file is
+/// not executed.
 class TorchFile : public TensorFile {
  public:
   /// Throws kBadCheckpoint naming the file; methods below also name the key.
@@ -42,7 +42,7 @@ class TorchFile : public TensorFile {
   at::Tensor tensor(const std::string& key) const override;
   /// Scalars and strings of the dictionary at `key`; values of other types are skipped. Empty if `key` has no
   /// dictionary.
-  TorchNotes notes(const std::string& key) const;
+  TorchMetadata metadata_at(const std::string& key) const;
 
  private:
   using TensorFile::TensorFile;
@@ -50,16 +50,16 @@ class TorchFile : public TensorFile {
   std::string_view part(const std::string& name) const;
   [[noreturn]] void bad(const std::string& what) const;
 
-  std::map<std::string, std::string_view> parts_;  // files of the archive, without their common folder
+  std::map<std::string, std::string_view> parts_;  // file name without the common folder -> content
   PickleValue::Dictionary values_;
 };
 
-/// Writes a torch file with the tensors, in order, and then the dictionary `notes` at `notes_key`. Python's
-/// `torch.load(weights_only=True)` reads the file. Simpler loaders also read it, because it uses basic opcodes only and
-/// aligns entries to 64 bytes for mapping. Tensors keep their dtypes and become contiguous. An existing file is
-/// replaced once the new one is complete. Throws kBadArgument for an integer beyond 32 bits, which old loaders reject,
-/// or a file beyond 4 GiB; kStorage if writing fails.
+/// Writes a torch file. Its dictionary has the tensors, in order, and then the dictionary `metadata` at `metadata_key`.
+/// Python's `torch.load(weights_only=True)` reads the file. Simpler loaders also read it, because it uses basic opcodes
+/// only and aligns entries to 64 bytes for mapping. Tensors keep their dtypes and become contiguous. An existing file
+/// is replaced once the new one is complete. Throws kBadArgument for an integer beyond 32 bits, which old loaders
+/// reject, or a file beyond 4 GiB; kStorage if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                      const std::string& notes_key, const TorchNotes& notes);
+                      const std::string& metadata_key, const TorchMetadata& metadata);
 
 }  // namespace carillon

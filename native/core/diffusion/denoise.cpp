@@ -48,8 +48,8 @@ struct PreparedConditions {
   ContextTokens context;
 };
 
-/// Evaluates the model with or without guidance rows. On a GPU the first call runs directly, the second captures a
-/// graph, and later calls replay it on the same input tensors.
+/// Evaluates the model, with or without unconditional rows for guidance. On a GPU the first call runs directly, the
+/// second captures a graph, and later calls replay it on the same input tensors.
 class Evaluation {
  public:
   /// state [B, T, C] float32, modulation of one time -> velocity [B or 2 B, T, C] float32. The next call overwrites the
@@ -112,7 +112,7 @@ class Sampler {
   at::Tensor state_;          // [B, T, C]
   Modulation modulation_;     // for all times of the schedule
   PreparedConditions prepared_;
-  Evaluation plain_, guided_;  // without and with guidance; both depend on prepared_
+  Evaluation plain_, guided_;  // without and with guidance; use prepared_
   AdaptiveProjectedGuidance projected_;
   std::unique_ptr<Solver> solver_;
 };

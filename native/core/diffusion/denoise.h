@@ -14,29 +14,30 @@
 
 namespace carillon {
 
-/// Settings for repainting: only the inside of a window is generated, and the source is kept outside.
+/// Settings for repainting, which generates only the inside of a window and keeps the source outside.
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
-  /// Share of the steps, counted from the first. After each of these steps the state outside the window is reset to the
-  /// source, mixed with noise for the flow time that the step reached. Turbo models skip the reset after the last step.
+  /// Share of the steps, counted from the first. After each of these steps the state outside the window is replaced by
+  /// the source with noise, at the flow time that the step reached. Turbo models skip this after the last step.
   double injection_ratio = 0;
   /// Length of the cross-fade outside each edge of the window, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
 };
 
-/// `state` [B, T, C] inside the window, time * noise + (1 - time) * clean outside.
+/// Returns `state` [B, T, C] inside the window and time * noise + (1 - time) * clean outside.
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time);
 
-/// Weights that are 1 inside the window and fall linearly over `frames` frames outside each edge, without reaching 0;
-/// the fade is shorter at the ends of the clip. mask [B, T] bool -> [B, T] float32.
+/// Returns weights [B, T] float32 for mask [B, T] bool: 1 inside the window, falling linearly over `frames` frames
+/// outside each edge, without reaching 0. The ends of the clip shorten the fade.
 at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 
 /// Mixes the finished latents with the source, weighted by soft_window. Leaves items unchanged if the window spans all
 /// frames.
 at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
-// The groups `denoise` and `guidance` of src/engine/render-parameters.ts, which holds their defaults and ranges.
+// Denoise and Guidance mirror the groups `denoise` and `guidance` of src/engine/render-parameters.ts, which has their
+// defaults and ranges.
 
 struct Denoise {
   int inference_steps;
@@ -45,7 +46,7 @@ struct Denoise {
   InferMethod infer_method;
   std::optional<WaveletCorrection> wavelets;  // applied after every step
   double latent_rescale, latent_shift;        // the VAE decodes latents * rescale + shift
-  /// The first int(steps * cover_strength) steps use the task's conditions, the others conditions_after_cover.
+  /// The first int(steps * cover_strength) steps use DenoiseJob::conditions, the others conditions_after_cover.
   double cover_strength;        // 0 .. 1
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
 };

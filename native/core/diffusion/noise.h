@@ -23,7 +23,7 @@ class PhiloxStream {
 
  private:
   uint64_t seed_;
-  uint64_t draws_ = 0;  // blocks of four words; torch adds 4 to its offset for each
+  uint64_t draws_ = 0;  // number of drawn blocks of four words; torch's offset is 4 times this
 };
 
 /// Source of noise of a denoising run.

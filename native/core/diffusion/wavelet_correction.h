@@ -3,8 +3,8 @@
 
 namespace carillon {
 
-/// Bands of the state that a wavelet correction changes. kDouble: both bands. kPixel: all frequencies, without a
-/// wavelet transform.
+/// Frequency bands of the state that a wavelet correction changes. kDouble: low and high. kPixel: all frequencies,
+/// without a wavelet transform.
 enum class WaveletBand { kLow, kHigh, kDouble, kPixel };
 
 /// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted. In a
@@ -14,8 +14,8 @@ struct WaveletCorrection {
   WaveletBand band;
   double low, high;
 
-  /// Corrects `state`, the result of the step from `time`. `data` is what this step predicted; both are [B, T, C]
-  /// float32.
+  /// Corrects `state`, the result of the step that started at `time`. `data` is the data that this step predicted. Both
+  /// are [B, T, C] float32.
   at::Tensor apply(const at::Tensor& state, const at::Tensor& data, double time) const;
 };
 

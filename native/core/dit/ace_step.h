@@ -22,9 +22,9 @@ struct AceStep {
   AudioTokenizer tokenizer;
   AudioDetokenizer detokenizer;
   at::Tensor null_condition;                // [1, 1, E]
-  at::Tensor silence;                       // [1, frames, C], dtype and device of the model; undefined if there is none
+  at::Tensor silence;                       // [1, frames, C], model's dtype and device; undefined if there is no table
   at::Tensor silent_frame;                  // first_frame(silence)
-  std::vector<std::string> unused_tensors;  // Checkpoint::unused
+  std::vector<std::string> unused_tensors;  // result of Checkpoint::unused
   Weights decoder_weights;                  // loaded weights of `dit`, to which adapters are added
 
   /// Loads a checkpoint in the original or the diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.

@@ -12,8 +12,8 @@
 namespace carillon {
 
 /// Finite scalar quantisation (Mentzer et al., 2023) with the symmetric soft clamp of the reference tokenizer:
-/// dimension d has levels[d] evenly spaced values in [-1, 1]. An index numbers the combinations, with dimension 0
-/// varying fastest. Always computed in float32.
+/// dimension d has levels[d] evenly spaced values in [-1, 1]. An index identifies a combination of values, with
+/// dimension 0 varying fastest. Always computed in float32.
 class Fsq {
  public:
   /// Throws kBadArgument unless every level is at least 2.
@@ -47,8 +47,8 @@ class AudioTokenizer {
     at::Tensor quantized;  // [B, N, E], the model's dtype
     at::Tensor indices;    // [B, N] int64
   };
-  /// latents [B, T, C], preferably float32 -> N = ceil(T / frames per code) codes. An incomplete last group is padded
-  /// with the first frames of `silence` [1, F, C].
+  /// Converts latents [B, T, C], preferably float32, to N = ceil(T / frames per code) codes. If the last code has too
+  /// few frames, they are padded with the first frames of `silence` [1, F, C].
   Tokens tokenize(const at::Tensor& latents, const at::Tensor& silence) const;
 
   /// Indices [B, N] int64 -> [B, N, E] in the model's dtype. Throws kBadArgument for an index outside the codebook.

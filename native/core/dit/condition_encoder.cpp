@@ -28,7 +28,7 @@ EncoderStack EncoderStack::load(const Weights& weights, const DitConfig& config,
 
 at::Tensor EncoderStack::operator()(const at::Tensor& x, nn::AttentionPattern pattern, const Control& control) const {
   auto rotary = nn::Rotary::make(x.size(1), head_dim, rope_theta, {x.device(), x.scalar_type()});
-  if (!pattern.lengths.empty()) rotary = rotary.restarted(pattern.lengths);
+  if (!pattern.lengths.empty()) rotary = rotary.for_sequences(pattern.lengths);
   pattern.window_is_one_sided = one_sided_windows;
   at::Tensor h = x;
   for (size_t index = 0; index < layers.size(); ++index) {

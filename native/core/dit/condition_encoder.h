@@ -23,8 +23,8 @@ struct EncoderStack {
   /// Reads `layers.0` .. `layers.{count - 1}` and `norm`.
   static EncoderStack load(const Weights& weights, const DitConfig& config, int64_t count);
 
-  /// x [B, S, E], positions from 0 -> [B, S, E]. `pattern` has a key_mask, lengths or neither; its windows are replaced
-  /// by those of the layers. Checks for cancellation per layer.
+  /// x [B, S, E], positions from 0 -> [B, S, E]. `pattern` has a key_mask, lengths or neither. The windows of the
+  /// layers replace its window. Checks for cancellation per layer.
   at::Tensor operator()(const at::Tensor& x, nn::AttentionPattern pattern = {},
                         const Control& control = Control()) const;
 };
@@ -35,12 +35,12 @@ class ConditionEncoder {
   /// Reads the weights whose names begin with `encoder.`.
   static ConditionEncoder load(const Weights& weights, const DitConfig& config);
 
-  /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` has a key_mask, lengths or neither. Positions that the mask
-  /// hides from the others have an output, too. Checks for cancellation per layer.
+  /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` has a key_mask, lengths or neither. Masked positions have an
+  /// output, too. Checks for cancellation per layer.
   at::Tensor encode_lyrics(const at::Tensor& embeddings, const nn::AttentionPattern& pattern = {},
                            const Control& control = Control()) const;
-  /// One state per clip: [R, frames, channels] -> [R, E], the output at the clip's first frame, or in the XL family at
-  /// a special token before it.
+  /// One state per clip: [R, frames, channels] -> [R, E]. It is the output at the clip's first frame, or in the XL
+  /// family at a special token before this frame.
   at::Tensor encode_timbre(const at::Tensor& latents) const;
   /// States of the text encoder [B, L, text width] -> [B, L, E].
   at::Tensor project_text(const at::Tensor& states) const { return text_projector_(states); }

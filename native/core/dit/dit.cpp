@@ -131,7 +131,7 @@ void Dit::refresh() {
 
 Modulation Dit::combine(const TimeEmbedding::Output& t, const TimeEmbedding::Output& r) const {
   const at::ScalarType dtype = t.embedding.scalar_type();
-  // Adds 1 to the scales here, once for all items and steps.
+  // Adds 1 to the scales once, instead of for every item and step.
   const auto one_more = [&](int64_t rows, std::initializer_list<int64_t> scales) {
     at::Tensor offset = at::zeros({rows, 1}, layer_tables_.options());
     for (const int64_t scale : scales) offset[scale].fill_(1.0);
@@ -158,7 +158,7 @@ CrossCache Dit::make_cross_cache(const at::Tensor& encoder_states, const at::Ten
   for (const auto& layer : layers_) {
     CrossCache::Layer entry{layer.cross_attn.keys_values(context, encoder_mask), {}};
     if (null_context.defined()) {
-      // The query does not matter, because the softmax over a single key is 1.
+      // The query has no effect, because the softmax over a single key is 1.
       const at::Tensor any_query = at::zeros_like(null_context);
       entry.unconditional = layer.cross_attn(any_query, layer.cross_attn.keys_values(null_context));
     }

@@ -13,7 +13,7 @@
 
 namespace carillon {
 
-/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Sums are computed in float32, then
+/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Values are summed in float32, then
 /// rounded to the model's dtype.
 struct Modulation {
   at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
@@ -29,7 +29,7 @@ struct ContextTokens {
   nn::Rotary rotary;  // positions 0 .. S - 1
 };
 
-/// Keys and values of cross-attention for one set of conditions, per layer; constant over the steps of a run.
+/// Keys and values of the cross-attention of each layer, for one set of conditions. Constant over the steps of a run.
 struct CrossCache {
   struct Layer {
     nn::CrossAttention::KeysValues conditional;  // for R rows
@@ -38,9 +38,9 @@ struct CrossCache {
   std::vector<Layer> layers;
 };
 
-/// A layer as a function of its input. A LayerRunner calls it once in the forward pass; to save memory, it may call it
-/// a second time in the backward pass instead of keeping activations. Apart from its input, a layer depends only on
-/// leaves of the autograd graph, so gradients can be computed layer by layer.
+/// A layer as a function of its input. A LayerRunner calls the layer once in the forward pass. To save memory, the
+/// runner may call the layer again in the backward pass instead of keeping activations. Apart from its input, a layer
+/// depends only on leaves of the autograd graph, so gradients can be computed layer by layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 

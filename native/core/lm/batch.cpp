@@ -119,7 +119,7 @@ void Batch::remove(Member& member) {
 
 /// Feeds each distinct prompt of a request once, in its own pass. Other rows with the same prompt get a copy of its
 /// cache row.
-Hidden Batch::prefill(Member& member) {
+HiddenStates Batch::prefill(Member& member) {
   std::vector<std::pair<const std::vector<int32_t>*, int64_t>> prompts;  // prompt and cache row; conditional rows first
   for (const Row& row : member.rows) prompts.emplace_back(&row.job.prompt, row.cache_row);
   for (const Row& row : member.rows) {
@@ -143,7 +143,7 @@ Hidden Batch::prefill(Member& member) {
       last[i] = last[source[i]];
     }
   }
-  Hidden hidden;
+  HiddenStates hidden;
   const auto middle = last.begin() + static_cast<std::ptrdiff_t>(member.rows.size());
   hidden.conditional = at::cat(std::vector<at::Tensor>(last.begin(), middle));
   if (guided_) hidden.unconditional = at::cat(std::vector<at::Tensor>(middle, last.end()));
@@ -167,11 +167,11 @@ at::Tensor Batch::prefill(const Control& control, const std::vector<int32_t>& pr
   return hidden;
 }
 
-/// Feeds the new ids of each unfinished row. All rows with one new id share a pass, which reads each weight once. A row
-/// with several forced ids gets its own pass, so that its rounding does not depend on the other rows.
-Hidden Batch::feed() {
+/// Feeds the unfed ids of each unfinished row. All rows with exactly one unfed id share a pass, which reads each weight
+/// once. A row with several forced ids gets its own pass, so that its rounding does not depend on the other rows.
+HiddenStates Batch::feed() {
   std::vector<Row*> single;
-  std::vector<Hidden> parts;
+  std::vector<HiddenStates> parts;
   for (Row* row : rows_) {
     if (row == nullptr || row->cursor.done()) continue;
     if (row->unfed() == 1) {
@@ -182,9 +182,9 @@ Hidden Batch::feed() {
   }
   if (!single.empty()) parts.push_back(feed(single));
   if (parts.size() == 1) return parts.front();
-  Hidden all;
+  HiddenStates all;
   std::vector<at::Tensor> conditional, unconditional;
-  for (const Hidden& part : parts) {
+  for (const HiddenStates& part : parts) {
     all.rows.insert(all.rows.end(), part.rows.begin(), part.rows.end());
     conditional.push_back(part.conditional);
     if (guided_) unconditional.push_back(part.unconditional);
@@ -195,7 +195,7 @@ Hidden Batch::feed() {
 }
 
 /// Feeds rows that have equal numbers of unfed ids.
-Hidden Batch::feed(const std::vector<Row*>& rows) {
+HiddenStates Batch::feed(const std::vector<Row*>& rows) {
   const size_t length = rows.front()->unfed();
   std::vector<int64_t> cache_rows, ids;
   for (Row* row : rows) {
@@ -242,7 +242,8 @@ bool Batch::run_ahead() {
   return true;
 }
 
-/// Appends one id to each unfinished row. A negative id stands for logits that are not finite; its request fails.
+/// Appends one id to each unfinished row. A negative id stands for logits that are not finite and fails the request of
+/// its row.
 void Batch::append_ids(const std::vector<int64_t>& ids, KvCache& cache) {
   std::set<Member*> broken;
   for (Row* row : rows_) {
@@ -261,8 +262,8 @@ void Batch::append_ids(const std::vector<int64_t>& ids, KvCache& cache) {
 }
 
 /// Removes the rows of requests whose hidden states are not finite. These requests fail; the others continue.
-Hidden Batch::drop_not_finite(const Hidden& hidden) {
-  if (members_.size() == 1) return hidden;  // TokenChooser::choose throws for a single request
+HiddenStates Batch::drop_not_finite(const HiddenStates& hidden) {
+  if (members_.size() == 1) return hidden;  // with a single request TokenChooser::choose throws instead
   at::Tensor finite = hidden.conditional.isfinite().all(1);
   if (guided_) finite = finite & hidden.unconditional.isfinite().all(1);
   finite = finite.cpu();
@@ -275,7 +276,7 @@ Hidden Batch::drop_not_finite(const Hidden& hidden) {
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
     if (!broken.contains(&member_of(*hidden.rows[line]))) lines.push_back(static_cast<int64_t>(line));
   }
-  const Hidden rest = hidden.of(lines);
+  const HiddenStates rest = hidden.of(lines);
   for (Member* member : broken) drop(*member, not_finite());
   return rest;
 }

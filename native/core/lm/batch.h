@@ -12,11 +12,11 @@
 
 namespace carillon {
 
-/// Sizes of a batch. The decoder has `songs` rows and, with guidance, as many unconditional rows after them.
+/// Sizes of a batch. The decoder has `songs` conditional rows. With guidance, as many unconditional rows follow.
 struct BatchLimits {
   int64_t songs;
   int64_t row_tokens;      // maximum tokens of a row of the decoder
-  int64_t context_tokens;  // maximum tokens of the model
+  int64_t context_tokens;  // context length of the model
 };
 
 /// Requests that are decoded together: a step reads each weight once for all their rows. Requests join and leave
@@ -34,7 +34,7 @@ class Batch {
  private:
   struct Member {
     std::shared_ptr<LanguageRequest> request;
-    std::list<Row> rows;  // in the order of jobs and their seeds
+    std::list<Row> rows;  // one per seed, job by job
   };
 
   bool can_join(const LanguageRequest& request) const;
@@ -46,14 +46,14 @@ class Batch {
   void remove(Member& member);
   Member& member_of(const Row& row);
 
-  Hidden prefill(Member& member);
+  HiddenStates prefill(Member& member);
   at::Tensor prefill(const Control& control, const std::vector<int32_t>& prompt, int64_t cache_row, int64_t done,
                      int64_t total);
-  Hidden feed();
-  Hidden feed(const std::vector<Row*>& rows);
+  HiddenStates feed();
+  HiddenStates feed(const std::vector<Row*>& rows);
   bool run_ahead();
   void append_ids(const std::vector<int64_t>& ids, KvCache& cache);
-  Hidden drop_not_finite(const Hidden& hidden);
+  HiddenStates drop_not_finite(const HiddenStates& hidden);
   void resolve_finished();
   static std::vector<LanguageResult> results_of(const Member& member);
   static void report(const Member& member);

@@ -20,22 +20,22 @@ at::Tensor lines_of(const at::Tensor& x, const std::vector<int64_t>& lines) {
 
 }  // namespace
 
-Hidden Hidden::of(const std::vector<int64_t>& lines) const {
-  Hidden some;
+HiddenStates HiddenStates::of(const std::vector<int64_t>& lines) const {
+  HiddenStates some;
   for (const int64_t line : lines) some.rows.push_back(rows[static_cast<size_t>(line)]);
   some.conditional = lines_of(conditional, lines);
   if (unconditional.defined()) some.unconditional = lines_of(unconditional, lines);
   return some;
 }
 
-void TokenChooser::choose(const Hidden& hidden) {
+void TokenChooser::choose(const HiddenStates& hidden) {
   if (hidden.rows.empty()) return;
   for (const auto& [window, lines] : by_window(hidden)) choose_within(window, hidden.of(lines));
 }
 
-/// Groups hidden states by the range of token ids that may follow, because only the logits of that range are computed.
-/// On a GPU one common range for all rows is faster.
-std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(const Hidden& hidden) const {
+/// Groups hidden states by the range of token ids that may follow. Only the logits of this range are then computed. On
+/// a GPU all rows use one common range, which is faster.
+std::map<TokenChooser::Window, std::vector<int64_t>> TokenChooser::by_window(const HiddenStates& hidden) const {
   std::map<Window, std::vector<int64_t>> groups;
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
     groups[window_of(hidden.rows[line]->cursor)].push_back(static_cast<int64_t>(line));
@@ -54,10 +54,10 @@ TokenChooser::Window TokenChooser::window_of(const ProgramCursor& cursor) const 
   return {cursor.mask().first, cursor.mask().last};
 }
 
-void TokenChooser::choose_within(const Window& window, const Hidden& hidden) {
+void TokenChooser::choose_within(const Window& window, const HiddenStates& hidden) {
   const auto logits = window_logits(window, hidden);
   decide_boundaries(hidden, logits);
-  // Groups rows with the same mask; in the codes phase all rows are one group.
+  // Rows with the same mask form a group. In the codes phase all rows have the same mask.
   std::map<std::pair<const TokenMask*, bool>, std::vector<int64_t>> groups;
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
     const Row& row = *hidden.rows[line];
@@ -67,7 +67,7 @@ void TokenChooser::choose_within(const Window& window, const Hidden& hidden) {
   for (const auto& [key, lines] : groups) choose_group(hidden, logits, *key.first, key.second, lines);
 }
 
-Logits TokenChooser::window_logits(const Window& window, const Hidden& hidden) {
+Logits TokenChooser::window_logits(const Window& window, const HiddenStates& hidden) {
   const int64_t first = window.first, width = window.second - first + 1;
   if (!guided_) return {first, decoder_.logits(hidden.conditional, first, width), {}};
   const auto both = decoder_.logits(at::cat({hidden.conditional, hidden.unconditional}), first, width);
@@ -75,9 +75,9 @@ Logits TokenChooser::window_logits(const Window& window, const Hidden& hidden) {
   return {first, both.narrow(0, 0, count), both.narrow(0, count, count)};
 }
 
-/// Decides for each row at a boundary whether its pattern continues. The next segment may begin with another boundary,
-/// which uses the same logits.
-void TokenChooser::decide_boundaries(const Hidden& hidden, const Logits& logits) {
+/// Decides for each row at a boundary whether its pattern continues. If the next segment begins with a boundary too,
+/// decides it with the same logits.
+void TokenChooser::decide_boundaries(const HiddenStates& hidden, const Logits& logits) {
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
     Row& row = *hidden.rows[line];
     if (!row.cursor.at_boundary()) continue;
@@ -88,7 +88,7 @@ void TokenChooser::decide_boundaries(const Hidden& hidden, const Logits& logits)
   }
 }
 
-void TokenChooser::choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
+void TokenChooser::choose_group(const HiddenStates& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                                 const std::vector<int64_t>& lines) {
   const auto conditional = lines_of(logits.conditional, lines);
   std::vector<Row*> rows;

@@ -24,16 +24,17 @@ struct Row {
   size_t unfed() const { return cursor.ids().size() - fed; }
 };
 
-/// Hidden states at the last token of rows that choose their next token. Unconditional states exist only with guidance.
-struct Hidden {
+/// Hidden states of rows that choose their next token, at the last token of each row. Unconditional states exist only
+/// with guidance.
+struct HiddenStates {
   std::vector<Row*> rows;
   at::Tensor conditional, unconditional;  // [rows.size(), H]
 
   /// The hidden states of some rows, by their index in `rows`.
-  Hidden of(const std::vector<int64_t>& lines) const;
+  HiddenStates of(const std::vector<int64_t>& lines) const;
 };
 
-/// Logits of a range of token ids, one line per row of Hidden.
+/// Logits of a range of token ids, one line per row of HiddenStates.
 struct Logits {
   int64_t first;
   at::Tensor conditional, unconditional;  // float32 [n, window]
@@ -48,18 +49,18 @@ class TokenChooser {
 
   /// Appends the next id to each row. At a boundary (program.h) first decides whether the pattern continues. Throws
   /// kNotFinite.
-  void choose(const Hidden& hidden);
+  void choose(const HiddenStates& hidden);
 
  private:
   /// A range of token ids: first and last.
   using Window = std::pair<int64_t, int64_t>;
 
-  std::map<Window, std::vector<int64_t>> by_window(const Hidden& hidden) const;
+  std::map<Window, std::vector<int64_t>> by_window(const HiddenStates& hidden) const;
   Window window_of(const ProgramCursor& cursor) const;
-  void choose_within(const Window& window, const Hidden& hidden);
-  Logits window_logits(const Window& window, const Hidden& hidden);
-  void decide_boundaries(const Hidden& hidden, const Logits& logits);
-  void choose_group(const Hidden& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
+  void choose_within(const Window& window, const HiddenStates& hidden);
+  Logits window_logits(const Window& window, const HiddenStates& hidden);
+  void decide_boundaries(const HiddenStates& hidden, const Logits& logits);
+  void choose_group(const HiddenStates& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                     const std::vector<int64_t>& lines);
   std::vector<int64_t> sample(const at::Tensor& scores, const std::vector<Row*>& rows) const;
   at::Tensor weights_of(const at::Tensor& scores) const;

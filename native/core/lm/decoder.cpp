@@ -34,8 +34,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// Feeds one id to each of `rows`. The first call runs directly, later calls replay a graph. Other rows of the cache
-  /// get id 0, at the position that their next id will overwrite.
+  /// Feeds one id to each of `rows`. The first call runs directly, later calls replay a graph. All other rows of the
+  /// cache get id 0, which their next id will overwrite.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;
@@ -45,7 +45,7 @@ class CausalDecoder : public Decoder {
     for (const int64_t row : rows) cache_.extend(row, 1);
     // The first step has initialised kernels and workspaces, so later steps can be captured.
     if (!std::exchange(has_stepped_, true)) graph_ = Graph::capture(device, [this] { hidden_ = step_all(); });
-    if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // `rows` are then all rows in order
+    if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // `rows` then lists all rows in order
     return hidden.index_select(0, upload(at::tensor(rows, at::kLong), device));
   }
 
@@ -62,7 +62,7 @@ class CausalDecoder : public Decoder {
     auto* const id = fed.mutable_data_ptr<int64_t>();
     auto* const position = id + cache_.rows();
     for (int64_t row = 0; row < cache_.rows(); ++row) {
-      position[row] = std::min(cache_.length(row), cache_.max_tokens() - 1);  // a finished row may be full
+      position[row] = std::min(cache_.length(row), cache_.max_tokens() - 1);  // a full row gets its last position
     }
     for (size_t i = 0; i < rows.size(); ++i) id[rows[i]] = ids.const_data_ptr<int64_t>()[i];
     return fed;

@@ -14,10 +14,10 @@ namespace {
 
 /// Maximum rows of a batch that requests may join. Up to this number of rows, CPU kernels give a row the same bits as
 /// if it were alone.
-constexpr int64_t kMostRows = 16;
-/// The cache of a batch that requests may join takes at most the free memory divided by this.
-constexpr int64_t kSpareShare = 4;
-/// Rows of such a batch are a quarter longer than the first request needs, plus this many tokens.
+constexpr int64_t kMaxSharedRows = 16;
+/// The cache of a batch that requests may join takes at most the free memory divided by this number.
+constexpr int64_t kFreeMemoryDivisor = 4;
+/// Rows of a batch that requests may join are longer than the first request needs: by a quarter plus this many tokens.
 constexpr int64_t kSpareTokens = 128;
 
 class NoQueue : public RequestQueue {
@@ -49,7 +49,7 @@ void check_request(const LanguageRequest& request, const CausalLm& model, const 
   check_jobs(request.jobs, vocabulary, max_context_tokens);
 }
 
-/// Limits of the batch that `first` starts. With enough memory it has room for more and longer requests.
+/// Limits of the batch that starts with `first`. With enough memory the batch has room for more and longer requests.
 BatchLimits limits_of(const LanguageRequest& first, const CausalLm& model, int64_t rows_per_song,
                       int64_t max_context_tokens, int64_t max_songs) {
   const BatchLimits own{song_count(first.jobs), longest_row(first.jobs), max_context_tokens};
@@ -58,8 +58,8 @@ BatchLimits limits_of(const LanguageRequest& first, const CausalLm& model, int64
   check_cache(own.songs * rows_per_song, rows_per_song, own.row_tokens * model.cache_bytes_per_token(), free_bytes);
   if (!first.jobs.front().shares_batch) return own;
   const int64_t row_tokens = std::min(max_context_tokens, own.row_tokens * 5 / 4 + kSpareTokens);
-  const int64_t affordable = free_bytes / kSpareShare / (row_tokens * song_token_bytes);
-  const int64_t songs = std::min({max_songs, kMostRows / rows_per_song, affordable});
+  const int64_t affordable = free_bytes / kFreeMemoryDivisor / (row_tokens * song_token_bytes);
+  const int64_t songs = std::min({max_songs, kMaxSharedRows / rows_per_song, affordable});
   return songs > own.songs ? BatchLimits{songs, row_tokens, max_context_tokens} : own;
 }
 

@@ -45,19 +45,19 @@ struct LanguageJob {
   std::vector<Segment> program;
   std::vector<uint64_t> seeds;
   int64_t max_new_tokens = 0;
-  double temperature = 0.85;  // at or below 0: the most likely token
-  double cfg_scale = 1.0;     // 1: no guidance, no unconditional rows
+  double temperature = 0.85;  // 0 or below: always the most likely token
+  double cfg_scale = 1.0;     // 1: no guidance and no unconditional rows
   int64_t top_k = 0;          // 0 or below: off
   double top_p = 1.0;         // 0 or below, 1 or above: off
   double min_p = 0.0;         // minimum probability relative to the most likely token; 0: off
   double repetition_penalty = 1.0;
   bool shares_batch = true;    // may be decoded together with jobs of other requests
-  Stage stage = Stage::kText;  // for progress reports and, as `phase`, for uniform_draw
+  Stage stage = Stage::kText;  // stage of progress reports; also the `phase` of uniform_draw
 };
 
 enum class FinishReason { kProgram, kEndToken, kLength };
 
-/// The wire name: program, end_token, length.
+/// Returns the wire name: "program", "end_token" or "length".
 const char* finish_reason_name(FinishReason reason);
 
 /// Number of new tokens if every segment has a fixed length, else nullopt.

@@ -11,7 +11,7 @@
 namespace carillon {
 
 struct LanguageResult {
-  std::vector<std::vector<int32_t>> token_ids;  // per row, with forced ids, without the end token
+  std::vector<std::vector<int32_t>> token_ids;  // one list per row; has forced ids, but not the end token
   std::vector<FinishReason> finished;           // per row
 };
 
@@ -24,7 +24,7 @@ struct LanguageRequest {
   std::function<void(std::exception_ptr)> reject;
 };
 
-/// Requests that wait for the model.
+/// Queue of requests that wait for the model.
 class RequestQueue {
  public:
   virtual ~RequestQueue() = default;

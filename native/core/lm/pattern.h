@@ -13,9 +13,9 @@ struct ByteNfa {
   enum class Kind : uint8_t { kBytes, kSplit, kAccept };
   struct Node {
     Kind kind;
-    uint8_t low, high;  // kBytes: one byte of low .. high
-    int32_t next;       // kBytes, kSplit
-    int32_t other;      // kSplit
+    uint8_t low, high;  // for kBytes: accepts one byte in low .. high
+    int32_t next;       // for kBytes and kSplit
+    int32_t other;      // for kSplit
   };
   std::vector<Node> nodes;
   int32_t start = 0;

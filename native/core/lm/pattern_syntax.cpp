@@ -16,12 +16,12 @@ constexpr int kMaxParts = 30'000;
 struct Expression {
   enum class Kind { kLiteral, kClass, kSequence, kAlternatives, kRepeat };
   Kind kind;
-  std::string literal = {};     // kLiteral: bytes
-  std::bitset<128> ascii = {};  // kClass
-  bool beyond_ascii = false;    // kClass: also all characters above U+007F
+  std::string literal = {};     // for kLiteral: its bytes
+  std::bitset<128> ascii = {};  // for kClass
+  bool beyond_ascii = false;    // for kClass: also matches all characters above U+007F
   std::vector<Expression> children = {};
-  int min = 0;  // kRepeat
-  int max = 0;  // kRepeat; -1: no limit
+  int min = 0;  // for kRepeat
+  int max = 0;  // for kRepeat; -1: no limit
 };
 
 class Parser {
@@ -284,7 +284,7 @@ class Compiler {
   }
 
   ByteNfa nfa_;
-  int parts_ = 0;  // compiled expressions, counting each copy of a repetition
+  int parts_ = 0;  // number of compiled expressions; counts each copy of a repetition
 };
 
 }  // namespace

@@ -61,9 +61,9 @@ class ProgramCursor {
   std::optional<FinishReason> finished_;
   size_t segment_ = 0;
   int64_t used_ = 0;                     // tokens of the current segment
-  std::shared_ptr<PatternMasks> masks_;  // of the current segment, if it is a pattern
+  std::shared_ptr<PatternMasks> masks_;  // masks of the current segment if it is a pattern
   int32_t state_ = 0;                    // state of the pattern's automaton
-  bool continues_ = false;               // decide() has chosen to continue the pattern at state_
+  bool continues_ = false;               // decide() chose to continue the pattern from state_
   bool at_boundary_ = false;
   const TokenMask* mask_ = nullptr;
   bool greedy_ = false;

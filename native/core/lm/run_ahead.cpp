@@ -15,7 +15,8 @@
 namespace carillon {
 namespace {
 
-/// Steps queued on the device beyond the one that the host reads. More would be wasted when rows end.
+/// Number of steps that are queued on the device after the step that the host reads. When rows end, queued steps are
+/// wasted.
 constexpr int64_t kQueuedSteps = 4;
 /// Minimum number of steps for which a graph is captured.
 constexpr int64_t kMinGraphSteps = 16;
@@ -62,7 +63,7 @@ RunAhead::RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job
   std::vector<int64_t> ids, positions;
   for (const AheadRow& row : rows) ids.push_back(row.unfed_id);
   for (int64_t row = 0; row < cache.rows(); ++row) {
-    positions.push_back(std::min(cache.length(row), cache.max_tokens() - 1));  // a finished row may be full
+    positions.push_back(std::min(cache.length(row), cache.max_tokens() - 1));  // a full row gets its last position
   }
   ids_ = upload(doubled(at::tensor(ids, at::kLong), is_guided_), device);
   positions_ = upload(at::tensor(positions, at::kLong), device);

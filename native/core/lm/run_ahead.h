@@ -14,7 +14,7 @@
 
 namespace carillon {
 
-/// State of a row: the id to feed next, its seed, and all new ids so far, including that one.
+/// State of a row: the id to feed next, the row's seed, and all new ids so far, including `unfed_id`.
 struct AheadRow {
   int32_t unfed_id;
   uint64_t seed;
@@ -32,8 +32,8 @@ class RunAhead {
   RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
            const std::vector<AheadRow>& rows, int64_t steps);
 
-  /// Ids of the next step, one per row; rows continue even after an end token. -1 for logits that
-  /// are not finite.
+  /// Returns the ids of the next step, one per row. Rows continue even after an end token. An id of -1 means that the
+  /// logits are not finite.
   std::vector<int64_t> next();
 
  private:
@@ -54,7 +54,7 @@ class RunAhead {
   at::Tensor chosen_;     // int64 [rows]: ids of the last step; -1 for logits that are not finite
   at::Tensor count_;      // int64 [1]: finished steps
   at::Tensor uniforms_;   // float64 [rows, steps]: random numbers
-  at::Tensor is_used_;    // bool [rows, ids of the mask's range]: ids in use; undefined without a repetition penalty
+  at::Tensor is_used_;    // bool [rows, ids of the mask's range]: used ids; only with a repetition penalty
 
   at::Tensor host_ids_;  // int64 [steps, rows], pinned
   std::vector<c10::Event> copied_;

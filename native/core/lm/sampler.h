@@ -19,7 +19,7 @@ double uniform_draw(uint64_t seed, uint32_t phase, uint64_t index);
 // The steps from logits to a token, in order: penalize (conditional logits), guide (over the allowed columns), mask,
 // candidate_weights, draw. Scores are float32 [n, K]: a row per sequence, a column per allowed id.
 
-/// Below this temperature the most likely token is chosen.
+/// Below this temperature the most likely token is always chosen.
 constexpr double kMinTemperature = 1e-6;
 
 /// Repetition penalty (Keskar et al., CTRL, 2019): divides positive and multiplies negative logits of the row's new
@@ -29,7 +29,7 @@ void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids
 /// Classifier-free guidance: u + scale * (c - u).
 at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
 
-/// Throws kNotFinite with the message for logits that are not finite.
+/// Throws kNotFinite with a message about logits that are not finite.
 [[noreturn]] void fail_not_finite();
 
 /// Column of the highest score of each row; the lowest column of ties. Throws kNotFinite for NaN or infinity.

@@ -12,7 +12,7 @@ namespace carillon {
 namespace {
 
 constexpr int64_t kPromptChunk = 512;
-/// Number of tokens whose logits over the whole vocabulary are in memory at once.
+/// Number of tokens that are scored at once. Limits memory, because each token needs logits for the whole vocabulary.
 constexpr int64_t kTargetChunk = 32;
 
 void add_scores(TokenScores& scores, const at::Tensor& logits, const at::Tensor& ids) {

@@ -10,7 +10,7 @@ namespace carillon {
 /// Likelihood of each token of a given text under a model, over its whole vocabulary.
 struct TokenScores {
   std::vector<float> log_probabilities;
-  std::vector<int32_t> ranks;  // 1 for the most likely
+  std::vector<int32_t> ranks;  // 1 for the most likely token
 };
 
 /// Scores each of `targets` as the continuation of the prompt, by teacher forcing. Throws kBadArgument for an empty

@@ -187,7 +187,7 @@ MaskCache::MaskCache(const Vocabulary& vocabulary, at::Device device) : vocabula
 std::shared_ptr<PatternMasks> MaskCache::pattern(const std::string& text) {
   auto known = patterns_.find(text);
   if (known != patterns_.end()) return known->second;
-  // A service uses few patterns; the limit only bounds memory for callers with many.
+  // The limit bounds memory for callers with many patterns. A service uses only a few.
   if (patterns_.size() >= kMaxPatterns) patterns_.clear();
   auto masks = std::make_shared<PatternMasks>(text, vocabulary_, device_);
   patterns_.emplace(text, masks);

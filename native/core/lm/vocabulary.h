@@ -28,8 +28,8 @@ class Vocabulary {
     uint8_t byte;
   };
 
-  /// `bytes`: concatenated bytes of all tokens; `offsets`: size + 1 ascending positions in it. Any of `end_ids` ends a
-  /// row; segments of text or codes allow only the first. The ids of the `code_count` audio codes begin at
+  /// `bytes`: concatenated bytes of all tokens; `offsets`: size + 1 ascending positions in it. Each of `end_ids` ends a
+  /// row, but text and codes segments allow only the first of them. The ids of the `code_count` audio codes begin at
   /// `first_code`. Throws kBadArgument.
   Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets, std::vector<int32_t> end_ids, int32_t first_code,
              int32_t code_count);

@@ -15,8 +15,7 @@ namespace carillon::nn {
 
 namespace {
 
-/// For sequences of more than this many windows the blocked form computes less than the dense one: 3 windows of keys
-/// for each query.
+/// Sequences of more than this many windows use blocked attention, which reads only 3 windows of keys for each query.
 constexpr int64_t kDenseWindows = 4;
 
 /// Additive mask: the lowest float for hidden pairs, 0 for visible ones.
@@ -26,7 +25,7 @@ at::Tensor additive_mask(const at::Tensor& visible, at::ScalarType dtype) {
   return at::zeros(visible.sizes(), visible.options().dtype(dtype)).masked_fill_(visible.logical_not(), lowest);
 }
 
-/// k or v [B, Nkv, S, D] with every head repeated for its group: [B, Nq, S, D].
+/// Repeats each head of k or v [B, Nkv, S, D] for all query heads of its group. Returns [B, Nq, S, D].
 at::Tensor expand_heads(const at::Tensor& x, int64_t num_heads) {
   const int64_t group = num_heads / x.size(1);
   if (group == 1) return x;
@@ -35,7 +34,8 @@ at::Tensor expand_heads(const at::Tensor& x, int64_t num_heads) {
 
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, bool causal) {
-  // On CUDA only the flash kernel supports grouped heads, without masks and not in float32; others use a slow fallback.
+  // On CUDA only the flash kernel supports grouped heads. It needs a 16-bit type and no mask. Other kernels would use a
+  // slow fallback for grouped heads.
   const bool flash = !mask && q.scalar_type() != at::kFloat && at::globalContext().userEnabledFlashSDP();
   const bool grouped = !q.is_cuda() || flash;
   if (grouped || q.size(1) == k.size(1)) {
@@ -69,7 +69,8 @@ at::Tensor visible_pairs(const at::Tensor& q, const at::Tensor& k, const Attenti
   return visible.defined() ? keys.logical_and(visible) : keys.expand({-1, 1, q.size(2), k.size(2)});
 }
 
-/// Blocks of `window` queries, each against its own block of keys and the two beside it.
+/// Splits queries and keys into blocks of `window` positions. Each block of queries attends to the same block of keys
+/// and its two neighbours.
 at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window) {
   const int64_t batch = q.size(0), length = q.size(2), dim = q.size(3);
   const int64_t blocks = (length + window - 1) / window, tail = blocks * window - length;
@@ -162,7 +163,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
   const bool masked = needed.window > 0 || needed.key_mask.defined() || (needed.causal && queries != keys);
   if (queries == 1 && !masked) {
-    // The query heads of a group are queries of one key head: every key and value is read once.
+    // The query heads of a group become queries of their key head. Each key and value is then read once.
     const at::Tensor grouped = q.reshape({batch, k.size(1), heads / k.size(1), dim});
     return kernels::decode_attention(grouped, k, v).reshape({batch, 1, heads * dim});
   }
@@ -196,7 +197,7 @@ VisibleKeys VisibleKeys::of(const at::Tensor& counts, const at::Tensor& keys, in
 at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const VisibleKeys& visible) {
   const int64_t rows = q.size(0), heads = q.size(1), length = k.size(2), dim = q.size(3);
   if (visible.mask.defined()) {
-    // The query heads of a group are queries of one key head: every key and value is read once.
+    // The query heads of a group become queries of their key head. Each key and value is then read once.
     const at::Tensor grouped = q.reshape({rows, k.size(1), heads / k.size(1), dim});
     return at::scaled_dot_product_attention(grouped, k, v, visible.mask).reshape({rows, 1, heads * dim});
   }

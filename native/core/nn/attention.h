@@ -13,8 +13,8 @@ struct AttentionPattern {
   int64_t window = 0;                 // > 0: |i - j| <= window, both ways (Sq = Sk)
   bool window_is_one_sided = false;   // i - j <= window: all later keys are visible (DitConfig::one_sided_windows)
   at::Tensor key_mask = {};           // [B, Sk] bool, true = visible; undefined: all are visible (faster than all true)
-  std::vector<int64_t> lengths = {};  // sequences in a row (B = 1, Sq = Sk) that do not see each other; empty: one
-  bool by_item = false;               // CPU: item by item, so results do not depend on the batch; slow for short Sq
+  std::vector<int64_t> lengths = {};  // of concatenated sequences that do not see each other (B = 1, Sq = Sk)
+  bool by_item = false;               // on a CPU, computes item by item, independent of the batch; slow for short Sq
 };
 
 /// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
@@ -23,7 +23,7 @@ struct AttentionPattern {
 /// query without visible keys gets the mean of all values, as with additive masks in the reference.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
-/// Number of visible cached keys of each row. It is kept on the device, so that shapes stay constant as rows grow.
+/// Number of visible cached keys of each row. The numbers are on the device, so that shapes stay constant as rows grow.
 struct VisibleKeys {
   at::Tensor counts;                    // int32 [B]
   at::Tensor query_starts, key_starts;  // int32 [B + 1], first query and key of each row; only for the flash kernel

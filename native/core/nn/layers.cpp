@@ -8,7 +8,7 @@ namespace carillon::nn {
 
 namespace {
 
-/// Projections whose weights have fewer bytes together are copied to one matrix: several small products take longer.
+/// Fused projections with fewer bytes in total are copied to one matrix, because several small products take longer.
 constexpr size_t kLargeBytes = 4 << 20;
 
 }  // namespace
@@ -75,9 +75,9 @@ SwiGlu SwiGlu::load(const Weights& weights, int64_t hidden_size, int64_t interme
 
 namespace {
 
-/// Runs a decoding step on the CPU row by row, so that a row does not depend on the number of rows: libtorch splits the
-/// elements between threads, and computes the last ones of each thread with scalar code that rounds exponentials
-/// differently.
+/// Computes silu. In a decoding step on the CPU computes row by row, so that a row does not depend on the number of
+/// rows. Otherwise libtorch would split the elements between threads and compute the last elements of each thread with
+/// scalar code, which rounds exponentials differently.
 at::Tensor silu_by_row(const at::Tensor& x) {
   const bool is_decoding = x.is_cpu() && x.dim() == 3 && x.size(0) > 1 && x.size(1) == 1;
   if (!is_decoding) return at::silu(x);

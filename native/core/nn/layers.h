@@ -18,7 +18,7 @@ struct Branch {
 
 /// A dense projection: x [..., in] -> [..., out].
 struct Linear {
-  std::vector<kernels::Matrix> parts;  // weight [out, in]: one matrix, or several that share its rows
+  std::vector<kernels::Matrix> parts;  // weight [out, in], as one matrix or split by rows
   at::Tensor bias;                    // [out], undefined for none
   std::vector<Branch> branches = {};  // only in training
   bool is_merged = false;             // whether adapters are merged into the weight
@@ -26,9 +26,9 @@ struct Linear {
   /// Reads `weight` [out, in] and, with `has_bias`, `bias` [out].
   static Linear load(const Weights& weights, int64_t in, int64_t out, bool has_bias);
 
-  /// Fuses projections of the same input; projection names[i] has rows[i] rows. The weight is one view of the mapped
-  /// file if the projections are neighbours in it. Large ones stay views that are multiplied one after another. The
-  /// rest is copied to one matrix.
+  /// Fuses projections of the same input; projection names[i] has rows[i] rows. If the projections are adjacent in the
+  /// mapped file, the weight is one view of it. Otherwise large mapped projections stay separate views, and all others
+  /// are copied to one matrix.
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
@@ -78,8 +78,8 @@ struct Rotary {
 
   static Rotary make(int64_t positions, int64_t head_dim, double theta, const Placement& placement);
 
-  /// The tables of sequences that lie one after another, each from position 0.
-  Rotary restarted(const std::vector<int64_t>& lengths) const;
+  /// The tables of concatenated sequences. The positions of each sequence start at 0.
+  Rotary for_sequences(const std::vector<int64_t>& lengths) const;
   /// The tables of positions first .. first + count - 1 (views).
   Rotary slice(int64_t first, int64_t count) const;
   /// The tables of the given positions: int64 [n, t] -> [n, t, D/2], on the tables' device.

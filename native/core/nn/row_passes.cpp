@@ -8,7 +8,7 @@
 #include "core/nn/layers.h"
 #include "core/runtime/device.h"
 
-/// Compiles a function with a plain loop once per instruction set; the loader picks the best.
+/// Compiles a function for several instruction sets. The loader picks the best one that the processor supports.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CARILLON_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -67,7 +67,7 @@ void normalize_rows(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y
                    });
 }
 
-/// One pass over the data, without gradients.
+/// Normalises in one pass over the data. Does not support gradients.
 at::Tensor fused_on_cpu(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const int64_t size = x.size(-1), inner = weight.numel() / size;
   const at::Tensor rows = x.reshape({x.numel() / (inner * size), inner, size});
@@ -130,7 +130,7 @@ void rotate_positions(const at::Tensor& x, const Rotary& rotary, at::Tensor& y, 
   at::parallel_for(0, x.size(0) * x.size(1), std::max<int64_t>(1, kElementsPerTask / width),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       const int64_t table = i % tables * half;  // one table per row of the batch, or one for all
+                       const int64_t table = i % tables * half;  // angles shared by the batch, or one set per row
                        rotate(from + i * width, cos + table, sin + table, to + i * width, heads, half);
                      }
                    });
@@ -143,7 +143,7 @@ bool fits_fused(const at::Tensor& x, const Rotary& rotary) {
          !x.requires_grad();
 }
 
-/// One pass over the data, without gradients.
+/// Rotates in one pass over the data. Does not support gradients.
 at::Tensor fused_on_cpu(const at::Tensor& x, const Rotary& rotary) {
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (x.scalar_type() == at::kFloat) {
@@ -163,7 +163,7 @@ Rotary Rotary::make(int64_t positions, int64_t head_dim, double theta, const Pla
   return {angles.cos().to(placement.device, placement.dtype), angles.sin().to(placement.device, placement.dtype)};
 }
 
-Rotary Rotary::restarted(const std::vector<int64_t>& lengths) const {
+Rotary Rotary::for_sequences(const std::vector<int64_t>& lengths) const {
   std::vector<at::Tensor> cosines, sines;
   for (const int64_t length : lengths) {
     cosines.push_back(cos.narrow(0, 0, length));

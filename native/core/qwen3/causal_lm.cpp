@@ -72,7 +72,7 @@ void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCach
     fail(ErrorCode::kBadArgument, "token ids must be [n, t] for n cache rows, with n and t at least 1");
   }
   if (std::set<int64_t>(rows.begin(), rows.end()).size() != rows.size()) {
-    fail(ErrorCode::kBadArgument, "a cache row is fed twice in one call");
+    fail(ErrorCode::kBadArgument, "the same cache row is given twice in one call");
   }
   for (const int64_t row : rows) {
     if (cache.length(row) + ids.size(1) > cache.max_tokens()) {
@@ -91,7 +91,8 @@ nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int6
   return all.at(first + at::arange(tokens, at::kLong));
 }
 
-/// Stores the keys and values of one layer and attends over each row's part of the cache: [n, t, Nq * D].
+/// Stores the new keys and values of one layer in the cache, then attends over the filled part of each row. Returns [n,
+/// t, Nq * D].
 at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::vector<Span>& spans,
                             const at::Tensor& keys, const at::Tensor& values) {
   const int64_t tokens = heads.q.size(2);
@@ -179,7 +180,7 @@ at::Tensor CausalLm::step(const at::Tensor& ids, const at::Tensor& positions, Kv
 }
 
 at::Tensor CausalLm::feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const {
-  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but no inference tensors either
+  const at::AutoDispatchBelowADInplaceOrView inference;  // disables gradients without creating inference tensors
   return stack_.norm(forward(ids, rows, cache).select(1, ids.size(-1) - 1));
 }
 

@@ -9,9 +9,9 @@
 
 namespace carillon {
 
-/// Keys and values of every layer for a fixed number of rows (sequences), each with its own length.
-/// Allocated once as [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU the heads of a token are neighbours,
-/// as the attention kernel expects. A row is written in place and never moved.
+/// Keys and values of every layer for a fixed number of rows (sequences), each with its own length. Allocated once as
+/// [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU, all heads of a token are adjacent in memory, as the
+/// attention kernel expects. A row is written in place and never moved.
 class KvCache {
  public:
   KvCache(const Qwen3Config& config, const Placement& placement, int64_t rows, int64_t max_tokens);
@@ -20,7 +20,7 @@ class KvCache {
   int64_t max_tokens() const { return data_.size(4); }
   int64_t length(int64_t row) const;
 
-  /// Copies row `from` to row `to`, so that a common prompt is fed once.
+  /// Copies row `from` to row `to`, so that a prompt that several rows share is computed once.
   void copy_row(int64_t from, int64_t to);
   /// Truncates `row` to `length` tokens. `length` must not exceed the current length.
   void truncate(int64_t row, int64_t length);
@@ -28,7 +28,7 @@ class KvCache {
   /// Keys and values of one layer: [rows, kv_heads, max_tokens, head_dim].
   at::Tensor keys(int64_t layer) const { return data_.select(0, layer).select(0, 0); }
   at::Tensor values(int64_t layer) const { return data_.select(0, layer).select(0, 1); }
-  /// Adds `tokens` to the length of `row`. Call it after all layers have written these positions.
+  /// Increases the length of `row` by `tokens`. Call it after all layers have written the new keys and values.
   void extend(int64_t row, int64_t tokens);
 
  private:
@@ -60,24 +60,24 @@ class CausalLm {
   /// Like feed, but returns every position: [n, t, H].
   at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
-  /// Feeds one id to every row of the cache, with all inputs on the device and constant shapes: ids [rows] (int64, in
-  /// the vocabulary) and their positions [rows] (int64, below max_tokens). Returns the hidden states after the final
+  /// Feeds one id to every row of the cache. Takes ids [rows] (int64, in the vocabulary) and their positions [rows]
+  /// (int64, below max_tokens), both on the device. All shapes are constant. Returns the hidden states after the final
   /// norm, [rows, H]. The caller must then extend the rows (KvCache::extend).
   at::Tensor step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const;
 
   /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].
   at::Tensor logits(const at::Tensor& hidden) const;
-  /// Logits of ids first .. first + count - 1 only, [..., count], by a view of the head.
+  /// Logits [..., count] of the ids first .. first + count - 1 only.
   at::Tensor logits(const at::Tensor& hidden, int64_t first, int64_t count) const;
 
  private:
   at::Tensor forward(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
   Qwen3Stack stack_;
-  kernels::Matrix head_;  // [V, H]: lm_head.weight, else the embeddings
+  kernels::Matrix head_;  // [V, H]: lm_head.weight, or the embeddings if the checkpoint has none
   Placement placement_;
   std::vector<std::string> unused_tensors_;
-  nn::Rotary rotary_;  // tables of max_position_embeddings positions
+  nn::Rotary rotary_;  // cosines and sines of max_position_embeddings positions
 };
 
 }  // namespace carillon

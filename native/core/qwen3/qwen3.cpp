@@ -48,7 +48,7 @@ TextEncoder TextEncoder::load(const ModelSource& source, const Placement& placem
 
 at::Tensor TextEncoder::encode(const at::Tensor& ids, const std::vector<int64_t>& lengths,
                                const Control& control) const {
-  const at::AutoDispatchBelowADInplaceOrView inference;  // no gradients, but ordinary tensors
+  const at::AutoDispatchBelowADInplaceOrView inference;  // disables gradients without creating inference tensors
   const Qwen3Config& config = stack_.config;
   require(ids.dim() == 2, "token ids must be [B, T]");
   const std::vector<int64_t> texts = lengths.empty() ? std::vector<int64_t>{ids.size(1)} : lengths;
@@ -60,7 +60,7 @@ at::Tensor TextEncoder::encode(const at::Tensor& ids, const std::vector<int64_t>
   at::Tensor x = stack_.embed(ids);
   const auto rotary = nn::Rotary::make(*std::ranges::max_element(texts), config.head_dim, config.rope_theta,
                                        {x.device(), x.scalar_type()})
-                          .restarted(texts);
+                          .for_sequences(texts);
   for (const auto& layer : stack_.layers) {
     control.check();
     x = layer(x, rotary, {.causal = true, .lengths = texts});

@@ -25,7 +25,7 @@ struct Qwen3Stack {
   at::Tensor embed(const at::Tensor& ids) const;
 };
 
-/// Qwen3-Embedding: prompts to hidden states, lyric tokens to embeddings.
+/// Qwen3-Embedding. Converts prompts to hidden states, and lyric tokens to embeddings.
 class TextEncoder {
  public:
   /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
@@ -34,10 +34,10 @@ class TextEncoder {
   const Qwen3Config& config() const { return stack_.config; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
-  /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Causal, no padding mask:
-  /// right padding cannot reach earlier tokens. With several `lengths`, ids [1, T] are texts of these lengths one after
-  /// another, whose states do not depend on each other. Checks for cancellation per layer. Throws kBadArgument for an
-  /// id outside the vocabulary and for a text of no or too many tokens.
+  /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Attention is causal, so
+  /// right padding cannot affect earlier tokens and needs no mask. With several `lengths`, ids [1, T] is a
+  /// concatenation of texts of these lengths, which do not attend to each other. Checks for cancellation per layer.
+  /// Throws kBadArgument for an id outside the vocabulary and for a text of no or too many tokens.
   at::Tensor encode(const at::Tensor& ids, const std::vector<int64_t>& lengths = {},
                     const Control& control = Control()) const;
   /// Embeddings of ids [B, T]: [B, T, H], the input of the lyric encoder.

@@ -18,7 +18,7 @@ struct Progress {
 };
 
 /// Cancellation and progress of a long call, checked at every token, step and tile. Copyable; the flag must outlive the
-/// call. The default neither cancels nor reports.
+/// call. A default Control neither cancels nor reports.
 class Control {
  public:
   Control() = default;

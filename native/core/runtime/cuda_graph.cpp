@@ -60,9 +60,9 @@ class CudaGraph final : public Graph {
   void replay() override { cuda_.replay(graph_); }
 
  private:
-  static constexpr int kCaptureModeThreadLocal = 1;  // value of cudaStreamCaptureMode
+  static constexpr int kCaptureModeThreadLocal = 1;  // cudaStreamCaptureModeThreadLocal
   const CudaGraphs& cuda_;
-  alignas(std::max_align_t) std::byte graph_[4096];  // libtorch 2.14 uses 448 bytes
+  alignas(std::max_align_t) std::byte graph_[4096];  // a CUDAGraph has 448 bytes in libtorch 2.14
 };
 
 /// Selects another stream for the thread while this object lives, because capture does not work on the shared default

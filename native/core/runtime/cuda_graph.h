@@ -12,9 +12,9 @@ class Graph {
  public:
   virtual ~Graph() = default;
 
-  /// Captures the launches of `work` on `device` without running them. The functions that it calls must have run
-  /// before. They must not synchronize, and must not copy from or to the host. Returns null if this libtorch or device
-  /// does not support graphs, or there is not enough memory.
+  /// Captures the launches of `work` on `device` without running them. The functions that `work` calls must have run
+  /// once before. They must not synchronize, and must not copy between host and device. Returns null if this libtorch
+  /// or device does not support graphs, or there is not enough memory.
   static std::unique_ptr<Graph> capture(const at::Device& device, const std::function<void()>& work);
 
   /// Replays once on the calling thread's stream.

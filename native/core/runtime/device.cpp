@@ -113,7 +113,7 @@ namespace {
 /// Pinned buffers of a thread for copies to a GPU.
 class Staging {
  public:
-  /// Copies contiguous bytes to `target`, uint8 [n] on a GPU, on the thread's current stream.
+  /// Copies contiguous bytes to the GPU tensor `target` (uint8 [n]) on the thread's current stream.
   void send(const char* bytes, const at::Tensor& target) {
     for (int64_t done = 0; done < target.numel();) {
       if (used_ == kBytes) swap_buffers(target.device());

@@ -9,8 +9,9 @@
 
 namespace carillon {
 
-/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the dtype of the file if
-/// multiplying by it is as fast, otherwise like kDense. kInt8 and kInt4: as 8-bit or 4-bit codes (kernels/matrix.h).
+/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the dtype of the checkpoint
+/// file if products are as fast in it, otherwise like kDense. kInt8 and kInt4: as 8-bit or 4-bit codes
+/// (kernels/matrix.h).
 enum class WeightForm { kDense, kStored, kInt8, kInt4 };
 
 /// Device of a model, and dtype of its weights and activations. Schedules, sampler state, normalisation statistics and
@@ -49,8 +50,8 @@ struct DeviceInfo {
 /// The devices of this machine that libtorch can use, the CPU first. Takes no memory on a GPU that is not in use.
 std::vector<DeviceInfo> list_devices();
 
-/// Bytes available on `device`: the free memory of a GPU, or for the CPU the memory of the machine or the limit of the
-/// container.
+/// Memory of `device` in bytes. GPU: the free memory. CPU: the total memory of the machine, or the limit of the
+/// container if that is lower.
 int64_t available_memory(const at::Device& device);
 
 /// Releases libtorch's cache of freed GPU memory.

@@ -6,11 +6,11 @@ namespace carillon {
 
 /// Why a call into the core failed. The addon turns the code into the `code` of a JS Error.
 enum class ErrorCode {
-  kBadArgument,    // a value of the caller is invalid; nothing was computed
+  kBadArgument,    // an argument is invalid; nothing was computed
   kSongTooLong,    // the song exceeds what the checkpoint can render
   kBadCheckpoint,  // a file is missing, damaged or of another model; the message names file and tensor
-  kOutOfMemory,    // host or device memory ran out; the message says what would help
-  kCancelled,      // the caller's signal fired
+  kOutOfMemory,    // host or device memory ran out; the message suggests remedies
+  kCancelled,      // the caller cancelled the call
   kNotFinite,      // a NaN or infinity appeared in a result
   kStorage,        // a file could not be written; the previous file is unchanged
   kDeviceLost,     // a GPU failed permanently; only a new process can use it again
@@ -32,7 +32,7 @@ class Error : public std::runtime_error {
 /// Throws Error(code, message).
 [[noreturn]] void fail(ErrorCode code, const std::string& message);
 
-/// Throws kBadArgument with the message unless the condition holds.
+/// Throws kBadArgument with `message` unless `holds` is true.
 void require(bool holds, const std::string& message);
 
 /// The exception being handled, as an Error. An Error is returned unchanged; other exceptions get a code, and a message

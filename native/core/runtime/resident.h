@@ -19,7 +19,7 @@ class Resident {
     if (stays) resident_ = std::make_shared<Model>(load_(control));
   }
 
-  /// Returns the model. If it is not kept, every call loads it, and it is unloaded when the last returned pointer is
+  /// Returns the model. If it does not stay, every call loads a copy, which is unloaded when the last pointer to it is
   /// gone.
   std::shared_ptr<Model> acquire(const Control& control) const {
     return resident_ ? resident_ : std::make_shared<Model>(load_(control));

@@ -64,7 +64,7 @@ std::vector<int64_t> first_columns(const at::Tensor& gain) {
 
 }  // namespace
 
-void LyricAlignment::add(const at::Tensor& weights) {
+void LyricAlignment::add_head(const at::Tensor& weights) {
   const at::Tensor kept = salient_weights(weights);
   sum_ = sum_.defined() ? sum_ + kept : kept;
   total_ += kept.sum(at::kDouble).item<double>();
@@ -91,7 +91,7 @@ std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latent
                   model.dit.modulate(times), model.dit.make_cross_cache(conditions.encoder_states),
                   [&](const at::Tensor& weights) {
                     control.check();
-                    alignment.add(weights[0].narrow(1, lyrics.first, lyrics.count).narrow(0, 0, patches).t());
+                    alignment.add_head(weights[0].narrow(1, lyrics.first, lyrics.count).narrow(0, 0, patches).t());
                   });
   return alignment.first_patches();
 }

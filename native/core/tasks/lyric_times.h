@@ -12,12 +12,12 @@
 namespace carillon {
 
 /// Aligns lyric tokens with DiT patches by the attention of selected heads, as the reference does: dynamic time warping
-/// over weights that are salient for both their token and their patch.
+/// over attention weights that stand out both for their token and for their patch.
 class LyricAlignment {
  public:
-  void add(const at::Tensor& weights);
-  /// For each token, the first patch that the alignment assigns to it, preferably one with a salient weight. Ascending;
-  /// empty if no weight is salient.
+  void add_head(const at::Tensor& weights);
+  /// For each token, the first patch that the alignment assigns to it. Patches with a salient weight take precedence.
+  /// Ascending; empty if no weight is salient.
   std::vector<int64_t> first_patches() const;
 
  private:
@@ -25,9 +25,9 @@ class LyricAlignment {
   double total_ = 0, total_of_squares_ = 0, heads_ = 0;
 };
 
-/// For each token of `lyrics`, the DiT patch at which it is sung, out of the first `patches`. Empty if the alignment
-/// finds none. Evaluates the model once under the song's conditions, on the finished `latents` [1, T, C] float32 mixed
-/// with `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
+/// For each token of `lyrics`, the DiT patch at which it is sung, out of the first `patches`. Empty if no attention
+/// weight is salient. Evaluates the model once under the song's conditions, on the finished `latents` [1, T, C] float32
+/// mixed with `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
 std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latents, const at::Tensor& noise,
                                   const Conditions& conditions, const LyricSpan& lyrics, int steps, int64_t patches,
                                   const Control& control);

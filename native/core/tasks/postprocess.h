@@ -12,9 +12,9 @@ constexpr double kPeakAmplitude = 0.8912509381337456;  // 10^(-1/20)
 /// below 1e-6 counts as silence and stays unchanged. Throws kNotFinite if a sample is not finite.
 void normalize_peak(at::Tensor& audio);
 
-/// Replaces in one item's `audio` [channels, samples] float32 the samples outside [begin, end) by those of `kept`,
-/// which is at least as long. Cross-fades over `fade` samples outside either edge (soft_window). The level of `kept`
-/// does not change; the part inside is attenuated if its peak exceeds full scale. Throws kNotFinite.
-void keep_outside(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade);
+/// Replaces the samples outside [begin, end) of one item's `audio` [channels, samples] float32 with those of `kept`,
+/// which is at least as long. Cross-fades over `fade` samples outside each edge (soft_window). The samples of `kept`
+/// keep their level; those inside are attenuated if their peak exceeds full scale. Throws kNotFinite.
+void restore_outside(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade);
 
 }  // namespace carillon

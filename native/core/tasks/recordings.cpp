@@ -18,7 +18,7 @@ namespace {
 /// Pads the job's source audio to whole latent frames and places its window. A window that reaches the end of the song
 /// includes the whole last frame.
 Source read_source(const RenderJob& job, const RendererInfo& info) {
-  WindowPlace place = place_window(job, info);
+  PlacedWindow place = place_window(job, info);
   const int64_t song = song_samples(job, info), frames = song_frames(job, info);
   const int64_t padded = frames * info.samples_per_frame;
   place.begin = std::min(place.begin, song - 1);

@@ -11,19 +11,19 @@
 
 namespace carillon {
 
-/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. A third of it
-/// each is taken from the beginning, from one third into the recording, and from the end. Shorter recordings are
+/// Excerpt of a reference recording [channels, any samples] for the timbre encoder: [channels, samples]. It joins three
+/// equal pieces: from the beginning, from one third into the recording, and from the end. Shorter recordings are
 /// repeated first. Deterministic, so equal recordings give equal timbre. Also accepts latents [C, any frames].
 at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct Source {
-  at::Tensor audio;    // [channels, samples]: the recording, padded with silence to cover the window and whole frames;
-                       // undefined if the job has source_latents
-  at::Tensor latents;  // [1, frames, C] float32 on the CPU: the encoded audio or source_latents; undefined for silence
-  int64_t frames;      // latent frames of the source, with its padding
-  WindowPlace window;  // in samples
-  int64_t begin = 0;   // frame at which the latents begin
+  at::Tensor audio;     // [channels, samples]: the recording, with silence to cover the window and whole frames;
+                        // undefined if the job has source_latents
+  at::Tensor latents;   // [1, frames, C] float32 on the CPU: encoded audio or source_latents; undefined for silence
+  int64_t frames;       // latent frames of the source, with its padding
+  PlacedWindow window;  // in samples
+  int64_t begin = 0;    // frame of the padded source at which `latents` begin
 
   /// Whether the output contains samples of the source.
   bool keeps_samples(int64_t samples_per_frame) const {

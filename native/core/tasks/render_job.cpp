@@ -49,7 +49,7 @@ int64_t code_samples(const RenderJob& job, const RendererInfo& info) {
 int64_t song_samples(const RenderJob& job, const RendererInfo& info) {
   if (!job.audio_codes.empty()) return job.samples == 0 ? code_samples(job, info) : job.samples;
   if (!reads_source(job)) return job.samples;
-  const WindowPlace place = place_window(job, info);
+  const PlacedWindow place = place_window(job, info);
   return place.left + source_samples(job) + place.right;
 }
 
@@ -57,7 +57,7 @@ int64_t song_frames(const RenderJob& job, const RendererInfo& info) {
   return whole_frames(song_samples(job, info), info);
 }
 
-WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate) {
+PlacedWindow place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate) {
   if (!window) return {.left = 0, .right = 0, .begin = 0, .end = samples};
   const auto to_samples = [&](double seconds) {
     constexpr double kBeyondAnySong = 1e15;
@@ -69,14 +69,14 @@ WindowPlace place_window(const std::optional<Window>& window, int64_t samples, i
   return {.left = left, .right = right, .begin = begin + left, .end = end + left};
 }
 
-WindowPlace place_window(const RenderJob& job, const RendererInfo& info) {
-  WindowPlace place = place_window(job.window, source_samples(job), info.sample_rate);
+PlacedWindow place_window(const RenderJob& job, const RendererInfo& info) {
+  PlacedWindow place = place_window(job.window, source_samples(job), info.sample_rate);
   if (!job.source_latents.defined()) return place;
   const int64_t added = whole_frames(place.left, info) * info.samples_per_frame - place.left;
   return {.left = place.left + added, .right = place.right, .begin = place.begin + added, .end = place.end + added};
 }
 
-FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t samples_per_frame) {
+FrameRange frames_inside(const PlacedWindow& place, int64_t frames, int64_t samples_per_frame) {
   const int64_t begin = std::clamp<int64_t>(place.begin / samples_per_frame, 0, frames - 1);
   return {begin, std::clamp<int64_t>(place.end / samples_per_frame, begin + 1, frames)};
 }

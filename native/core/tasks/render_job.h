@@ -53,11 +53,11 @@ struct PromptIds {
 struct RenderJob {
   Task task;
   std::vector<PromptIds> prompts;  // one for all items, or one per item
-  /// Length of the song without a source, or of source_latents. With audio codes, at most their length; 0 means all of
-  /// it.
+  /// Length of the song if it has no source, or length of source_latents. With audio codes it must not exceed their
+  /// length, and 0 means their full length.
   int64_t samples;
-  /// text2music, cover: one list per item, all of one length; or empty. Codes outside the codebook are rejected; codes
-  /// beyond the length of the song are cut.
+  /// For text2music and cover only: one list of codes per item, all of equal length. Empty for a job without codes.
+  /// Codes outside the codebook are rejected; codes beyond the length of the song are cut.
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
   at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
@@ -67,7 +67,7 @@ struct RenderJob {
   Denoise denoise;
   Guidance guidance;
   Edit edit;
-  std::vector<ActiveAdapter> adapters = {};    // their changes are summed in this order
+  std::vector<ActiveAdapter> adapters = {};    // their weight changes are added in this order
   std::vector<uint64_t> seeds;                 // one per item; determines the batch size
 };
 
@@ -97,7 +97,7 @@ struct RendererInfo {
   int64_t max_frames;                       // length of the silence table; no song may be longer
   int64_t timbre_frames;                    // latent frames of a reference excerpt
   std::vector<float> silent_frame;          // first frame of the silence table; identifies the latent space
-  std::vector<std::string> unused_tensors;  // tensors that no loader reads: "directory: name"
+  std::vector<std::string> unused_tensors;  // tensors that no loader reads, as "directory: name"
 };
 
 /// Whether the task reads a source; text2music and jobs with audio codes ignore it.
@@ -115,18 +115,18 @@ int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
 /// A window in samples, on a source that is padded if the window exceeds it.
-struct WindowPlace {
+struct PlacedWindow {
   int64_t left, right;  // padding before and after the source
   int64_t begin, end;   // the window within the padded source
 
-  friend bool operator==(const WindowPlace&, const WindowPlace&) = default;
+  friend bool operator==(const PlacedWindow&, const PlacedWindow&) = default;
 };
 
-/// Rounds each time to the nearest sample. Without a window: all of the source.
-WindowPlace place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
+/// Rounds the times of the window to the nearest sample. Without a window, the whole source is the window.
+PlacedWindow place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
 /// The job's window on its source. With source_latents, the padding before the source is rounded up to whole frames.
-WindowPlace place_window(const RenderJob& job, const RendererInfo& info);
+PlacedWindow place_window(const RenderJob& job, const RendererInfo& info);
 
 /// The frames [begin, end), out of `frames`, that a window in samples covers. Both ends are rounded down, and the range
 /// has at least one frame.
@@ -135,7 +135,7 @@ struct FrameRange {
 
   friend bool operator==(const FrameRange&, const FrameRange&) = default;
 };
-FrameRange frames_inside(const WindowPlace& place, int64_t frames, int64_t samples_per_frame);
+FrameRange frames_inside(const PlacedWindow& place, int64_t frames, int64_t samples_per_frame);
 
 /// [1, frames] bool, true inside the range.
 at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device);
@@ -145,7 +145,7 @@ at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device devic
 void check_render_job(const RenderJob& job, const RendererInfo& info);
 
 /// Throws kBadArgument unless `audio` is [channels, samples] float32 of at least one latent frame and finite,
-/// kSongTooLong if it is longer than the silence table. `what` names it in errors.
+/// kSongTooLong if it is longer than the silence table. Error messages call the audio `what`.
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
 
 /// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong if they are longer than

@@ -13,7 +13,7 @@
 namespace carillon {
 namespace {
 
-/// Seconds since the last call, or since construction.
+/// lap() returns the seconds since the last call, or since construction.
 class Stopwatch {
  public:
   double lap() {
@@ -128,40 +128,41 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
   const std::vector<PromptStates> prompts =
-      read_prompts(*text_encoder_.acquire(control), job.prompts, job.denoise.cover_strength < 1.0, control);
+      encode_prompts(*text_encoder_.acquire(control), job.prompts, job.denoise.cover_strength < 1.0, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
-  const DenoiseJob denoising = prepare(*model, job, recordings, prompts, control);
+  const DenoiseJob denoising = make_denoise_job(*model, job, recordings, prompts, control);
   const int64_t frames = song_frames(job, info_);
   control.report(Stage::kConditions, kConditionParts, kConditionParts);
   result.timings.conditions = stopwatch.lap();
 
   NoiseStreams noise(job.seeds);
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
-  // Without a cross-fade the source replaces the latents outside the window here; the decoder smooths the edges.
+  // If there is no cross-fade, the source replaces the latents outside the window here, and the decoder smooths the
+  // edges.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
   if (has_timed_lyrics(job) && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
   }
   latents = latents * job.denoise.latent_rescale + job.denoise.latent_shift;
   require_finite(latents);
-  model.reset();  // before the VAE is loaded, in case both do not fit in memory
+  model.reset();  // frees the model before the VAE is loaded, in case both do not fit in memory
   result.timings.denoise = stopwatch.lap();
 
   result.samples_per_channel = song_samples(job, info_);
   latents = latents.narrow(1, 0, frames);
   result.audio = decode(latents, result.samples_per_channel, control, listener);
   for (const at::Tensor& item : latents.to(at::kCPU).unbind(0)) result.latents.push_back(item.contiguous());
-  for (at::Tensor& audio : result.audio) finish(audio, job, recordings.source);
+  for (at::Tensor& audio : result.audio) finish_audio(audio, job, recordings.source);
   result.timings.decode = stopwatch.lap();
   return result;
 }
 
-DenoiseJob Renderer::prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                             const std::vector<PromptStates>& prompts, const Control& control) {
+DenoiseJob Renderer::make_denoise_job(const AceStep& model, const RenderJob& job, const Recordings& recordings,
+                                      const std::vector<PromptStates>& prompts, const Control& control) {
   const EncodedPrompts encoded = carillon::encode_conditions(model, prompts, recordings.timbre_latents, control);
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
-                     stack_states(encoded.task), stack_states(encoded.plain), static_cast<int64_t>(job.seeds.size()));
+                     stack_padded(encoded.task), stack_padded(encoded.plain), static_cast<int64_t>(job.seeds.size()));
 }
 
 std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
@@ -203,12 +204,12 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samp
   return audio;
 }
 
-void Renderer::finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const {
+void Renderer::finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const {
   if (!source || !source->keeps_samples(info_.samples_per_frame)) return normalize_peak(audio);
-  const RepaintHold hold = repaint_hold(job.edit);
-  const auto fade = static_cast<int64_t>(hold.crossfade_seconds * static_cast<double>(info_.sample_rate));
-  keep_outside(audio, hold.keeps_waveform ? source->audio : audio.clone(), source->window.begin, source->window.end,
-               fade);
+  const RepaintBlend blend = repaint_blend(job.edit);
+  const auto fade = static_cast<int64_t>(blend.crossfade_seconds * static_cast<double>(info_.sample_rate));
+  restore_outside(audio, blend.keeps_waveform ? source->audio : audio.clone(), source->window.begin, source->window.end,
+                  fade);
 }
 
 std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Control& control) {
@@ -231,7 +232,7 @@ Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control
 at::Tensor Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
                                        const Control& control) {
   const c10::InferenceMode inference;
-  const auto states = read_prompts(*text_encoder_.acquire(control), {prompts}, /*with_plain_text=*/false, control);
+  const auto states = encode_prompts(*text_encoder_.acquire(control), {prompts}, /*with_plain_text=*/false, control);
   return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents, control).task[0];
 }
 

@@ -20,11 +20,11 @@ namespace carillon {
 /// Renders songs with a text encoder, a DiT with its encoders, and a VAE. Not thread-safe.
 class Renderer {
  public:
-  /// Directories, or tensors in single files.
+  /// Source of each model: a directory, or tensors in a single file.
   struct Directories {
     ModelSource model, vae, text_encoder;
   };
-  /// Models that stay on the device between stages and jobs; others are loaded for their stage.
+  /// Which models stay on the device between stages and jobs. The others are loaded only for their stage.
   struct Residency {
     bool model = true;  // the DiT and its encoders
     bool text_encoder_and_vae = true;
@@ -70,13 +70,13 @@ class Renderer {
   AceStep load_model(const Directories& directories, const Placement& placement, const Control& control);
   /// The model with exactly these adapters merged into it.
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
-  DenoiseJob prepare(const AceStep& model, const RenderJob& job, const Recordings& recordings,
-                     const std::vector<PromptStates>& prompts, const Control& control);
+  DenoiseJob make_denoise_job(const AceStep& model, const RenderJob& job, const Recordings& recordings,
+                              const std::vector<PromptStates>& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,
                                  const Vae::Listener& listener);
-  void finish(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
+  void finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
 
   std::vector<AdapterTarget> adapter_targets_;
   /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, whose loader resets it.

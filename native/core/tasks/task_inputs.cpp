@@ -14,9 +14,9 @@ namespace {
 
 using Layers = std::function<at::Tensor(const at::Tensor& sequences, const std::vector<int64_t>& lengths)>;
 
-/// Results of `layers` for the sequences [1, any L, ..] of songs. A GPU gets all sequences at once, one after another,
-/// and launches each kernel once. The CPU gets one at a time: there the number of rows decides which kernel runs, and a
-/// song must not depend on its neighbours.
+/// Runs `layers` on the sequence [1, any L, ..] of each song and returns the results. On a GPU, one call processes the
+/// concatenation of all sequences, so that each kernel is launched once. On the CPU, each sequence has its own call:
+/// the number of rows decides which kernel runs, and a song must not depend on the other songs.
 std::vector<at::Tensor> run_on_songs(const std::vector<at::Tensor>& songs, const at::Device& device,
                                      const Layers& layers) {
   std::vector<int64_t> lengths;
@@ -32,8 +32,8 @@ at::Tensor row_of(const std::vector<int32_t>& ids) { return at::tensor(ids, at::
 
 }  // namespace
 
-std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
-                                       bool with_plain_text, const Control& control) {
+std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+                                         bool with_plain_text, const Control& control) {
   std::vector<at::Tensor> texts;
   std::vector<PromptStates> songs;
   for (const PromptIds& prompt : prompts) {
@@ -108,31 +108,31 @@ at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames
 
 }  // namespace
 
-ContextInputs hinted_source(const at::Tensor& hints) {
+ContextInputs hinted_context(const at::Tensor& hints) {
   return {.source = hints,
           .chunk_mask = at::ones_like(hints),
           .is_cover = at::ones({hints.size(0)}, hints.options().dtype(at::kBool)),
           .hints = hints};
 }
 
-ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int64_t frames) {
+ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames) {
   const int64_t total = rendered_frames(model, frames);
-  if (!job.audio_codes.empty()) return hinted_source(code_hints(model, job, total));
+  if (!job.audio_codes.empty()) return hinted_context(code_hints(model, job, total));
   const at::Tensor silence = model.silence_of(total);
   return {.source = silence, .chunk_mask = at::ones_like(silence)};
 }
 
-ContextInputs cover_source(const at::Tensor& latents) {
+ContextInputs cover_context(const at::Tensor& latents) {
   return {.source = latents,
           .chunk_mask = at::ones_like(latents),
           .is_cover = at::ones({1}, latents.options().dtype(at::kBool))};
 }
 
-ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk_mask) {
+ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chunk_mask) {
   return {.source = latents, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents)};
 }
 
-RepaintHold repaint_hold(const Edit& edit) {
+RepaintBlend repaint_blend(const Edit& edit) {
   constexpr double kLongestFadeFrames = 25, kLongestFadeSeconds = 0.05;
   double strength = edit.repaint_strength;
   switch (edit.repaint_mode) {
@@ -154,12 +154,12 @@ RepaintHold repaint_hold(const Edit& edit) {
           .keeps_waveform = true};
 }
 
-std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor& inside, const RepaintHold& hold) {
+std::optional<Repaint> make_repaint(const at::Tensor& latents, const at::Tensor& inside, const RepaintBlend& blend) {
   if (inside.all().item<bool>()) return std::nullopt;
   return Repaint{.mask = inside,
                  .clean = latents,
-                 .injection_ratio = hold.injection_ratio,
-                 .crossfade_frames = hold.crossfade_frames};
+                 .injection_ratio = blend.injection_ratio,
+                 .crossfade_frames = blend.crossfade_frames};
 }
 
 namespace {
@@ -191,33 +191,33 @@ TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Sou
   if (job.task == Task::kRepaint) {
     input = at::where(inside.unsqueeze(-1), model.silence_of(latents.size(1)).to(at::kFloat), latents);
   }
-  return {.context = recorded_source(input, chunk_mask),
-          .repaint = hold_outside(latents, inside, repaint_hold(job.edit))};
+  return {.context = recorded_context(input, chunk_mask),
+          .repaint = make_repaint(latents, inside, repaint_blend(job.edit))};
 }
 
 }  // namespace
 
 TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
                        const RendererInfo& info) {
-  if (!source) return {.context = text2music_source(model, job, song_frames(job, info))};
+  if (!source) return {.context = text2music_context(model, job, song_frames(job, info))};
   const at::Tensor latents = latents_to_render(model, *source);
   switch (job.task) {
     case Task::kText2Music:
-      break;  // reads no source
+      break;  // text2music has no source
     case Task::kCover:
-      if (!job.edit.cover_skips_codes) return {.context = cover_source(latents)};
-      return {.context = recorded_source(latents, at::ones({1, latents.size(1)}, latents.options()))};
+      if (!job.edit.cover_skips_codes) return {.context = cover_context(latents)};
+      return {.context = recorded_context(latents, at::ones({1, latents.size(1)}, latents.options()))};
     case Task::kRepaint:
     case Task::kLego:
       return windowed_inputs(model, job, *source, latents, info.samples_per_frame);
     case Task::kExtract:
     case Task::kComplete:
-      return {.context = recorded_source(latents, at::ones({1, latents.size(1)}, latents.options()))};
+      return {.context = recorded_context(latents, at::ones({1, latents.size(1)}, latents.options()))};
   }
   fail(ErrorCode::kInternal, "text2music was given a source");
 }
 
-PackedStates stack_states(const std::vector<at::Tensor>& songs) {
+PaddedStates stack_padded(const std::vector<at::Tensor>& songs) {
   if (songs.empty()) return {};
   int64_t longest = 0;
   for (const at::Tensor& song : songs) longest = std::max(longest, song.size(1));
@@ -233,7 +233,7 @@ PackedStates stack_states(const std::vector<at::Tensor>& songs) {
 }
 
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
-                       const PackedStates& states, const PackedStates& plain_states, int64_t batch) {
+                       const PaddedStates& states, const PaddedStates& plain_states, int64_t batch) {
   const auto for_all = [&](const at::Tensor& x) { return x.expand({batch, -1, -1}); };
   const auto mask_for_all = [&](const at::Tensor& mask) {
     return mask.defined() ? mask.expand({batch, -1}) : mask;

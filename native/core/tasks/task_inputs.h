@@ -13,26 +13,26 @@
 
 namespace carillon {
 
-/// A song's prompts after the text encoder.
+/// A song's prompts as encoded by the text encoder.
 struct PromptStates {
   at::Tensor text;        // [1, Lt, text width], hidden states
-  at::Tensor plain_text;  // likewise, of the text2music prompt; undefined if it is not needed
+  at::Tensor plain_text;  // the same for the text2music prompt; undefined if not needed
   at::Tensor lyrics;      // [1, Ll, text width], embeddings
 };
 
-/// Reads the prompts of all songs, on a GPU together. Checks for cancellation; throws kBadArgument for a token id
-/// outside the vocabulary.
-std::vector<PromptStates> read_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
-                                       bool with_plain_text, const Control& control);
+/// Encodes the prompts of all songs; a GPU encodes them in one pass. Checks for cancellation; throws kBadArgument for a
+/// token id outside the vocabulary.
+std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+                                         bool with_plain_text, const Control& control);
 
 /// Encoder states that the DiT attends to, [1, L, E] for each song: lyrics, timbre and text.
 struct EncodedPrompts {
   std::vector<at::Tensor> task;
-  std::vector<at::Tensor> plain;  // with the text2music prompt instead of the task's; empty if it was not read
+  std::vector<at::Tensor> plain;  // with the text2music prompt instead of the task's; empty if not needed
 };
 
-/// Encodes the lyrics of all songs, on a GPU together. They share the reference `timbre_latents` [1, frames, C] of any
-/// type and device; undefined without a reference, which is encoded as silence. Checks for cancellation.
+/// Encodes the prompts of all songs; a GPU encodes them in one pass. All songs share the reference `timbre_latents` [1,
+/// frames, C], of any dtype and on any device. If it is undefined, silence is encoded instead. Checks for cancellation.
 EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
                                  const at::Tensor& timbre_latents, const Control& control);
 
@@ -44,42 +44,42 @@ struct ContextInputs {
   at::Tensor hints = {};     // [B, at least T, C]: latents of given audio codes; undefined: encode the source
 };
 
-/// Frames to render for a song of `frames`. At least 128, the length of the shortest songs in training, or the length
-/// of the silence table if that is shorter. Frames after the song are cut before decoding.
+/// Number of frames to render for a song of `frames` frames. At least 128, the length of the shortest songs in
+/// training, or the length of the silence table if that is shorter. Frames after the song are cut before decoding.
 int64_t rendered_frames(const AceStep& model, int64_t frames);
 
 /// The context [B, T, 2C], in the model's dtype: source or hints, then the chunk mask.
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs);
 
 /// Context of a song that follows `hints` [B, T, C], latents of audio codes. The chunk mask is 1.
-ContextInputs hinted_source(const at::Tensor& hints);
+ContextInputs hinted_context(const at::Tensor& hints);
 
-/// Context of a job of `frames` without a source: silence [1, T, C], or the latents of its audio codes [B, T, C]. The
-/// chunk mask is 1. Throws kBadArgument for a code outside the codebook.
-ContextInputs text2music_source(const AceStep& model, const RenderJob& job, int64_t frames);
+/// Context of a job of `frames` frames without a source: silence [1, T, C], or the latents of its audio codes [B, T,
+/// C]. The chunk mask is 1. Throws kBadArgument for a code outside the codebook.
+ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames);
 
 /// Context of a cover: the model reads the recording [1, T, C] through its audio codes, which keeps melody and rhythm.
-ContextInputs cover_source(const at::Tensor& latents);
+ContextInputs cover_context(const at::Tensor& latents);
 
 /// Context with a recording [B, T, C] as latents. `chunk_mask` [B, T] float.
-ContextInputs recorded_source(const at::Tensor& latents, const at::Tensor& chunk_mask);
+ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chunk_mask);
 
-/// How repainting keeps the source outside the window.
-struct RepaintHold {
+/// How repainting blends the source outside the window with the new part.
+struct RepaintBlend {
   double injection_ratio;    // share of the steps that restore the source outside the window
-  int64_t crossfade_frames;  // fade of the finished latents outside each edge; 0: a cut, which the decoder smooths
-  double crossfade_seconds;  // fade of the waveforms outside each edge
-  bool keeps_waveform;       // outside the window: true: samples of the source; false: its decoded latents
+  int64_t crossfade_frames;  // cross-fade of the finished latents outside each edge; 0: cut, smoothed by the decoder
+  double crossfade_seconds;  // cross-fade of the waveforms outside each edge
+  bool keeps_waveform;       // whether the song keeps the source's samples outside the window, not its decoded latents
 };
 
 /// balanced: a higher strength restores the source in fewer steps and shortens the fades. conservative: as balanced
 /// with strength 0. aggressive: restores the source only in the finished latents, not during denoising, as in the
-/// reference; its fade of the waveform changes only the level. Outside the window and a fade of at most 50 ms,
+/// reference; its waveform cross-fade changes only the level. Outside the window and a fade of at most 50 ms,
 /// conservative and balanced keep the samples of the source bit for bit.
-RepaintHold repaint_hold(const Edit& edit);
+RepaintBlend repaint_blend(const Edit& edit);
 
-/// Keeps `latents` [B, T, C] float32 outside of `inside` [B, T] bool; nullopt if all frames are inside.
-std::optional<Repaint> hold_outside(const at::Tensor& latents, const at::Tensor& inside, const RepaintHold& hold);
+/// Options that keep `latents` [B, T, C] float32 where `inside` [B, T] bool is false; nullopt if all frames are inside.
+std::optional<Repaint> make_repaint(const at::Tensor& latents, const at::Tensor& inside, const RepaintBlend& blend);
 
 /// Inputs of a denoising run: one item that the whole batch shares, or one for each item.
 struct TaskInputs {
@@ -94,18 +94,19 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
                        const RendererInfo& info);
 
 /// Sequences with padding at the end.
-struct PackedStates {
+struct PaddedStates {
   at::Tensor states;  // [B, L, E]
   at::Tensor mask;    // [B, L] bool, true for real states; undefined: nothing is padded
 };
 
-/// Pads states [1, any L, E] of one song each to the longest. Undefined without songs.
-PackedStates stack_states(const std::vector<at::Tensor>& songs);
+/// Pads the states [1, any L, E] of all songs to the longest and stacks them. Returns undefined tensors if there are no
+/// songs.
+PaddedStates stack_padded(const std::vector<at::Tensor>& songs);
 
-/// A denoising run for `batch` items. `states` [1 or batch, L, E] are of the task's prompts. `plain_states` are of the
-/// text2music prompts and condition the steps after the share cover_strength, with silence as source and the same chunk
-/// mask. They are undefined if there are no such steps.
+/// A denoising run for `batch` items. `states` [1 or batch, L, E] encode the task's prompts. `plain_states` encode the
+/// text2music prompts and condition the steps after the first share of cover_strength, with silence as source and the
+/// same chunk mask. They are undefined if there are no such steps.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
-                       const PackedStates& states, const PackedStates& plain_states, int64_t batch);
+                       const PaddedStates& states, const PaddedStates& plain_states, int64_t batch);
 
 }  // namespace carillon

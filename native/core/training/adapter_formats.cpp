@@ -82,8 +82,8 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
 }
 
 /// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because w1 is stored as one
-/// matrix that includes the scalar. With use_scalar, LyCORIS would also change modules that are not in the file, at
-/// random.
+/// matrix that includes the scalar. With use_scalar, LyCORIS would also change modules that the file does not contain,
+/// by random amounts.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},
@@ -144,7 +144,7 @@ namespace {
   fail(ErrorCode::kBadArgument, path + " cannot be resumed: " + what);
 }
 
-/// Reads the adapter at `path`. Only trained projections are targets, because only those can be resumed.
+/// Reads the adapter at `path`. Looks only for the trained projections, because only those can be resumed.
 Adapter read(const std::string& path, const TrainableAdapter& adapter) {
   std::vector<AdapterTarget> targets;
   for (const auto& module : adapter.modules()) {

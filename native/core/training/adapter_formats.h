@@ -17,11 +17,11 @@ void save_adapter(const TrainableAdapter& adapter, const std::string& directory,
 
 /// Loads weights of the adapter at `path` (see read_adapter) to resume training. The scalar of LoKr becomes 1, because
 /// w1 in files includes it. Throws kBadArgument with the mismatch: not an adapter of this model; another kind; other
-/// projections, ranks, shapes or scales; or DoRA on one side only.
+/// projections, ranks, shapes or scales; or only one of the two uses DoRA.
 void import_adapter(const std::string& path, const TrainableAdapter& adapter);
 
-/// Number of finished epochs in the name of checkpoint folder `folder`, or of the folder around its adapter/: 3 for
-/// epoch_3_loss_0.1234, 0 if the name has none.
+/// Number of finished epochs, taken from the name of the checkpoint folder `folder` or of its parent: 3 for
+/// epoch_3_loss_0.1234; 0 if neither name has a number.
 int64_t epochs_in_name(const std::string& folder);
 
 }  // namespace carillon

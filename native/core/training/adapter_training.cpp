@@ -77,7 +77,7 @@ class TrainingRun {
   /// Reads a sample, and trims its condition if the options say so.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Restore a training state, or only the weights of an adapter. Both functions return the text of a notice to report.
+  /// Restore a training state, or only the weights of an adapter. Both return the text for a Notice event.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
   /// Trains one epoch; false if the caller has cancelled.
@@ -133,7 +133,7 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
 
 TrainingResult TrainingRun::execute() {
   for (const auto& path : options_.samples) {
-    if (control_.is_cancelled()) break;  // the run then stops in its first epoch
+    if (control_.is_cancelled()) break;  // the run then stops before its first step
     check_sample(sample_at(path), model_.config, path);
   }
   on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
@@ -218,7 +218,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
   for (int64_t i = first; i < end; ++i) {
     samples.push_back(sample_at(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
   }
-  const std::vector<Part> parts = make_parts(samples, sampling_, micro_step, options_.placement);
+  const std::vector<MicroBatchPart> parts = make_parts(samples, sampling_, micro_step, options_.placement);
   double sum = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     adapter_.set_dropout(stream_seed(options_.seed, RandomStream::kDropout, {micro_step, static_cast<int64_t>(i)}));
@@ -239,7 +239,7 @@ void TrainingRun::optimizer_step(double loss) {
     return;
   }
   const double rate = learning_rate_.at(position_.step);
-  take_step(optimizer_, rate);
+  apply_gradients(optimizer_, rate);
   position_.step += 1;
   position_.epoch_steps += 1;
   position_.epoch_loss_sum += loss;
@@ -322,7 +322,8 @@ void check(const TrainingOptions& options) {
   }
 }
 
-/// Lowers the priority, because serving goes first. Threads that libtorch starts later inherit it.
+/// Lowers the priority of the thread, because requests are more urgent than training. Threads that libtorch starts
+/// later inherit the priority.
 void lower_priority() {
 #if defined(__linux__)
   constexpr int kNice = 10;

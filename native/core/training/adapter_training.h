@@ -22,8 +22,8 @@ struct LoraDesign {
 /// Kronecker products (Yeh et al., 2023, LyCORIS): delta = alpha / dimension * scalar * kron(w1, w2).
 struct LokrDesign {
   int64_t dimension;  // rank of a factor that is a product of two matrices
-  double alpha;       // 0 means `dimension`; if both factors are whole, `dimension` is always used
-  int64_t factor;     // rows and columns of w1 if they divide those of the weight; -1: nearest to a square
+  double alpha;       // 0 means `dimension`, which is always used if neither factor is a product
+  int64_t factor;     // number of rows and columns of w1, if it divides the weight's; -1: w1 and w2 of similar size
   bool decompose_both;
   bool use_tucker;  // no effect: adapters have no convolutions
   bool use_scalar;
@@ -53,14 +53,14 @@ struct TrainingOptions {
   int64_t save_every_epochs;
   double shift;  // shift of the discrete times; 0 means 3
   uint64_t seed;
-  bool gradient_checkpointing;  // less memory for more time; the result is the same
+  bool gradient_checkpointing;  // saves memory but takes longer; the result is the same
   TimestepSampling timestep_sampling;
   bool trim_condition;                           // drop condition tokens that encoder_attention_mask marks as padding
   std::optional<double> condition_dropout = {};  // 0 .. 1; absent: 0 for turbo models, 0.15 for others
   std::optional<std::string> resume_from = {};   // a checkpoint folder of an earlier run, or any adapter
 };
 
-// Events of a run. Epochs count from 1, steps are finished optimiser steps.
+// Events of a run. `epoch` counts from 1; `step` is the number of finished optimiser steps.
 namespace training_event {
 struct Loaded {
   int64_t samples;
@@ -79,7 +79,8 @@ struct Step {
   int64_t epoch, step;
   double loss, learning_rate, gradient_norm;
 };
-/// A skipped optimiser step: `not_finite` of the adapter's `parameters` tensors have NaN or infinite gradients.
+/// A skipped optimiser step. Of the adapter's tensors, whose number is `parameters`, `not_finite` have NaN or infinite
+/// gradients.
 struct Skipped {
   int64_t epoch, step;
   int64_t not_finite, parameters;

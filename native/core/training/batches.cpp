@@ -63,8 +63,8 @@ std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch) {
   return {order.const_data_ptr<int64_t>(), order.const_data_ptr<int64_t>() + count};
 }
 
-std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
-                             int64_t micro_step, const Placement& placement) {
+std::vector<MicroBatchPart> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
+                                       int64_t micro_step, const Placement& placement) {
   std::map<int64_t, std::vector<Item>> by_length;
   int64_t frames = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -73,7 +73,7 @@ std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const S
     by_length[length].push_back(draw(samples[i], options, seed));
     frames += length;
   }
-  std::vector<Part> parts;
+  std::vector<MicroBatchPart> parts;
   for (const auto& [length, items] : by_length) {
     const double share = static_cast<double>(length) * static_cast<double>(items.size()) / static_cast<double>(frames);
     parts.push_back({collate(items, placement), share});

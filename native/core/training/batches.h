@@ -10,7 +10,7 @@
 
 namespace carillon {
 
-/// How noise, timestep and condition dropout of each sample are sampled.
+/// Options for the random draws of each sample: noise, timestep and condition dropout.
 struct SamplingOptions {
   FlowTimeDistribution time;
   double condition_dropout;   // probability, 0 .. 1
@@ -21,8 +21,8 @@ struct SamplingOptions {
 /// Random order of `count` samples in an epoch.
 std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch);
 
-/// Samples of one length as one batch.
-struct Part {
+/// The samples of a micro-batch that have one length, as a batch.
+struct MicroBatchPart {
   FlowMatchingBatch batch;
   double weight;  // share of this part in the frames of the micro-batch
 };
@@ -31,7 +31,7 @@ struct Part {
 /// form a part, so that no padded frames are computed. Shorter conditions are padded and masked. The random draws
 /// depend on the seed, on `micro_step` (the index of the micro-batch in the run) and on the position of the sample in
 /// the micro-batch.
-std::vector<Part> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
-                             int64_t micro_step, const Placement& placement);
+std::vector<MicroBatchPart> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
+                                       int64_t micro_step, const Placement& placement);
 
 }  // namespace carillon

@@ -28,7 +28,7 @@ AdamWParamState& adamw_state(torch::optim::AdamW& optimizer, const at::Tensor& p
   return static_cast<AdamWParamState&>(*optimizer.state().at(parameter.unsafeGetTensorImpl()));
 }
 
-void take_step(torch::optim::AdamW& optimizer, double learning_rate) {
+void apply_gradients(torch::optim::AdamW& optimizer, double learning_rate) {
   optimizer.param_groups()[0].options().set_lr(learning_rate);
   optimizer.step();
 }

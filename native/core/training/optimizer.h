@@ -17,11 +17,11 @@ namespace carillon {
 /// weight decay 0.01. All moments exist from the start, so that they can be saved before the first step.
 torch::optim::AdamW make_adamw(const std::vector<at::Tensor>& parameters);
 
-/// Step count and moments of a parameter, by reference: write into them to restore.
+/// Reference to the step count and the moments of a parameter. To restore them, write into it.
 torch::optim::AdamWParamState& adamw_state(torch::optim::AdamW& optimizer, const at::Tensor& parameter);
 
-/// One step with the gradients that the parameters hold.
-void take_step(torch::optim::AdamW& optimizer, double learning_rate);
+/// Makes one optimiser step with the current gradients of the parameters.
+void apply_gradients(torch::optim::AdamW& optimizer, double learning_rate);
 
 struct GradientNorm {
   double norm;         // Euclidean, of all gradients together

@@ -12,14 +12,14 @@
 
 namespace carillon {
 
-/// What random numbers of a run are for. Each purpose has its own stream of numbers.
+/// Purpose of a run's random numbers. Each purpose has its own stream of numbers.
 enum class RandomStream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
 
 /// Seed of a draw, a hash of the arguments. Draws do not depend on earlier ones: a resumed run needs no generator
 /// state, and a layer that runs twice for its gradient drops the same inputs.
 uint64_t stream_seed(uint64_t run_seed, RandomStream stream, std::initializer_list<int64_t> counters);
 
-/// A new generator on `device`. The same seed gives other numbers on another kind of device.
+/// A new generator on `device`. The same seed gives different numbers on a CPU and on a GPU.
 at::Generator seeded_generator(uint64_t seed, at::Device device);
 
 /// Whether a model was distilled to the eight timesteps of the turbo schedule, according to its config or its name.
@@ -33,7 +33,7 @@ class FlowTimeDistribution {
   /// The larger of two draws of sigmoid(mean + deviation * normal): the original training of the model drew both ends
   /// of an interval and used the upper one.
   static FlowTimeDistribution logit_normal(double mean, double deviation);
-  /// Chooses the distribution by the options. Throws kBadArgument for an invalid shift.
+  /// Chooses the distribution according to the options and the model. Throws kBadArgument for an invalid shift.
   static FlowTimeDistribution choose(const TrainingOptions& options, const DitConfig& model);
 
   double draw(PhiloxStream& stream) const;

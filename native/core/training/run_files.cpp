@@ -46,12 +46,12 @@ void flush_folder(const fs::path& folder) {
 
 }  // namespace
 
-RunFiles::RunFiles(const std::string& output_directory, bool is_continued) : root_(output_directory) {
+RunFiles::RunFiles(const std::string& output_directory, bool is_resumed) : root_(output_directory) {
   const std::string path = root_ + kLog;
   on_disk(path, [&] { fs::create_directories(root_ + "/logs"); });
   // O_NONBLOCK, so that opening does not block if the path is a pipe.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  log_ = ::open(path.c_str(), kFlags | (is_continued ? 0 : O_TRUNC), 0666);
+  log_ = ::open(path.c_str(), kFlags | (is_resumed ? 0 : O_TRUNC), 0666);
   if (log_ < 0) fail(ErrorCode::kStorage, path + " cannot be written: " + std::strerror(errno));
 }
 

@@ -14,7 +14,7 @@ namespace carillon {
 class RunFiles {
  public:
   /// Creates the directory and its log, to which a resumed run appends.
-  RunFiles(const std::string& output_directory, bool is_continued);
+  RunFiles(const std::string& output_directory, bool is_resumed);
   ~RunFiles();
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
@@ -44,7 +44,7 @@ struct TrainingPosition {
 
 /// Properties of a run that a resumed run must share.
 struct TrainingIdentity {
-  std::string adapter;  // its design; dropout may differ
+  std::string adapter;  // the adapter design as JSON; dropout may differ
   std::string weights;  // a digest of the model's weights
   std::string order;    // everything that determines the order of samples
 

@@ -26,8 +26,8 @@ struct TrainedDelta {
   /// Trained tensors (leaves of autograd) by name. They share storage with this object.
   virtual NamedTensors parameters() const = 0;
 
-  /// Change of the output x [..., in] weight [out, in]^T: [..., out]. Computed in the type of x from float32
-  /// parameters. `dropout` generates the dropout mask; undefined: no dropout.
+  /// Computes the change [..., out] of the projection's output x weight^T, for x [..., in] and weight [out, in].
+  /// Computes in the type of x, from float32 parameters. `dropout` generates the dropout mask; undefined: no dropout.
   virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
 };
 
@@ -94,7 +94,7 @@ class TrainableAdapter {
   const NamedTensors& parameters() const { return parameters_; }
   int64_t parameter_count() const;
 
-  /// Sets the seed of dropout: every later forward pass drops the same inputs. nullopt: no dropout.
+  /// Sets the seed of dropout. Until the next call, every forward pass drops the same inputs. nullopt: no dropout.
   void set_dropout(std::optional<uint64_t> seed) { *dropout_seed_ = seed; }
 
  private:

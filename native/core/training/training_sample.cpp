@@ -25,21 +25,21 @@ constexpr const char* kMetadata = "metadata";
   fail(ErrorCode::kBadCheckpoint, path + ": " + key + " " + what);
 }
 
-/// A sample file of either format.
+/// An open sample file, .safetensors or .pt.
 struct SampleFile {
   std::function<at::Tensor(const char* key)> tensor;  // returns a copy
-  TorchNotes metadata;
+  TorchMetadata metadata;
 };
 
-TorchNotes notes_of(const Json& object) {
-  TorchNotes notes;
+TorchMetadata metadata_of(const Json& object) {
+  TorchMetadata result;
   for (const auto& [name, value] : object.as_object()) {
-    if (value.is_null()) notes[name] = nullptr;
-    if (value.is_bool()) notes[name] = value.as_bool();
-    if (value.is_integer()) notes[name] = value.as_int();
-    if (value.is_string()) notes[name] = value.as_string();
+    if (value.is_null()) result[name] = nullptr;
+    if (value.is_bool()) result[name] = value.as_bool();
+    if (value.is_integer()) result[name] = value.as_int();
+    if (value.is_string()) result[name] = value.as_string();
   }
-  return notes;
+  return result;
 }
 
 SampleFile open_safetensors(const std::string& path) {
@@ -51,13 +51,14 @@ SampleFile open_safetensors(const std::string& path) {
         // The file may contain bytes other than 0 and 1, which are undefined behaviour in a C++ bool.
         return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
       },
-      metadata == file.metadata().end() ? TorchNotes() : notes_of(Json::parse(metadata->second, path + " (metadata)"))};
+      metadata == file.metadata().end() ? TorchMetadata()
+                                        : metadata_of(Json::parse(metadata->second, path + " (metadata)"))};
 }
 
 SampleFile open_sample(const std::string& path) {
   if (std::filesystem::path(path).extension() == ".safetensors") return open_safetensors(path);
   const auto file = TorchFile::open(path);
-  return {[file](const char* key) { return file.tensor(key); }, file.notes(kMetadata)};
+  return {[file](const char* key) { return file.tensor(key); }, file.metadata_at(kMetadata)};
 }
 
 at::Tensor read_rows(const SampleFile& file, const std::string& path, const char* key) {
@@ -136,7 +137,7 @@ void write_sample(const std::string& path, const TrainingSample& sample) {
 
 namespace {
 
-/// The FNV-1a hash of the samples (http://www.isthe.com/chongo/tech/comp/fnv), 32 bits at a time.
+/// The FNV-1a hash of the audio samples (http://www.isthe.com/chongo/tech/comp/fnv), 32 bits at a time.
 uint64_t hash_of(const at::Tensor& audio) {
   const at::Tensor dense = audio.contiguous();
   const auto* const words = static_cast<const uint32_t*>(dense.const_data_ptr());

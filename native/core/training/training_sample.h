@@ -17,7 +17,7 @@ struct TrainingSample {
   at::Tensor encoder_hidden_states;   // [L, D] floating
   at::Tensor encoder_attention_mask;  // [L] bool, true for real tokens
   at::Tensor context_latents;         // [T, 2 C] floating: source latents, then chunk mask
-  TorchNotes metadata;                // metadata of the file
+  TorchMetadata metadata;             // metadata of the file
 };
 
 struct SampleInfo {
@@ -27,16 +27,16 @@ struct SampleInfo {
 
 /// Reads a sample file. A `.pt` may come from any trainer of this model family; code in it is not executed. A
 /// `.safetensors` has the same tensors, and `metadata` as a JSON object in its header. Floating tensors become float32.
-/// Metadata of types that TorchNotes cannot hold are dropped. Throws kBadCheckpoint, which names the file and key, for
-/// a damaged or foreign file, a missing key, a rank or length that does not match the others, or a value that is not
-/// finite.
+/// Metadata values of types that TorchMetadata cannot hold are dropped. Throws kBadCheckpoint, which names the file and
+/// key, for a damaged or foreign file, a missing key, a rank or length that does not match the others, or a value that
+/// is not finite.
 TrainingSample read_sample(const std::string& path);
 
-/// Drops padding tokens of the condition by encoder_attention_mask. Throws kBadCheckpoint naming `path` if all are
-/// padding.
+/// Drops the condition tokens that encoder_attention_mask marks as padding. Throws kBadCheckpoint naming `path` if all
+/// are padding.
 void trim_condition(TrainingSample& sample, const std::string& path);
 
-/// Throws kBadCheckpoint naming `path` and key if the sample has other widths than the model.
+/// Throws kBadCheckpoint, naming `path` and the key, if the width of a tensor does not fit the model.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 
 /// Reads a file and validates it against a model.
@@ -51,13 +51,13 @@ void write_sample(const std::string& path, const TrainingSample& sample);
 struct PreparationJob {
   PromptIds prompts;
   at::Tensor audio;     // [channels, samples] float32 at the VAE's sample rate
-  TorchNotes metadata;  // written unchanged
+  TorchMetadata metadata;  // written unchanged
 };
 
-/// Makes the training sample of a recording, with the inputs that the model gets in inference. The condition is the one
-/// of text2music without padding, with silence as timbre reference. The context is silence. The target is drawn from
-/// the VAE's posterior of the audio, as in the original training of the model. The draw depends only on the audio, so
-/// equal audio gives equal files.
+/// Makes the training sample of a recording, with the inputs that the model gets in inference. The condition is encoded
+/// as for text2music, without padding and with silence as timbre reference. The context is silence. The target is drawn
+/// from the VAE's posterior of the audio, as in the original training of the model. The draw depends only on the audio,
+/// so equal audio gives equal files.
 ///
 /// Reports Stage::kConditions. Throws kBadArgument for audio that is shorter than one frame or longer than the silence
 /// table and for a token outside the vocabulary, kNotFinite, kCancelled.

@@ -11,7 +11,7 @@ namespace carillon {
 /// A signal of the network, in one of two layouts: [B, C, T] for libtorch, time-major rows [kHalo + T + kHalo, C] for
 /// the CPU kernels. Halo rows are zero; they are the padding of convolutions.
 struct Signal {
-  static constexpr int64_t kHalo = 32;  // holds the reach of every kernel (3 * dilation 9) and a whole stride
+  static constexpr int64_t kHalo = 32;  // covers the reach of every kernel (at most 3 * 9) and a whole stride
   at::Tensor data;
   int64_t length = 0;  // T
 };
@@ -78,8 +78,8 @@ class Convolution {
     return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
   }
   at::Tensor run_with_libtorch(const Signal& x, const at::Tensor& bias) const;
-  /// Runs a dilated convolution that keeps the length, as plain convolutions of every dilation-th sample of x [B, in,
-  /// T].
+  /// Runs a dilated convolution that keeps the length. Splits it into plain convolutions over every dilation-th sample
+  /// of x [B, in, T].
   at::Tensor run_by_phases(const at::Tensor& x) const;
   /// Consecutive outputs that one row of the product computes.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }

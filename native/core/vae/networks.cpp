@@ -60,7 +60,7 @@ const Snake& entry(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }
 
-/// Runs the units; the last returns snake(result) for the next layer.
+/// Runs the units. The last one applies `next`, the snake of the next layer, to its result.
 Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool keep, SignalPool& pool) {
   for (size_t i = 0; i < block.units.size(); ++i) {
     const ResidualUnit& unit = block.units[i];
@@ -141,7 +141,7 @@ Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, b
   return net;
 }
 
-Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
+Signal Oobleck::to_signal(const at::Tensor& x, SignalPool& pool) const {
   if (!time_major) return {x.to(dtype), x.size(2)};
   Signal signal = pool.take(x.size(2), x.size(1), dtype);
   signal.data.narrow(0, Signal::kHalo, signal.length).copy_(x[0].t());
@@ -150,7 +150,7 @@ Signal Oobleck::enter(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
-  Stream x = first(enter(audio, pool), {.snake = &entry(blocks.front(), blocks.front().snake), .keep = true}, pool);
+  Stream x = first(to_signal(audio, pool), {.snake = &entry(blocks.front(), blocks.front().snake), .keep = true}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool is_last = i + 1 == blocks.size();
     const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
@@ -161,11 +161,11 @@ at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
-  Stream x = first(enter(latents, pool), {.snake = &blocks.front().snake}, pool);
+  Stream x = first(to_signal(latents, pool), {.snake = &blocks.front().snake}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
     const bool is_last = i + 1 == blocks.size();
-    if (is_last && time_major && block.units.empty()) return end_in_parts(x.snaked, pool);
+    if (is_last && time_major && block.units.empty()) return run_end_in_parts(x.snaked, pool);
     const Snake& next = is_last ? last_snake : blocks[i + 1].snake;
     x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
@@ -173,9 +173,9 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   return last.run_to_float(x.snaked);
 }
 
-at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
-  // Rows of a part, and rows read beyond its ends: the last convolution reads three samples on each side, and a row
-  // becomes at least one sample.
+at::Tensor Oobleck::run_end_in_parts(const Signal& x, SignalPool& pool) const {
+  // A part has kPartRows rows and reads kContext more at each end: the last convolution reads three samples on each
+  // side, and a row becomes at least one sample.
   constexpr int64_t kPartRows = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;
@@ -194,10 +194,10 @@ at::Tensor Oobleck::end_in_parts(const Signal& x, SignalPool& pool) const {
 
 int64_t tile_overlap_frames(const VaeConfig& config) {
   constexpr double kEndReach = 3;     // samples on each side of a convolution with kernel 7
-  constexpr double kUnitsReach = 39;  // of three such convolutions with dilations 1, 3 and 9
+  constexpr double kUnitsReach = 39;  // samples on each side of three such convolutions with dilations 1, 3 and 9
   double reach = kEndReach, samples_per_frame = 1;
   for (auto ratio = config.downsampling_ratios.rbegin(); ratio != config.downsampling_ratios.rend(); ++ratio) {
-    reach += 1 / samples_per_frame;  // a transposed convolution reads the sample before
+    reach += 1 / samples_per_frame;  // a transposed convolution reads one sample before
     samples_per_frame *= static_cast<double>(*ratio);
     reach += kUnitsReach / samples_per_frame;
   }
@@ -215,7 +215,7 @@ std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& 
     const int64_t from = std::max<int64_t>(0, begin - overlap);
     const int64_t window_end = std::min(from + width, frames);
     const int64_t end = window_end == frames ? frames : window_end - overlap;
-    tiles.push_back({begin, end, widths.is_whole ? window_end - width : from, window_end});
+    tiles.push_back({begin, end, widths.has_full_last_tile ? window_end - width : from, window_end});
     begin = end;
   }
   return tiles;
@@ -253,7 +253,7 @@ std::vector<at::Tensor> decode_tiled(const Oobleck& decoder, const at::Tensor& l
   const bool on_cpu = latents.is_cpu();
   const std::vector<Tile> tiles = plan_tiles(
       frames, tile_overlap_frames(config),
-      {.window = window, .first = first_window(decoder, window), .is_whole = !on_cpu});
+      {.window = window, .first = first_window(decoder, window), .has_full_last_tile = !on_cpu});
   const int64_t group = group_size(latents, frames, window);
   const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
   int64_t done = 0;

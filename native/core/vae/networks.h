@@ -20,7 +20,7 @@ struct ResidualUnit {
 
 /// An encoder block: units, snake, strided convolution. A decoder block: snake, transposed convolution, units.
 struct OobleckBlock {
-  std::vector<ResidualUnit> units;  // three, without those whose last convolution is zero: they add nothing
+  std::vector<ResidualUnit> units;  // three, minus units whose last convolution is zero, which change nothing
   Snake snake;
   Convolution resample;
 };
@@ -50,17 +50,17 @@ struct Oobleck {
   at::Tensor decode(const at::Tensor& latents, SignalPool& pool) const;
 
  private:
-  Signal enter(const at::Tensor& x, SignalPool& pool) const;
+  Signal to_signal(const at::Tensor& x, SignalPool& pool) const;
   /// Runs the last block and the last convolution in parts that fit the cache, because the signal between the two is
   /// the longest of the network. The block must have no residual units. Time-major; bit-equal to a single run.
-  at::Tensor end_in_parts(const Signal& x, SignalPool& pool) const;
+  at::Tensor run_end_in_parts(const Signal& x, SignalPool& pool) const;
 };
 
 /// Latent frames that are computed on each side of a tile and discarded. At least the receptive field of the decoder
 /// and thus of the encoder, so that tiled and whole results are equal. 10 for the published VAE.
 int64_t tile_overlap_frames(const VaeConfig& config);
 
-/// Computes frames [window_begin, window_end) and keeps [begin, end).
+/// A tile computes the frames [window_begin, window_end) and keeps the frames [begin, end).
 struct Tile {
   int64_t begin, end;
   int64_t window_begin, window_end;
@@ -71,9 +71,9 @@ struct TileWidths {
   int64_t window;  // widest window
   /// Width of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
   int64_t first = window;
-  /// Whether the last tile is as wide as the others and overlaps more. GPUs need this, because they plan each shape
+  /// Whether the last tile has the full width too, and so overlaps more. GPUs need this, because they plan each shape
   /// separately.
-  bool is_whole = false;
+  bool has_full_last_tile = false;
 };
 
 /// Cuts `frames` into tiles; one tile if all fit the first window. Throws kBadArgument unless windows are wider than

@@ -8,8 +8,8 @@ namespace carillon {
 
 namespace {
 
-constexpr double kLowestHertz = 41.20344461410875;  // E1 where A4 is 440 Hz
-constexpr double kPhaseStep = 0.6180339887498949;  // phase between neighbouring semitones, in turns: none are in phase
+constexpr double kLowestHertz = 41.20344461410875;  // E1, if A4 is 440 Hz
+constexpr double kPhaseStep = 0.6180339887498949;  // phase offset between semitones, in turns; no two are in phase
 
 at::Tensor column(const std::vector<double>& values) { return at::tensor(values, at::kFloat).unsqueeze(1); }
 

@@ -12,7 +12,7 @@ namespace carillon {
 
 namespace {
 
-constexpr double kCycles = 17, kLongestSeconds = 0.25;  // length of a semitone's window in cycles, and its limit
+constexpr double kCycles = 17, kLongestSeconds = 0.25;  // length of a semitone's window: cycles, but at most this long
 constexpr int kUpdates = 30;
 
 constexpr int64_t kMelBands = 80, kMelsPerFrame = 4, kMelWindow = 2048;

@@ -33,7 +33,8 @@ class Vae {
   std::vector<at::Tensor> decode(const at::Tensor& latents, const Control& control,
                                  const Listener& listener = {}) const;
 
-  /// The Gaussian over latents, [B, C, frames] each, float32 on the CPU. Tasks use its mean.
+  /// Mean and standard deviation of the Gaussian over latents: [B, C, frames] each, float32 on the CPU. Tasks use the
+  /// mean.
   struct Posterior {
     at::Tensor mean, std;
   };
@@ -49,17 +50,17 @@ class Vae {
   VaeConfig config_;
   Placement placement_;
   Oobleck encoder_, decoder_;
-  std::optional<SpectralEncoder> spectral_encoder_;  // in place of `encoder_`
+  std::optional<SpectralEncoder> spectral_encoder_;  // replaces `encoder_` if present
   int64_t window_;
   std::vector<std::string> unused_tensors_;
 };
 
-/// Frequencies of semitones from E1 (41.2 Hz) on, [count] float64.
+/// Frequencies in Hz of `count` semitones from E1 (41.2 Hz) up: [count] float64.
 at::Tensor semitone_hertz(int64_t count);
 
-/// Plays the low band: oscillators a semitone apart from E1 (41.2 Hz) on, for latents [B, C, T] on any device: [B, 1,
-/// samples_per_frame * T], float32 on the CPU. Amplitudes are linear from the middle of a frame to the middle of the
-/// next. A sample depends on its position in the whole song, so this runs once for all tiles.
+/// Renders the low band of latents [B, C, T] (any device) with oscillators that are a semitone apart, from E1 (41.2 Hz)
+/// up. Returns [B, 1, samples_per_frame * T], float32 on the CPU. Amplitudes change linearly from the middle of a frame
+/// to the middle of the next. A sample depends on its position in the whole song, so this runs once for all tiles.
 at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config);
 
 }  // namespace carillon

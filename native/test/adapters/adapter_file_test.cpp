@@ -80,7 +80,7 @@ TEST("adapter file: computes alpha / r * B A for every module of a PEFT folder")
   const Tensors tensors = peft_tensors();
   const Adapter adapter = read(write_peft(tensors));
   EXPECT(adapter.kind == Adapter::Kind::kLora);
-  EXPECT_EQ(adapter.modules.size(), size_t{16});  // two layers, self and cross, q k v o
+  EXPECT_EQ(adapter.modules.size(), size_t{16});  // four projections in each of four attentions
   const at::Tensor expected = at::matmul(tensors.at(peft_key(kQ, "lora_B")), tensors.at(peft_key(kQ, "lora_A"))) * 2.0;
   EXPECT(delta_of(adapter, kQ).equal(expected));
 }

@@ -63,8 +63,8 @@ TEST("adapters: LoKr has the expected parameter count at default settings") {
     count += modules * (shape.out.small * shape.in.small + shape.out.large * shape.in.large);
     with_magnitudes += modules * out;
   };
-  add(2048, 96);  // q and o of 24 layers, self and cross
-  add(1024, 96);  // k and v
+  add(2048, 96);  // query and output projections: 24 layers, two attentions
+  add(1024, 96);  // key and value projections
   EXPECT_EQ(count, 786'432);
   EXPECT_EQ(count + with_magnitudes, 1'081'344);
 }

@@ -31,7 +31,7 @@ at::Tensor adapted(const std::string& path, double strength = 1) {
   return adapter.modules[0].adapt(kWeight, strength);
 }
 
-/// Writes a file with these parts of module kQ, with LyCORIS names.
+/// Writes a file that contains these tensors of module kQ, with LyCORIS names.
 std::string write_parts(const Tensors& parts) {
   Tensors tensors;
   for (const auto& [part, tensor] : parts) tensors[lycoris_name(kQ) + "." + part] = tensor;

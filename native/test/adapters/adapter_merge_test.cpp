@@ -47,7 +47,7 @@ void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   if (expected.parts[0].is_quantized()) EXPECT(found.parts[0].scales.equal(expected.parts[0].scales));
 }
 
-/// Expects every weight as in `before`; with `is_mapped` also as a view of the mapped file.
+/// Expects every weight to equal the one in `before` and, with `is_mapped`, to be a view of the mapped file.
 void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
   const auto found = dit.projections(), expected = before.projections();
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -102,7 +102,7 @@ struct Adapters {
   std::vector<const Adapter*> all() const { return {&lora, &lokr, &lora_dora, &lokr_dora, &time}; }
 };
 
-/// The model with the adapter as branches, as in training: y = W x + (W' - W) x.
+/// The model with the adapter attached as branches, as in training: y = W x + (W' - W) x.
 AceStep with_branches(const Adapter& adapter) {
   AceStep model = load();
   std::map<std::string, const AdapterModule*> modules;
@@ -220,7 +220,7 @@ TEST("adapter merge: restores the base in the storage type in which it was loade
   for (const Placement& placement : placements) {
     const bool is_mapped = placement.weights == kDense && placement.dtype == at::kFloat;
     AceStep model = is_mapped ? load() : load_published(placement);
-    Dit before = model.dit;  // shares the weights
+    Dit before = model.dit;  // shares the weights of `model`
     const Adapters adapters(model.dit);
     const at::Tensor velocity_before = velocity(model.dit, placement.dtype);
     for (const Adapter* adapter : adapters.all()) {

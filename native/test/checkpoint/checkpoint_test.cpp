@@ -156,7 +156,7 @@ TEST("checkpoint: rejects a checkpoint larger than memory with a one-line error,
   constexpr uint64_t kBytes = uint64_t{1} << 43;
   const std::string header = R"({"w":{"dtype":"BF16","shape":[4194304,1048576],"data_offsets":[0,8796093022208]}})";
   test::write_file(path, test::safetensors_bytes(header, ""));
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kBytes);  // a sparse file
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kBytes);  // makes a sparse file
   const auto checkpoint = Checkpoint::open(directory);
   for (const WeightForm form : {WeightForm::kDense, WeightForm::kStored, WeightForm::kInt8, WeightForm::kInt4}) {
     try {

@@ -43,7 +43,7 @@ std::string write(const std::vector<std::pair<std::string, std::string>>& entrie
   return path;
 }
 
-/// Reads tensor 'x' of a file with this view on `storage`.
+/// Writes a file in which tensor 'x' is this view of `storage`, and reads the tensor.
 at::Tensor read(const View& view, const at::Tensor& storage) {
   return TorchFile::open(write({{"any/data.pkl", pickled(view)}, {"any/data/0", test::bytes_of(storage)}})).tensor("x");
 }
@@ -108,21 +108,21 @@ TEST("torch file: rejects incomplete files and other formats with the reason") {
 TEST("torch file: written files read back") {
   const std::string path = test::fixture_directory() + "/file.pt";
   const at::Tensor rows = at::randn({3, 4}).t();
-  const TorchNotes notes = {{"none", nullptr}, {"yes", true}, {"count", int64_t{-7}}, {"words", "glühend\n"s}};
+  const TorchMetadata notes = {{"none", nullptr}, {"yes", true}, {"count", int64_t{-7}}, {"words", "glühend\n"s}};
   write_torch_file(path, {{"rows", rows}, {"half", rows.to(at::kHalf)}, {"flags", rows > 0}}, "notes", notes);
   const auto file = TorchFile::open(path);
   EXPECT(file.tensor("rows").equal(rows));
   EXPECT(file.tensor("half").equal(rows.to(at::kHalf)));
   EXPECT(file.tensor("flags").equal(rows > 0));
-  EXPECT(file.notes("notes") == notes);
-  EXPECT(file.notes("rows").empty() && file.notes("absent").empty());
+  EXPECT(file.metadata_at("notes") == notes);
+  EXPECT(file.metadata_at("rows").empty() && file.metadata_at("absent").empty());
 }
 
 TEST("torch file: aligns every entry to 64 bytes") {
   const std::string path = test::fixture_directory() + "/file.pt";
   write_torch_file(path, {{"a", at::ones({5})}, {"b", at::ones({17})}, {"c", at::ones({3})}}, "notes", {});
   const auto entries = list_stored_zip(*MappedFile::open(path), path);
-  EXPECT_EQ(entries.size(), size_t{7});  // tensors, pickle, byteorder, version and id
+  EXPECT_EQ(entries.size(), size_t{7});  // three tensors, pickle, byteorder, version and id
   for (const auto& entry : entries) EXPECT_EQ(entry.begin % 64, size_t{0});
 }
 

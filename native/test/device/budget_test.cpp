@@ -23,9 +23,9 @@ constexpr Budget kToken{"a later token of a guided pair", 1, 0, 8};
 constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
-// One of the launches adds the oscillators.
-// For one song it takes 58 launches.
+// One song takes 58 launches.
 constexpr Budget kEightConditions{"the conditions of eight songs with different prompts", 102, 4, 42240};
+// One of the launches adds the oscillators.
 constexpr Budget kTile{"a tile of the VAE and the copy of the song to the host", 153, 1, 10368000};
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
@@ -106,7 +106,7 @@ TEST("budget: an evaluation for eight songs launches no more than for one, and t
   expect_within(kEightConditions, conditions.largest());
 }
 
-/// Generates `segment` with the embedded language model and guidance, and meters each token.
+/// Generates `segment` with the embedded language model and guidance, and counts the device operations of each token.
 StageMeter metered(Segment segment) {
   const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
   const Vocabulary vocabulary = byte_vocabulary(model.config().vocab_size);

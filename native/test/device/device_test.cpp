@@ -109,7 +109,7 @@ TEST("device: uploads large tensors intact and waits only before it reuses a buf
   DeviceMeter meter;
   const at::Tensor there = upload(large, kDevice), small = upload(odd, kDevice), none = upload(at::empty({0}), kDevice);
   EXPECT_EQ(meter.used().bytes_to_device, static_cast<int64_t>(large.nbytes() + odd.nbytes()));
-  EXPECT(meter.used().synchronisations <= 3);  // one wait for each reuse of a buffer
+  EXPECT(meter.used().synchronisations <= 3);  // waits once for each reuse of a buffer
   EXPECT(at::equal(there.cpu(), large) && at::equal(small.cpu(), odd) && none.is_cuda());
 }
 
@@ -119,7 +119,7 @@ TEST("device: a GPU decodes songs together that fit the window together, and the
   const Weights weights = Checkpoint::open(directory).weights({kDevice, at::kFloat});
   const Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false);
   const at::Tensor latents = at::randn({3, 4, 50}, at::detail::createCPUGenerator(3)).to(kDevice);
-  std::vector<std::pair<int64_t, int64_t>> tiles;  // first item, items
+  std::vector<std::pair<int64_t, int64_t>> tiles;  // first item, number of items
   const auto audio = decode_tiled(
       decoder, latents, config, /*window=*/128, Control(),
       [&](int64_t item, int64_t, const at::Tensor& part) { tiles.emplace_back(item, part.size(0)); });

@@ -26,7 +26,7 @@ class DeviceMeter {
   Totals start_;
 };
 
-/// Counts device operations between two progress reports of a stage, that is for one token, step or tile.
+/// Counts the device operations between two progress reports of a stage: those of one token, step or tile.
 class StageMeter {
  public:
   explicit StageMeter(Stage stage) : stage_(stage) {}
@@ -41,7 +41,7 @@ class StageMeter {
   }
 
   int reports() const { return reports_; }
-  /// Maximum of each count; includes the first reports, which may capture graphs.
+  /// Maximum of each count. Includes the first intervals, in which graphs may be captured.
   Totals largest() const { return at_rank(uses_.size() - 1); }
   /// Median of each count.
   Totals median() const { return at_rank(uses_.size() / 2); }

@@ -1,4 +1,4 @@
-// Tokens that the GPU chooses ahead of the host are the same as those that the host would choose.
+// When the GPU chooses tokens ahead of the host, they are the tokens that the host would choose.
 #include "core/lm/run_ahead.h"
 
 #include <ATen/ATen.h>
@@ -74,7 +74,7 @@ void expect_same(const LanguageJob& job) {
   const auto expected = generate(decoder, vocabulary(), masks, job, Control());
   EXPECT(result.token_ids == expected.token_ids);
   EXPECT(result.finished == expected.finished);
-  EXPECT(used.synchronisations < host.used().synchronisations / 4);  // the GPU did run ahead
+  EXPECT(used.synchronisations < host.used().synchronisations / 4);  // so the GPU ran ahead
 }
 
 TEST("run_ahead: a step with ids on the device matches feeding the ids from the host, for rows of unequal length") {

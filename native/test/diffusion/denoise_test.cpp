@@ -103,7 +103,7 @@ TEST("denoise: switches conditions at int(steps * cover_strength)") {
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, job_for(model, 1), {1})), 0.0);
   cover.denoise.cover_strength = 0.0;
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
-  cover.denoise.cover_strength = 0.19;  // none of 5 steps
+  cover.denoise.cover_strength = 0.19;  // less than one of 5 steps
   EXPECT_EQ(largest_difference(run(model, cover, {1}), run(model, other, {1})), 0.0);
   cover.denoise.cover_strength = 0.5;
   EXPECT(largest_difference(run(model, cover, {1}), run(model, other, {1})) > 1e-3);

@@ -22,7 +22,7 @@ struct PartOfGraph {
   ~PartOfGraph();
 };
 
-/// These functions count an operation. count_launch and count_synchronisation throw if the device has failed;
+/// The next four functions count an operation. count_launch and count_synchronisation throw if the device has failed;
 /// count_synchronisation also throws during capture. Captured launches do not count until a replay.
 void count_launch(const std::string& operation);
 void count_synchronisation(const std::string& cause);
@@ -31,7 +31,7 @@ void count_copy_to_host(const std::string& what, size_t bytes);
 /// Records a choice by libtorch, such as an attention backend.
 void note_choice(const std::string& choice);
 
-/// Throws after a sticky error.
+/// Throws if the device has failed with a sticky error.
 void check_alive();
 
 }  // namespace fake_cuda

@@ -60,7 +60,7 @@ const at::Generator& default_generator(DeviceIndex device) {
   return all->at(static_cast<size_t>(device < 0 ? device_of_thread : device));
 }
 
-/// Work runs synchronously, so streams and events order nothing, but they have distinct identities.
+/// Work runs synchronously, so streams and events need not order it. Streams still have distinct ids.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kCUDA; }
@@ -158,7 +158,7 @@ REGISTER_CUDA_HOOKS(CUDAHooks);
 }
 
 /// With LD_PRELOAD the thread-local data of libtorch, 32 KB, is on the stack of every thread. Node's signal thread has
-/// no larger stack and would fail to start, so small stacks are enlarged.
+/// a stack of at most this size and would fail to start, so small stacks are enlarged.
 extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes,
                                                                                 size_t bytes) {
   static const auto set =

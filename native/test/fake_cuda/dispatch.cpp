@@ -49,7 +49,7 @@ struct OperatorFacts {
   bool is_known = false;
   bool has_cuda_kernel = false;
   bool is_composite = false;
-  bool takes_host_scalars = false;  // has no generated device check, so zero-dimensional CPU tensors are allowed
+  bool takes_host_scalars = false;  // allows zero-dimensional CPU tensors, because no device check is generated
   std::string delegate;             // the operator whose kernels this one uses
 };
 using FactTable = std::unordered_map<std::string, OperatorFacts>;
@@ -121,7 +121,7 @@ bool is_product(const std::string& name) {
   return name == "aten::mm.out" || name == "aten::addmm.out" || name == "aten::bmm.out" || name == "aten::baddbmm.out";
 }
 
-/// The CPU kernel writes element-wise losses to the output before it sums them, and warns unless the output is empty.
+/// The CPU kernel writes element-wise losses to the output, then sums them. It warns if the output is not empty.
 bool resizes_output(const std::string& name) { return name == "aten::mse_loss.out"; }
 
 bool is_written(const c10::Argument& argument) {
@@ -230,7 +230,7 @@ class Call {
   }
 
   void run_kernel() {
-    std::vector<std::pair<at::Tensor, at::Tensor>> widened;  // bfloat16 output, float32 replacement
+    std::vector<std::pair<at::Tensor, at::Tensor>> widened;  // bfloat16 output and its float32 replacement
     if (is_product(name_)) {
       for (size_t i = 0; i < schema_.arguments().size(); ++i) {
         c10::IValue& value = stack_[first_ + i];
@@ -260,7 +260,7 @@ class Call {
     }
   }
 
-  /// Returns results on the device: an operand itself, or a new tensor.
+  /// Replaces each result by a device tensor: the operand that it aliases, or a new tensor.
   void return_to_device() {
     const size_t results = schema_.returns().size();
     for (size_t i = stack_.size() - results; i < stack_.size(); ++i) {
@@ -321,7 +321,7 @@ class Call {
   const size_t first_;  // index of the first argument on the stack
   std::optional<c10::Device> device_;
   std::vector<c10::IValue> originals_;                      // keeps the operands alive
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  // device tensor, host alias
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  // device tensor and its host alias
 };
 
 void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }

@@ -33,7 +33,7 @@ at::Tensor returned(const at::Tensor& result, const at::Tensor& like) {
   return to_device(result.to(like.scalar_type()), like.device().index());
 }
 
-/// Counts a launch with several results, which is not supported in graphs; training captures none.
+/// Counts a launch with several results. Graphs do not support it, but training captures no graphs.
 void count_training_launch(const char* name) {
   refuse_in_graph(name);
   count_launch(name);
@@ -56,7 +56,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& input, at::IntArra
     const at::Tensor x = wide(input), unit = x * scale_of(x);
     return is_given(weight) ? unit * host_alias(*weight) : unit;
   });
-  if (is_capturing()) return {y, at::Tensor()};  // the scale is only needed for gradients
+  if (is_capturing()) return {y, at::Tensor()};  // only gradients need the scale
   const at::AutoDispatchBelowADInplaceOrView below;
   return {y, to_device(scale_of(wide(input)), input.device().index())};
 }
@@ -88,8 +88,8 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
 }
 
 /// The flash attention kernel, for two layouts. Sequences [B, S, N, D]: a query sees the keys from `left` before its
-/// position to `right` after it; the last query is at the last key. A cache [B * S, N, D] with one query per row, q [B,
-/// N, D]: the query sees the first `used` keys of its row.
+/// position to `right` after it; the last query has the position of the last key. A cache [B * S, N, D] with one query
+/// per row, q [B, N, D]: the query sees the first `used` keys of its row.
 at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
                         std::optional<int64_t> left, std::optional<int64_t> right) {
   const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);
@@ -103,14 +103,14 @@ at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tens
   if (used) visible = place < host_alias(*used).view({batch, 1, 1, 1});
   if (left.value_or(-1) >= 0) visible = visible.logical_and(place >= query - *left);
   if (right.value_or(-1) >= 0) visible = visible.logical_and(place <= query + *right);
-  // Hidden keys may be uninitialised.
+  // Keys that no query sees may be uninitialised.
   const at::Tensor values = heads(v).nan_to_num();
   return at::scaled_dot_product_attention(heads(q), keys.nan_to_num(), values, visible, 0.0, false, std::nullopt, true)
       .transpose(1, 2)
       .reshape(q.sizes());
 }
 
-/// A boxed kernel, because newer versions of libtorch pass more arguments.
+/// A boxed kernel, which accepts the additional arguments of newer versions of libtorch.
 void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   constexpr size_t kQueryStarts = 3, kDropout = 7, kCausal = 8, kLeft = 11, kUsed = 13, kResults = 5;
   const std::vector<c10::IValue> arguments = *stack;

@@ -17,7 +17,7 @@ enum cudaStreamCaptureMode : unsigned { cudaStreamCaptureModeGlobal, cudaStreamC
 
 namespace at::cuda {
 
-/// Exported like the class of libtorch_cuda.
+/// Exported under the same names as the class in libtorch_cuda.
 struct __attribute__((visibility("default"))) CUDAGraph {
   explicit CUDAGraph(bool keep_graph);
   ~CUDAGraph();
@@ -25,7 +25,7 @@ struct __attribute__((visibility("default"))) CUDAGraph {
   void capture_end();
   void replay();
 
-  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten;  // device tensor, previous content
+  std::vector<std::pair<at::Tensor, at::Tensor>> overwritten;  // device tensor and its previous content
   std::vector<std::function<void()>> launches;
   std::vector<at::Tensor> results;
 };

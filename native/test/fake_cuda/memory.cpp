@@ -21,12 +21,13 @@ namespace {
 
 const size_t kCapacityBytes = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MB", 24 << 10)) << 20;
 constexpr size_t kAddressSpace = size_t{1} << 38;  // size of a device's address range
-constexpr size_t kGranuleBytes = 512;              // rounding of CUDA's caching allocator
-constexpr size_t kPoisonedBytes = 1 << 20;         // of a block, from its start; poisoning more would be slow
+constexpr size_t kGranuleBytes = 512;              // block sizes are multiples of it, as in CUDA's allocator
+constexpr size_t kPoisonedBytes = 1 << 20;         // bytes to poison at the start of a block; more would be slow
 constexpr size_t kReturnedBytes = 4 << 20;         // larger freed blocks return their pages to the system
 constexpr int kHostAccessStatus = 86;
 
-/// Memory of one device. A freed block is reused by the next allocation that fits and wastes at most a quarter.
+/// Memory of one device. A freed block is reused by the next allocation that fits and leaves at most a quarter of it
+/// unused.
 class Arena {
  public:
   Arena() : seen_(reserve(PROT_NONE)), real_(reserve(PROT_READ | PROT_WRITE)) {}
@@ -173,7 +174,7 @@ void on_fault(int, siginfo_t* info, void*) {
 const bool started = [] {
   c10::SetAllocator(c10::kCUDA, &allocator(), 1);
   void* frames[2];
-  backtrace(frames, 2);  // loads its library now instead of in the handler
+  backtrace(frames, 2);  // loads the unwinder library now, not in the handler
   struct sigaction action {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO;

@@ -115,7 +115,7 @@ TEST("kernels: float tiles apply bias, residual and snake for all rows, outputs 
       epilogue.residual_stride = epilogue.out_stride = epilogue.snake_stride = outputs;
       epilogue.snake_frequency = frequency.const_data_ptr<float>();
       epilogue.snake_gain = gain.const_data_ptr<float>();
-      // Reads every second row, as a dilated convolution.
+      // The taps read every second row, as in a dilated convolution.
       const kernels::FloatTileInput input{x.const_data_ptr<float>(), kIn, 2 * kIn, kTaps, kIn};
       kernels::matmul(kernels::pack_floats(weight), input, rows, epilogue);
       const at::Tensor taps =

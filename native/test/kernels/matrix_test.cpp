@@ -109,7 +109,7 @@ TEST("matrix: an output does not depend on the other outputs of a product") {
   const c10::InferenceMode inference;
   const at::Tensor x = at::randn({8, 512});
   const at::Tensor weight = at::randn({300, 512});
-  if (!kernels::multiplies_stored(weight.to(at::kBFloat16), at::kFloat, at::kCPU))
+  if (!kernels::is_stored_form_fast(weight.to(at::kBFloat16), at::kFloat, at::kCPU))
     SKIP("libtorch multiplies here, and its rounding depends on the number of rows");
   for (const Matrix& matrix : {Matrix(weight.to(at::kBFloat16)), kernels::quantize(weight, Quantization::kInt8),
                                kernels::quantize(weight, Quantization::kInt4)}) {

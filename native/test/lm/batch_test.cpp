@@ -23,7 +23,7 @@ using namespace carillon::test;
 
 namespace {
 
-/// A request, and how it ended.
+/// A request with its progress and its outcome.
 struct Asked {
   std::atomic<bool> cancelled{false};
   std::vector<Progress> progress;
@@ -51,7 +51,7 @@ std::unique_ptr<Asked> ask(std::vector<LanguageJob> jobs,
   return asked;
 }
 
-/// Queue in which each request arrives at a given call of `take`.
+/// Queue in which each request becomes available at a given call of `take`.
 class Arrivals : public RequestQueue {
  public:
   void offer(int call, const std::unique_ptr<Asked>& asked) { waiting_.emplace_back(call, asked->request); }
@@ -107,7 +107,7 @@ TEST("batch: a request that joins a running batch gets the same ids as when run 
     EXPECT(second->results[0].token_ids == alone(two).token_ids);
     const int64_t rows_per_song = cfg_scale > 1.0 ? 2 : 1;
     EXPECT(std::ranges::count(decoder.feeds, std::pair<int64_t, int64_t>(4 * rows_per_song, 1)) >= 8);  // together
-    EXPECT(decoder.feeds.back() == (std::pair<int64_t, int64_t>(2 * rows_per_song, 1)));  // the second request has left
+    EXPECT(decoder.feeds.back() == (std::pair<int64_t, int64_t>(2 * rows_per_song, 1)));  // only one request remains
   }
 }
 

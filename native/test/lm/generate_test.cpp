@@ -55,7 +55,7 @@ TEST("generate: consecutive forced ids take one forward pass, together with the 
   ScriptedDecoder decoder(1, varied);
   const auto result = generate(decoder, vocabulary(), cache, job, Control());
   using Feeds = std::vector<std::pair<int64_t, int64_t>>;
-  EXPECT(decoder.feeds == (Feeds{{1, 4}, {1, 4}, {1, 4}}));  // prompt; four forced ids; choice and three forced
+  EXPECT(decoder.feeds == (Feeds{{1, 4}, {1, 4}, {1, 4}}));  // prompt; four forced ids; one choice and three forced ids
   EXPECT_EQ(result.token_ids[0].size(), size_t{11});
   EXPECT(result.finished[0] == FinishReason::kProgram);
 }
@@ -107,7 +107,7 @@ TEST("generate: jobs of a batch keep their own prompts, programs and ids") {
   EXPECT_EQ(together.size(), size_t{3});
   for (size_t i = 0; i < jobs.size(); ++i) EXPECT(run(jobs[i], varied).token_ids == together[i].token_ids);
   const auto prefill = [](const auto& feed) { return feed.first == 1 && feed.second > 0; };
-  EXPECT(std::all_of(decoder.feeds.begin(), decoder.feeds.begin() + 3, prefill));  // each distinct prompt once
+  EXPECT(std::all_of(decoder.feeds.begin(), decoder.feeds.begin() + 3, prefill));  // prefills each distinct prompt once
   EXPECT_EQ(decoder.history(1).front(), 5);
 }
 
@@ -139,7 +139,7 @@ TEST("generate: guidance uses the negative prompt; unconditional rows get the to
     EXPECT(decoder.history(row + 2) == (History{9, four, four, four, four}));
   }
   job.cfg_scale = 1.0;
-  ScriptedDecoder unguided(2, logits);  // has no rows for unconditional prompts
+  ScriptedDecoder unguided(2, logits);  // has rows for conditional prompts only
   EXPECT(generate(unguided, vocabulary(), cache, job, Control()).token_ids[0] == History(5, kFirstCode + 3));
 }
 
@@ -164,7 +164,7 @@ TEST("generate: a greedy pattern takes the maximum of the raw logits, ignoring t
 
 TEST("generate: the repetition penalty counts only new tokens of the row") {
   auto job = job_of({CodesSegment{3}});
-  job.prompt.push_back(kFirstCode + 2);  // in the prompt: not counted
+  job.prompt.push_back(kFirstCode + 2);  // not penalised, because it is in the prompt
   job.temperature = 0.0;
   job.repetition_penalty = 2.0;
   const auto result = run(job, [](const History&) {
@@ -184,8 +184,8 @@ TEST("generate: the penalty applies to the conditional logits before guidance") 
   job.cfg_scale = 2.0;
   const auto result = run(job, [](const History& history) {
     auto logits = at::full({kVocabularySize}, -5.0);
-    logits[kFirstCode + 1] = history.front() == 9 ? 4.0 : 5.0;  // guided: 6, once penalized 4 + 2 (2.5 - 4) = 1
-    logits[kFirstCode + 2] = 2.0;                               // guided: 2, once penalized 2 + 2 (1 - 2) = 0
+    logits[kFirstCode + 1] = history.front() == 9 ? 4.0 : 5.0;  // guided 6; after a penalty 4 + 2 (2.5 - 4) = 1
+    logits[kFirstCode + 2] = 2.0;                               // guided 2; after a penalty 2 + 2 (1 - 2) = 0
     return logits;
   });
   EXPECT(result.token_ids[0] == (History{kFirstCode + 1, kFirstCode + 2, kFirstCode + 1}));

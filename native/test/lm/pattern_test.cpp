@@ -130,7 +130,7 @@ TEST("pattern: finds the shortest string that completes a match") {
 
 namespace {
 
-/// A pattern and its meaning: the possible end positions of a match for each start position.
+/// A pattern and its meaning. `ends` returns the positions where a match from a start position can end.
 struct Meaning {
   std::string text;
   std::function<std::set<size_t>(const std::string&, size_t)> ends;

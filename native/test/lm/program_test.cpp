@@ -19,7 +19,7 @@ const char* const kDuration = " ([1-9][0-9]|[1-5][0-9][0-9]|600)\n";
 const char* const kKeyScale = " [A-G](#|b|♯|♭)? (major|minor)\n";
 const char* const kLanguage = " (en|yue|de|unknown)\n";
 
-/// Preference of the model for `id` after `position` new ids.
+/// The model's score of `id` after `position` new ids.
 using Score = std::function<float(size_t position, int32_t id)>;
 
 int32_t best_of_all(const Score& score, size_t position) {
@@ -206,7 +206,7 @@ TEST("program: the most likely of all tokens decides whether a complete pattern 
   };
   EXPECT_EQ(run({"a", "a", "b", "c", ":"}), "aabc:");
   EXPECT_EQ(run({"a", "a", "a", "a", "a", "b", "x"}), "aaaaab:");
-  EXPECT_EQ(run({"a", "x"}), "a:");  // x continues neither pattern: both end on the same logits
+  EXPECT_EQ(run({"a", "x"}), "a:");  // x continues neither pattern, so both end at the same step
   EXPECT_EQ(run({"a", "c", "a"}), "ac:");
 }
 
@@ -225,7 +225,7 @@ TEST("program: generates codes in the exact count, or until the end token") {
   EXPECT(cursor.ids() == (std::vector<int32_t>{kFirstCode + 3, kFirstCode + 63}));
   EXPECT(cursor.finished() == FinishReason::kEndToken);
   ProgramCursor endless(open, 100, vocabulary(), cache);
-  // The model prefers a token beyond the valid codes, then code 5.
+  // The model's first choice is a token beyond the valid codes, its second choice is code 5.
   drive(endless, [](size_t, int32_t id) { return id == kFirstCode + 70 ? 2.0f : id == kFirstCode + 5 ? 1.0f : 0.0f; });
   EXPECT_EQ(endless.ids().size(), size_t{100});
   EXPECT(endless.finished() == FinishReason::kLength);

@@ -50,15 +50,15 @@ class ScriptedDecoder : public Decoder {
 
   const History& history(size_t row) const { return histories_[row]; }
 
-  std::vector<std::pair<int64_t, int64_t>> feeds;    // rows, tokens
-  std::vector<std::pair<int64_t, int64_t>> windows;  // first id, count
+  std::vector<std::pair<int64_t, int64_t>> feeds;    // number of rows, tokens per row
+  std::vector<std::pair<int64_t, int64_t>> windows;  // first id, number of ids
 
  private:
   std::vector<History> histories_;
   std::function<at::Tensor(const History&)> logits_;
 };
 
-/// Logits that depend on the last token and the length only, with enough spread for sampling.
+/// Logits that depend only on the last token and the length of the history, with enough spread for sampling.
 inline at::Tensor varied(const History& history) {
   const auto column = at::arange(kVocabularySize, at::kFloat);
   return (column * 0.37 + history.back() * 1.7 + static_cast<double>(history.size()) * 0.61).sin() * 3.0;

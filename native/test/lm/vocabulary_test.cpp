@@ -58,7 +58,7 @@ TEST("token mask: allows a token that ends within the pattern, not one that goes
   MaskCache cache(vocabulary, at::kCPU);
   const auto masks = cache.pattern("(bp|maj)\n");
   const auto ids = allowed(masks->mask(masks->pattern().start()));
-  EXPECT(ids == (std::set<int32_t>{word("b"), word("m"), word("maj")}));  // neither "bpm" nor "major"
+  EXPECT(ids == (std::set<int32_t>{word("b"), word("m"), word("maj")}));  // "bpm" and "major" are not allowed
 }
 
 TEST("token mask: allows merged line feeds only if the pattern continues after them") {

@@ -20,7 +20,7 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-/// Strided like the output of a projection: views of [B, S, heads, D].
+/// Random heads with the strides of a projection's output: views of [B, S, heads, D].
 Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2,
                    int64_t dim = 8) {
   return {at::randn({batch, queries, heads, dim}).transpose(1, 2),
@@ -28,7 +28,8 @@ Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads =
           at::randn({batch, keys, kv_heads, dim}).transpose(1, 2)};
 }
 
-/// Attention by definition in double: heads repeated, scores of hidden pairs set to the lowest float.
+/// Computes attention by its definition, in double: repeats the key heads and sets the scores of masked pairs to the
+/// lowest float.
 at::Tensor plain_attention(const Heads& x, const at::Tensor& visible) {
   const int64_t group = x.q.size(1) / x.k.size(1);
   const at::Tensor q = x.q.to(at::kDouble), k = x.k.to(at::kDouble).repeat_interleave(group, 1),

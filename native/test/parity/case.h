@@ -10,13 +10,13 @@
 
 namespace carillon::parity {
 
-/// A golden file: inputs, parameters, and comparison of computed with expected outputs.
+/// A golden file: its inputs and parameters, and the comparison of computed outputs with the expected ones.
 class Case {
  public:
   Case(const std::string& checkpoints, const std::string& golden_path, const Placement& placement);
 
   std::string name, module;
-  std::string checkpoint_directory;  // folder of its checkpoint, in the folder `checkpoints`
+  std::string checkpoint_directory;  // folder of its checkpoint, inside `checkpoints`
   Json params;
   Placement placement;
 

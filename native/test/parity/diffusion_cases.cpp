@@ -54,7 +54,7 @@ Denoise denoise_of(const Json& params, bool is_turbo) {
   const double shift = params.get_double("shift", 1.0);
   std::optional<std::vector<double>> timesteps;
   if (params.has("timesteps")) timesteps = numbers(params.at("timesteps"));
-  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the only times of turbo models in the reference
+  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the reference has only these times for turbo models
   return {.inference_steps = static_cast<int>(params.get_int("num_inference_steps", 0)),
           .shift = shift,
           .timesteps = timesteps,
@@ -96,18 +96,18 @@ AceStep load_reference_model(const Case& golden) {
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
-  if (!is_cover.any().item<bool>()) return recorded_source(source, chunk_mask.select(2, 0));
+  if (!is_cover.any().item<bool>()) return recorded_context(source, chunk_mask.select(2, 0));
   if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
-    if (!golden.has_input("lm_hints")) return cover_source(source);
+    if (!golden.has_input("lm_hints")) return cover_context(source);
     // A code covers a fifth of a second; the source may end within one.
-    return hinted_source(golden.input("lm_hints").narrow(1, 0, source.size(1)));
+    return hinted_context(golden.input("lm_hints").narrow(1, 0, source.size(1)));
   }
   return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};
 }
 
 std::optional<Repaint> repaint_of(const Case& golden) {
   if (!golden.has_input("repaint_mask")) return std::nullopt;
-  return hold_outside(golden.input("src_latents").to(at::kFloat), golden.input("repaint_mask").to(at::kBool),
+  return make_repaint(golden.input("src_latents").to(at::kFloat), golden.input("repaint_mask").to(at::kBool),
                       {.injection_ratio = golden.params.get_double("repaint_injection_ratio", 0.0),
                        .crossfade_frames = golden.params.get_int("repaint_crossfade_frames", 0),
                        .crossfade_seconds = 0,
@@ -119,11 +119,11 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   const TaskInputs inputs{context_inputs(golden), repaint_of(golden)};
   // Only models with one-sided windows mask padding of the conditions.
   const auto encoded = [&](const char* prompt) {
-    const PackedStates states = encode(model.encoder, conditions_of(golden, prompt));
-    return PackedStates{states.states, model.config.one_sided_windows ? states.mask : at::Tensor()};
+    const PaddedStates states = encode(model.encoder, conditions_of(golden, prompt));
+    return PaddedStates{states.states, model.config.one_sided_windows ? states.mask : at::Tensor()};
   };
-  const PackedStates plain =
-      golden.has_input("non_cover_text_hidden_states") ? encoded("non_cover_text") : PackedStates();
+  const PaddedStates plain =
+      golden.has_input("non_cover_text_hidden_states") ? encoded("non_cover_text") : PaddedStates();
   return denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params), encoded("text"),
                      plain, golden.input("src_latents").size(0));
 }

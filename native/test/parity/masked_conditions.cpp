@@ -7,7 +7,7 @@ namespace carillon::parity {
 namespace {
 
 /// Concatenates two sequences per item and moves padding to the end, in stable order.
-PackedStates pack(const PackedStates& first, const PackedStates& second) {
+PaddedStates pack(const PaddedStates& first, const PaddedStates& second) {
   const at::Tensor states = at::cat({first.states, second.states}, 1);
   const at::Tensor mask = at::cat({first.mask, second.mask}, 1);
   const at::Tensor order = mask.to(at::kInt).argsort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
@@ -20,7 +20,7 @@ at::Tensor encode_lyrics(const ConditionEncoder& encoder, const at::Tensor& embe
   return encoder.encode_lyrics(embeddings, {.key_mask = mask});
 }
 
-PackedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& latents, const at::Tensor& items) {
+PaddedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& latents, const at::Tensor& items) {
   const at::Tensor clips = encoder.encode_timbre(latents);
   const at::Tensor counts = items.cpu().bincount();
   const int64_t most = counts.max().item<int64_t>();
@@ -29,7 +29,7 @@ PackedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& la
   return {states.masked_scatter(mask.unsqueeze(-1), clips), mask};
 }
 
-PackedStates encode(const ConditionEncoder& encoder, const MaskedConditions& conditions) {
+PaddedStates encode(const ConditionEncoder& encoder, const MaskedConditions& conditions) {
   const auto& [text, text_mask, lyrics, lyric_mask, timbre_latents, timbre_items] = conditions;
   return pack(pack({encode_lyrics(encoder, lyrics, lyric_mask), lyric_mask},
                    encode_timbre(encoder, timbre_latents, timbre_items)),

@@ -21,9 +21,9 @@ struct MaskedConditions {
 at::Tensor encode_lyrics(const ConditionEncoder& encoder, const at::Tensor& embeddings, const at::Tensor& mask);
 
 /// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E].
-PackedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& latents, const at::Tensor& items);
+PaddedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& latents, const at::Tensor& items);
 
 /// Lyrics, reference clips and text of each item, with padding moved to the end.
-PackedStates encode(const ConditionEncoder& encoder, const MaskedConditions& conditions);
+PaddedStates encode(const ConditionEncoder& encoder, const MaskedConditions& conditions);
 
 }  // namespace carillon::parity

@@ -128,7 +128,7 @@ std::vector<std::string> list_goldens(const std::string& root) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
   }
-  if (paths.empty()) fail(ErrorCode::kBadArgument, directory.string() + " holds no .safetensors golden");
+  if (paths.empty()) fail(ErrorCode::kBadArgument, directory.string() + " contains no .safetensors golden");
   std::sort(paths.begin(), paths.end());
   return paths;
 }

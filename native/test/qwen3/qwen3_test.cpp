@@ -199,7 +199,7 @@ TEST("qwen3: rejects invalid input before changing the cache") {
   EXPECT_THROWS(model.feed(ids_of({-1}), {0}, cache), "token id -1 is outside");
   EXPECT_THROWS(model.feed(ids_of({1, 2}), {0}, cache), "row 0 holds 3 tokens; 2 more exceed the context of 4");
   EXPECT_THROWS(model.feed(ids_of({1}), {2}, cache), "the cache has 2 rows, there is no row 2");
-  EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1, 1}, cache), "a cache row is fed twice");
+  EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1, 1}, cache), "the same cache row is given twice");
   EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1}, cache), "token ids must be [n, t]");
   EXPECT_EQ(cache.length(0), 3);
   EXPECT(distance(model.feed(ids_of({4}), {0}, cache), alone(model, {1, 2, 3, 4})) < 1e-5);

@@ -17,7 +17,7 @@ constexpr int64_t kTokens = 24, kPatches = 160;
 /// Token i is sung for four patches from patch 6 i + 5 on, with silence in between.
 constexpr int64_t first_patch(int64_t token) { return 6 * token + 5; }
 
-/// Attention of a lyric head: mostly the right token, with low noise elsewhere.
+/// Attention of a lyric head: high where a token is sung, low noise elsewhere.
 at::Tensor following(uint64_t seed) {
   at::Tensor weights = random_tensor({kTokens, kPatches}, seed).abs() * 0.02;
   for (int64_t token = 0; token < kTokens; ++token) {
@@ -60,27 +60,27 @@ RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
 
 TEST("lyric times: places tokens where lyric heads attend to them, despite noisy heads") {
   LyricAlignment alone;
-  alone.add(following(1));
+  alone.add_head(following(1));
   EXPECT_EQ(largest_error(alone.first_patches()), 0);
 
   LyricAlignment several;
   at::Tensor one_token = following(2), one_patch = following(3);
-  one_token[7].fill_(0.9);             // one token gets attention all the time
-  one_patch.select(1, 90).fill_(0.9);  // one patch attends to all tokens
-  for (const at::Tensor& weights : {following(4), one_token, one_patch}) several.add(weights);
+  one_token[7].fill_(0.9);             // every patch attends to this token
+  one_patch.select(1, 90).fill_(0.9);  // this patch attends to every token
+  for (const at::Tensor& weights : {following(4), one_token, one_patch}) several.add_head(weights);
   EXPECT(largest_error(several.first_patches()) <= 1);
 }
 
 TEST("lyric times: ascend even with few patches, and are empty if no weight stands out") {
   for (const int64_t patches : {int64_t{1}, int64_t{5}, kPatches}) {
     LyricAlignment silent, alignment;
-    silent.add(at::full({kTokens, patches}, 0.1));
+    silent.add_head(at::full({kTokens, patches}, 0.1));
     EXPECT(silent.first_patches().empty());
     at::Tensor one = at::full({kTokens, patches}, 0.01);
     one[3][patches / 2] = 1.0;
-    alignment.add(one);
+    alignment.add_head(one);
     const auto sung = alignment.first_patches();
-    if (patches == 1) continue;  // nothing is salient in a single patch
+    if (patches == 1) continue;  // no weight of a single patch is salient
     EXPECT_EQ(sung.size(), static_cast<size_t>(kTokens));
     EXPECT_EQ(sung[3], patches / 2);
     EXPECT(std::ranges::is_sorted(sung) && sung.back() < patches);

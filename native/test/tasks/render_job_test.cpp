@@ -117,12 +117,12 @@ TEST("render: rejects an unusable reference") {
 TEST("render: text2music starts from at least 128 frames of silence") {
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job();
-  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
+  const ContextInputs source = text2music_context(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.source.equal(model.silence_of(kFrames)));
   EXPECT(source.chunk_mask.equal(at::ones_like(source.source)));
   EXPECT(!source.is_cover.defined());
   job.samples = 40 * kSamplesPerFrame;
-  EXPECT_EQ(text2music_source(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
+  EXPECT_EQ(text2music_context(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
   EXPECT_EQ(song_frames(job, kTinyInfo), 40);
   ++job.samples;
   EXPECT_EQ(song_frames(job, kTinyInfo), 41);
@@ -134,17 +134,17 @@ TEST("render: audio codes set the length of the songs and replace the source of 
   job.samples = 0;
   job.audio_codes = {std::vector<int32_t>(30, 7), std::vector<int32_t>(30, 63999)};
   EXPECT_EQ(song_frames(job, kTinyInfo), 150);
-  const ContextInputs source = text2music_source(model, job, song_frames(job, kTinyInfo));
+  const ContextInputs source = text2music_context(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.is_cover.all().item<bool>());
   EXPECT(source.source.equal(source.hints));
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::full({1, 30}, 63999, at::kLong)));
   EXPECT(largest_difference(source.hints[1], hints[0]) < 1e-5);
   EXPECT(largest_difference(source.hints[0], source.hints[1]) > 1e-3);
   job.audio_codes = {{7, 8}, {9, 10}};
-  EXPECT(text2music_source(model, job, song_frames(job, kTinyInfo))
+  EXPECT(text2music_context(model, job, song_frames(job, kTinyInfo))
              .hints[0]
              .narrow(0, 10, 118)
              .equal(model.silence_of(118)[0]));
   job.audio_codes = {{7, 8}, {9, 64000}};
-  EXPECT_THROWS(text2music_source(model, job, song_frames(job, kTinyInfo)), "audio code 64000 is outside");
+  EXPECT_THROWS(text2music_context(model, job, song_frames(job, kTinyInfo)), "audio code 64000 is outside");
 }

@@ -20,7 +20,7 @@ at::Tensor seconds_of(const at::Tensor& audio, double start, double end) {
   return audio.slice(1, static_cast<int64_t>(start * kSampleRate), static_cast<int64_t>(end * kSampleRate));
 }
 
-/// A job of the task in a window of a recording of 1 second.
+/// A job of the task with a recording of 1 second and a window.
 RenderJob windowed_job(Task task, const Window& window = {kWindowStart, kWindowEnd}) {
   RenderJob job = source_job(task, {3}, 25);
   job.window = window;
@@ -97,7 +97,7 @@ TEST("tasks: a song is as long as its source, to the sample, even if that is not
     job.window = {0.5, 1.0};
     const at::Tensor within = first_song(renderer, job);
     EXPECT_EQ(within.size(1), kSamples);
-    EXPECT(within.slice(1, 50400).equal(job.source_audio.slice(1, 50400)));  // to the last sample
+    EXPECT(within.slice(1, 50400).equal(job.source_audio.slice(1, 50400)));  // kept to the last sample
   }
 }
 
@@ -108,7 +108,7 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
   const at::Tensor decoded = through_the_codec(renderer, directories.vae.path, source);
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     for (const RepaintMode mode : kModes) {
-      if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // covered by repaint
+      if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // repaint tests the other modes
       RenderJob job = windowed_job(task, {1.0, 1.4});
       job.source_audio = source;
       job.edit.repaint_mode = mode;
@@ -164,7 +164,7 @@ TEST("repaint: a window beyond either end makes the song longer") {
   EXPECT(seconds_of(later, 1.0, 2.0).abs().max().item<double>() > 1e-3);
   const at::Tensor both = first_song(renderer, windowed_job(Task::kRepaint, {-1.0, 2.0}));
   EXPECT_EQ(both.size(1), 3 * kSampleRate);
-  EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // nothing of the source is kept
+  EXPECT_NEAR(both.abs().max().item<double>(), kPeakAmplitude, 1e-6);  // keeps no sample of the source
 }
 
 TEST("repaint: the new part depends on the source around the window and on the chunk mask") {
@@ -204,7 +204,7 @@ TEST("cover: cover strength is the share of steps with cover conditions; the res
   const at::Tensor whole = first_song(renderer, cover);
   cover.prompts[0].plain_text = {1, 2, 9, 8};
   EXPECT(first_song(renderer, cover).equal(whole));
-  cover.denoise.cover_strength = 0.7;  // 5 of 8 steps
+  cover.denoise.cover_strength = 0.7;  // 5 of 8 steps, rounded down
   const at::Tensor some = first_song(renderer, cover);
   cover.denoise.cover_strength = 5.0 / 8;
   EXPECT(first_song(renderer, cover).equal(some));

@@ -156,7 +156,7 @@ TEST("renderer: a song shorter than 128 frames is rendered with 128 frames and c
   whole.samples = 128 * kSamplesPerFrame;
   const at::Tensor audio = first_song(renderer, brief);
   EXPECT_EQ(audio.size(1), 40 * kSamplesPerFrame);
-  // Compares 30 frames, because the decoder reads 9 frames ahead, and without the gain, because the peaks differ.
+  // Compares only 30 frames, because the decoder reads 9 frames ahead. Ignores the gain, because the peaks differ.
   const auto shape_of = [](const at::Tensor& song) {
     const at::Tensor start = song.narrow(1, 0, 30 * kSamplesPerFrame);
     return start / start.norm();
@@ -210,7 +210,7 @@ TEST("renderer: a job can be cancelled in any stage without affecting the next")
   const at::Tensor expected = first_song(renderer, plain_job());
   for (Renderer* one : {&renderer, &offloaded}) {
     for (const Stage stage : {Stage::kLoad, Stage::kConditions, Stage::kDenoise, Stage::kDecode}) {
-      if (stage == Stage::kLoad && one == &renderer) continue;  // already loaded
+      if (stage == Stage::kLoad && one == &renderer) continue;  // its models are already loaded
       const CancelIn cancel(stage);
       const auto code = code_thrown([&] { one->render(plain_job(), cancel.control()); });
       EXPECT(code == ErrorCode::kCancelled);

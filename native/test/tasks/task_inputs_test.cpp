@@ -35,18 +35,18 @@ RenderJob job_of(Task task) {
 }  // namespace
 
 TEST("window: defaults to the whole source; a window inside the source adds no padding") {
-  EXPECT(place_window(std::nullopt, kMinute, kSampleRate) == (WindowPlace{0, 0, 0, kMinute}));
-  const WindowPlace inner = place_window(Window{10, 20}, kMinute, kSampleRate);
-  EXPECT(inner == (WindowPlace{0, 0, 10 * kSecond, 20 * kSecond}));
+  EXPECT(place_window(std::nullopt, kMinute, kSampleRate) == (PlacedWindow{0, 0, 0, kMinute}));
+  const PlacedWindow inner = place_window(Window{10, 20}, kMinute, kSampleRate);
+  EXPECT(inner == (PlacedWindow{0, 0, 10 * kSecond, 20 * kSecond}));
   EXPECT(frames_inside(inner, 1500, kSamplesPerFrame) == (FrameRange{250, 500}));
 }
 
 TEST("window: a window beyond both ends pads the source with silence") {
-  const WindowPlace place = place_window(Window{-5, 70}, kMinute, kSampleRate);
-  EXPECT(place == (WindowPlace{5 * kSecond, 10 * kSecond, 0, 75 * kSecond}));
+  const PlacedWindow place = place_window(Window{-5, 70}, kMinute, kSampleRate);
+  EXPECT(place == (PlacedWindow{5 * kSecond, 10 * kSecond, 0, 75 * kSecond}));
   EXPECT(frames_inside(place, 75 * 25, kSamplesPerFrame) == (FrameRange{0, 75 * 25}));
-  EXPECT(place_window(Window{-5, 20}, kMinute, kSampleRate) == (WindowPlace{5 * kSecond, 0, 0, 25 * kSecond}));
-  EXPECT(place_window(Window{50, 61}, kMinute, kSampleRate) == (WindowPlace{0, kSecond, 50 * kSecond, 61 * kSecond}));
+  EXPECT(place_window(Window{-5, 20}, kMinute, kSampleRate) == (PlacedWindow{5 * kSecond, 0, 0, 25 * kSecond}));
+  EXPECT(place_window(Window{50, 61}, kMinute, kSampleRate) == (PlacedWindow{0, kSecond, 50 * kSecond, 61 * kSecond}));
 }
 
 TEST("window: rounds times to samples, and samples to at least one whole frame") {
@@ -59,15 +59,15 @@ TEST("window: rounds times to samples, and samples to at least one whole frame")
 }
 
 TEST("repaint: mode and strength set how closely the song keeps the source outside the window") {
-  const RepaintHold balanced = repaint_hold({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
+  const RepaintBlend balanced = repaint_blend({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false});
   EXPECT_EQ(balanced.injection_ratio, 0.5);
   EXPECT_EQ(balanced.crossfade_frames, 12);  // rounds half to even
   EXPECT_NEAR(balanced.crossfade_seconds, 0.025, 1e-12);
-  const RepaintHold conservative = repaint_hold({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit, false});
+  const RepaintBlend conservative = repaint_blend({RepaintMode::kConservative, 0.9, ChunkMask::kExplicit, false});
   EXPECT_EQ(conservative.injection_ratio, 1.0);
   EXPECT_EQ(conservative.crossfade_frames, 25);
   EXPECT_NEAR(conservative.crossfade_seconds, 0.05, 1e-12);
-  const RepaintHold aggressive = repaint_hold({RepaintMode::kAggressive, 0.1, ChunkMask::kExplicit, false});
+  const RepaintBlend aggressive = repaint_blend({RepaintMode::kAggressive, 0.1, ChunkMask::kExplicit, false});
   EXPECT_EQ(aggressive.injection_ratio, 0.0);
   EXPECT_EQ(aggressive.crossfade_frames, 0);
   EXPECT(balanced.keeps_waveform && conservative.keeps_waveform && !aggressive.keeps_waveform);
@@ -94,7 +94,7 @@ TEST("repaint: the model reads silence in the window, and the chunk mask marks i
 
 TEST("repaint: a window over the whole source keeps none of it") {
   const AceStep model = tiny_ace_step({});
-  for (const int64_t frames : {150, 75}) {  // below 128 frames the padding is in the window
+  for (const int64_t frames : {150, 75}) {  // 75 frames are padded, and the window includes the padding
     const TaskInputs inputs = task_inputs(model, job_of(Task::kRepaint), source_of(frames), kTinyInfo);
     EXPECT(!inputs.repaint);
     EXPECT(inputs.context.source.equal(model.silence_of(std::max<int64_t>(frames, 128))));
@@ -167,7 +167,7 @@ TEST("reference: the excerpt is a third each from beginning, middle and end; a s
 TEST("postprocess: keeps audio outside the window, new audio inside, with a fade between") {
   const at::Tensor kept = at::full({2, 40}, 0.25f), fresh = at::full({2, 30}, 0.75f);
   at::Tensor audio = fresh.clone();
-  keep_outside(audio, kept, 10, 20, 4);
+  restore_outside(audio, kept, 10, 20, 4);
   EXPECT(audio.slice(1, 0, 6).eq(0.25).all().item<bool>());
   EXPECT(audio.slice(1, 10, 20).eq(0.75).all().item<bool>());
   EXPECT(audio.slice(1, 24).eq(0.25).all().item<bool>());
@@ -175,7 +175,7 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
   EXPECT(largest_difference(audio[1].slice(0, 6, 10), rise) < 1e-6);
   EXPECT(largest_difference(audio[0].slice(0, 20, 24), rise.flip(0)) < 1e-6);
   audio = fresh.clone();
-  keep_outside(audio, kept, 2, 30, 4);  // too short for the whole fade
+  restore_outside(audio, kept, 2, 30, 4);  // only two samples for a fade of four
   EXPECT(audio.slice(1, 2).eq(0.75).all().item<bool>());
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
@@ -183,14 +183,14 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
 TEST("postprocess: attenuates the new part if it exceeds full scale, and keeps the level of the source") {
   const at::Tensor kept = at::full({2, 30}, 0.9f);
   at::Tensor audio = at::full({2, 30}, -4.0f);
-  keep_outside(audio, kept, 10, 20, 0);
+  restore_outside(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 0, 10).eq(0.9f).all().item<bool>());
   EXPECT(audio.slice(1, 10, 20).eq(-1).all().item<bool>());
   audio = at::full({2, 30}, 0.1f);  // quiet parts are not amplified
-  keep_outside(audio, kept, 10, 20, 0);
+  restore_outside(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 10, 20).eq(0.1f).all().item<bool>());
   audio.fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_THROWS(keep_outside(audio, kept, 10, 20, 0), "not finite");
+  EXPECT_THROWS(restore_outside(audio, kept, 10, 20, 0), "not finite");
 }
 
 TEST("cover noise: denoising starts at the timestep nearest to 1 - strength") {

@@ -68,7 +68,7 @@ std::pair<double, double> overfit(const Dit& dit, const TrainableAdapter& adapte
     optimizer.zero_grad();
     flow_matching_loss(dit, batch).backward();
     clip_gradients(parameters, 1.0);
-    take_step(optimizer, learning_rate);
+    apply_gradients(optimizer, learning_rate);
   }
   return {first, flow_matching_loss(dit, batch).item<double>()};
 }

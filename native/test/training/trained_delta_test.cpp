@@ -166,7 +166,8 @@ TEST("trained delta: gradients match finite differences") {
 }
 
 TEST("trained delta: the gradient includes the norm of DoRA") {
-  // A change along the weight itself is undone by the norm, so its gradient vanishes; a detached norm would keep it.
+  // DoRA's norm undoes a change that is parallel to the weight, so its gradient is zero. If the norm were detached, it
+  // would not be.
   const at::Tensor weight = random_tensor({1, 4}, 1);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 4, .factor = 1}, weight, random);
@@ -198,6 +199,7 @@ TEST("trained delta: a small change of a bfloat16 weight is computed in float32 
   TrainedLokr lokr(Lokr{.dimension = 16, .weight_decompose = true}, weight, random);
   EXPECT(lokr.dora_scale.scalar_type() == at::kFloat);
   lokr.dora_scale = lokr.dora_scale.detach() * (1 + 1e-5);
-  // 32 inputs of 1 and weights of 100 that grow by 1e-3, although bfloat16 numbers near 100 are 0.5 apart.
+  // 32 inputs are 1, and their weights of 100 grow by 1e-3. That change is kept, although bfloat16 numbers near 100 are
+  // 0.5 apart.
   EXPECT_NEAR(lokr.apply(x, weight, {})[0][0].item<double>(), kIn * 1e-3, kIn * 1e-4);
 }

@@ -22,7 +22,7 @@ std::vector<double> losses(const Trained& run) {
   return values;
 }
 
-/// Copies only the adapter of a checkpoint folder, as other trainers and exports write it.
+/// Copies a checkpoint folder without its training state, as other trainers and exports write it.
 std::string adapter_alone(const std::string& folder, const std::string& name = "") {
   const std::string copy = fixture_directory() + "/" + (name.empty() ? fs::path(folder).filename().string() : name);
   fs::copy(folder, copy, fs::copy_options::recursive);
@@ -205,7 +205,7 @@ TEST("training resume: an adapter without training state continues after the epo
 
 TEST("training resume: the first step of a fresh optimiser changes weights by the learning rate") {
   TrainingOptions options = tiny_training(kLora);
-  options.gradient_accumulation = 3;  // one step an epoch
+  options.gradient_accumulation = 3;  // one step per epoch
   const Trained whole(options);
   const std::string from = adapter_alone(checkpoint(options, "epoch_3_"));
   options.resume_from = from;
@@ -287,7 +287,7 @@ TEST("training resume: rejects an adapter without training state if it does not 
   design.factor = 2;
   refused(lokr, design, "lokr_w1 [4, 4], ");
   design = kLokr;
-  design.dimension = 1;  // decompose_both splits w1, which files store whole
+  design.dimension = 1;  // decompose_both makes w1 a product, but files store one matrix
   refused(final_of(design), design, "lokr_w1_a [4, 1], lokr_w1_b [1, 4], ");
 
   Tensors tensors;

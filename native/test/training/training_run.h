@@ -101,7 +101,7 @@ struct Trained {
   }
 };
 
-/// Error code that the run fails with.
+/// Error code of a run that fails.
 inline ErrorCode code_of(const TrainingOptions& options) {
   try {
     Trained run(options);

@@ -147,8 +147,8 @@ TEST("training run: training_info.json names samples and options, but no paths")
 }
 
 TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
-  // A base model that can be overfitted. Its output layer has a large range. It weights the noisy state low, because
-  // noise cannot be learnt. The sample is louder than the noise.
+  // A base model that can be overfitted. Its output layer has a large range. It gives the noisy state a low weight,
+  // because noise cannot be learnt. The sample is louder than the noise.
   const auto prepared = [](Tensors& tensors) {
     tensors["decoder.proj_out.1.weight"].mul_(7);
     tensors["decoder.proj_in.1.weight"].narrow(1, 2 * kTinyLatent, kTinyLatent).mul_(0.1);
@@ -190,7 +190,7 @@ TEST("training run: the adapter is determined by the seed") {
   other.seed = 43;
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(Trained(again).result.path));
   EXPECT(adapter_bytes(first.output_directory + "/final") != adapter_bytes(Trained(other).result.path));
-  // A run in the same directory replaces its files.
+  // A second run in the same directory replaces the files of the first.
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(again.output_directory + "/final"));
 }
 

@@ -63,7 +63,7 @@ TEST("sample: reads a file by Python with its strides and dtypes") {
   EXPECT(sample.encoder_hidden_states.equal((at::arange(32, 64, at::kFloat) / 4).view({kTokens, kWidth})));
   EXPECT(sample.encoder_attention_mask.equal(at::tensor({1, 1, 1, 0}).to(at::kBool)));
   EXPECT(sample.context_latents.equal(at::cat({at::zeros({kFrames, kChannels}), at::ones({kFrames, kChannels})}, 1)));
-  const TorchNotes expected = {
+  const TorchMetadata expected = {
       {"audio_path", "/music/song.wav"s}, {"bpm", nullptr},          {"caption", "glühend"s},
       {"duration", int64_t{70000}},       {"is_instrumental", true}, {"long", int64_t{1} << 40},
       {"lyrics", "[Instrumental]"s},      {"offset", int64_t{-3}}};

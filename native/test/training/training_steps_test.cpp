@@ -42,10 +42,10 @@ void disturb(const TrainableAdapter& adapter) {
   }
 }
 
-double loss_of(const AceStep& model, const std::vector<Part>& parts, double divisor,
+double loss_of(const AceStep& model, const std::vector<MicroBatchPart>& parts, double divisor,
                const LayerRunner& run = run_layer) {
   double sum = 0;
-  for (const Part& part : parts) {
+  for (const MicroBatchPart& part : parts) {
     const at::Tensor loss = flow_matching_loss(model.dit, part.batch, run) * part.weight;
     (loss / divisor).backward();
     sum += loss.item<double>();
@@ -139,7 +139,7 @@ TEST("flow times: auto depends on the model, an explicit choice does not") {
   EXPECT(!is_discrete(false, TimestepSampling::kAuto));
   EXPECT(is_discrete(false, TimestepSampling::kDiscrete));
   EXPECT(!is_discrete(true, TimestepSampling::kLogitNormal));
-  options.model_name = "acestep-v15-turbo-fork";  // detected by name, as the config does not say
+  options.model_name = "acestep-v15-turbo-fork";  // turbo according to its name only
   EXPECT(is_discrete(false, TimestepSampling::kAuto));
   EXPECT(!is_discrete(false, TimestepSampling::kLogitNormal));
 }
@@ -149,7 +149,7 @@ TEST("adamw: the first step matches the reference, and weight decay applies to z
   torch::optim::AdamW optimizer = make_adamw({parameter, heavy});
   parameter.mutable_grad() = at::ones({1});
   heavy.mutable_grad() = at::zeros({1});
-  take_step(optimizer, 1e-4);
+  apply_gradients(optimizer, 1e-4);
   EXPECT_NEAR(parameter.item<double>(), -1e-4 * (1 - 1e-8), 1e-11);
   EXPECT_NEAR(adamw_state(optimizer, parameter).exp_avg().item<double>(), 0.1, 1e-7);
   EXPECT_NEAR(adamw_state(optimizer, parameter).exp_avg_sq().item<double>(), 0.001, 1e-9);
@@ -232,7 +232,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
 
   // Loss with the same random draws, one sample at a time.
   double alone = 0;
-  for (const Part& part : parts) {
+  for (const MicroBatchPart& part : parts) {
     for (int64_t i = 0; i < part.batch.data.size(0); ++i) {
       const auto row = [&](const at::Tensor& t) { return t.narrow(0, i, 1); };
       const FlowMatchingBatch& all = part.batch;
@@ -258,7 +258,7 @@ TEST("batches: four accumulated micro-batches of one give the gradient of one ba
   disturb(adapter);
   std::vector<TrainingSample> samples;
   for (uint64_t i = 0; i < 4; ++i) samples.push_back(random_sample(10, 4, 10 * i));
-  const Part four = make_parts(samples, sampling(), 0, kPlacement)[0];
+  const MicroBatchPart four = make_parts(samples, sampling(), 0, kPlacement)[0];
   loss_of(model, {four}, 1.0);
   const at::Tensor together = flat_gradient(adapter);
   clear_gradients(adapter);
@@ -305,7 +305,7 @@ TEST("trainable adapter: a new adapter keeps the output bit-equal, and training 
     for (int64_t step = 0; step < 3; ++step) {
       clear_gradients(adapter);
       loss_of(model, {part}, 1.0);
-      take_step(optimizer, 0.01);
+      apply_gradients(optimizer, 0.01);
     }
     EXPECT(loss() < base);
     for (const auto& projection : model.dit.projections()) EXPECT(!projection.weight().data.requires_grad());

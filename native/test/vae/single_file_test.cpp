@@ -19,7 +19,7 @@ int block_of(const std::string& name) {
   return at == std::string::npos ? -1 : std::stoi(name.substr(at + 7));
 }
 
-/// Name in stable-audio-tools of a tensor of an autoencoder with five blocks.
+/// Converts a tensor name of an autoencoder with five blocks to its name in stable-audio-tools.
 std::string stable_audio_name(const std::string& name) {
   const bool is_decoder = name.starts_with("decoder.");
   const std::string network = is_decoder ? "decoder.layers." : "encoder.layers.";

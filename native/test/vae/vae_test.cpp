@@ -40,7 +40,7 @@ Loaded load(const std::string& directory, at::ScalarType dtype, bool time_major 
           Oobleck::load_decoder(weights.sub("decoder"), config, time_major)};
 }
 
-/// Writes a VAE whose last decoder block has zero units only, so that its end runs in parts.
+/// Writes a VAE in which all units of the last decoder block are zero, so that the decoder's end runs in parts.
 std::string write_vae_without_last_units() {
   return write_tiny_vae(WeightLayout::kPlain, 4, [](Tensors& tensors) {
     for (const char* unit : {"1", "2", "3"}) {
@@ -51,7 +51,7 @@ std::string write_vae_without_last_units() {
   });
 }
 
-/// Parts that a listener gets during decoding, and the result.
+/// The result of decoding, and the parts that its listener got.
 struct Decoding {
   std::vector<std::vector<at::Tensor>> parts;
   at::Tensor result;
@@ -89,7 +89,7 @@ TEST("vae: decodes the same from all three weight layouts") {
 
 TEST("vae: tiles cover every frame once and stay within the song") {
   constexpr int64_t kOverlap = 16;
-  for (const TileWidths& widths : {TileWidths{.window = 128}, TileWidths{.window = 128, .is_whole = true},
+  for (const TileWidths& widths : {TileWidths{.window = 128}, TileWidths{.window = 128, .has_full_last_tile = true},
                                    TileWidths{.window = 128, .first = 40}}) {
     for (const int64_t frames : {129, 234, 235, 500}) {
       int64_t next = 0, width = widths.first;
@@ -98,7 +98,7 @@ TEST("vae: tiles cover every frame once and stay within the song") {
         next = tile.end;
         const int64_t computed = tile.window_end - tile.window_begin;
         EXPECT(tile.begin < tile.end && tile.window_begin >= 0 && tile.window_end <= frames);
-        EXPECT(widths.is_whole || tile.window_end < frames ? computed == width : computed <= width);
+        EXPECT(widths.has_full_last_tile || tile.window_end < frames ? computed == width : computed <= width);
         EXPECT(tile.begin - tile.window_begin >= kOverlap || tile.window_begin == 0);
         EXPECT(tile.window_end - tile.end == kOverlap || tile.window_end == frames);
         width = std::min(2 * width, widths.window);
@@ -299,7 +299,7 @@ TEST("vae: the spectral encoder matches the latents of the training code") {
   const auto posterior = vae.encode(audio.narrow(2, 0, 8 * 1920), Control());
   EXPECT((posterior.mean.sizes() == at::IntArrayRef{1, 20, 8}));
   EXPECT(posterior.std.gt(0).all().item<bool>());
-  // Latents of the same tones by scripts/nano/training/latent_space.py.
+  // Latents of the same tones, computed by scripts/nano/training/latent_space.py.
   const at::Tensor expected = at::tensor(
       {-0.3249, -0.0055, 0.0054,  -0.2661, -0.8150, -1.5598, 0.0,    0.0,     15.0499, 4.4221,
        2.8831,  -1.9218, 4.4298,  0.2725,  5.4604,  1.1757,  -1.0517, -2.0068, -2.5490, -2.7341,
@@ -308,7 +308,7 @@ TEST("vae: the spectral encoder matches the latents of the training code") {
       at::kDouble);
   const at::Tensor found = at::cat({posterior.mean[0].select(1, 0), posterior.mean[0].select(1, 4)});
   EXPECT((found - expected).abs().max().item<double>() < 0.02);  // logarithms are steep near silence
-  EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // from whole frames only
+  EXPECT(at::equal(vae.encode(audio, Control()).mean, posterior.mean));  // ignores an incomplete last frame
 }
 
 TEST("vae: the spectral encoder gives the same latents for a part as for the whole, and can be cancelled") {
@@ -345,12 +345,12 @@ TEST("vae: adds oscillators at their semitones to the decoded audio, from first 
   const at::Tensor expected = std::exp(-1.5) * wave(41.20344461, 0) + std::exp(-3.5) * wave(43.65352893, 0.6180339887);
   EXPECT((played - expected.to(at::kFloat)).abs().max().item<double>() < 1e-3);
 
-  latents[1][0].fill_(9);  // above the limit `loudest`, and clamped
+  latents[1][0].fill_(9);  // clamped to the limit `loudest`
   const at::Tensor loudest = play_oscillators(latents, vae.config())[1];
   EXPECT_NEAR(loudest.abs().max().item<double>(), std::exp(0.3) + std::exp(-3.5), 0.01);
 
   VaeConfig above = vae.config();
-  above.oscillators.subtracted = std::exp(-3.5);  // as loud as the second semitone
+  above.oscillators.subtracted = std::exp(-3.5);  // the amplitude of the second semitone
   const at::Tensor first = play_oscillators(latents, above)[0];
   EXPECT_NEAR(first.abs().max().item<double>(), std::sqrt(std::exp(-3.0) - std::exp(-7.0)), 1e-3);
 

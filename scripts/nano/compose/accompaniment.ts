@@ -3,7 +3,7 @@ import { readGrid } from "./grid.js";
 import { type ChordSpan, voicing } from "./harmony.js";
 import type { Note } from "./piece.js";
 
-/** Writes chords. Remembers the last voicing, because the next one is chosen near it. */
+/** Creates a writer of chords. It remembers its last voicing and chooses the next one near it. */
 export function createAccompanist(centre: number, { lowest, highest }: { lowest: number; highest: number }) {
   let previous: number[] = [];
 
@@ -23,8 +23,8 @@ export function createAccompanist(centre: number, { lowest, highest }: { lowest:
 
   return {
     /**
-     * Writes one bar of a grid. x is the chord, X the accented chord, b its lowest note, u its other notes,
-     * and 0 .. 7 are single notes of its arpeggio.
+     * Writes the notes of one bar from a grid. Symbols: x is the chord, X the accented chord, b its lowest
+     * note, u its other notes, and 0 .. 7 are single notes of its arpeggio.
      */
     bar(grid: string, firstStep: number, spanAt: (step: number) => ChordSpan, energy: number): Note[] {
       return readGrid(grid).flatMap(({ step, steps, symbol }) => {

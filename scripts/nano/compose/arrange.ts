@@ -12,12 +12,12 @@ import { type Note, type Part, type Role, roles, type Section, type SectionName 
 import type { Random } from "./random.js";
 import { nearestPitch } from "./theory.js";
 
-/** Properties of the piece that the writers of all parts read. */
+/** Properties of a piece that the writers of all its parts need. */
 export interface Score {
   genre: Genre;
   style: MetreStyle;
   sections: Section[];
-  /** Chords without gaps; the last one is the final chord. */
+  /** Chords of the piece in order, without gaps. The last one is the final chord. */
   spans: ChordSpan[];
   barSteps: number;
   beatSteps: number;
@@ -34,7 +34,7 @@ const energies: Record<SectionName, number> = {
   Outro: 0.5,
 };
 
-/** Probability that a role plays in a section; drawn once per piece and section name. */
+/** Probability that a role plays in a section. The choice is made once per piece and section name. */
 const attendance: Record<SectionName, Partial<Record<Role, number>>> = {
   Intro: { comp: 1, pad: 0.8, pulse: 0.8, drums: 0.5, bass: 0.5 },
   Verse: { comp: 1, bass: 1, drums: 1, lead: 0.9, pulse: 0.5, pad: 0.5 },
@@ -43,7 +43,7 @@ const attendance: Record<SectionName, Partial<Record<Role, number>>> = {
   Outro: { comp: 1, bass: 0.9, drums: 0.6, lead: 0.5, pulse: 0.5, pad: 0.8 },
 };
 
-export function playParts(score: Score, parts: readonly Omit<Part, "notes">[], random: Random): Part[] {
+export function writeParts(score: Score, parts: readonly Omit<Part, "notes">[], random: Random): Part[] {
   const attends = drawAttendance(score, random);
   const stops = drawStops(score, random);
   return parts.map(({ role, instrument }) => {
@@ -71,7 +71,10 @@ function swell(notes: Note[], { sections, barSteps }: Score): Note[] {
 const stopShare = 0.35;
 const stopped: ReadonlySet<Role> = new Set(["bass", "comp", "pulse", "pad"]);
 
-/** Draws when the accompaniment stops: in some pieces, for the second half of the bar before every chorus. */
+/**
+ * Chooses when the accompaniment stops. In some pieces it stops for the second half of the bar before every
+ * chorus.
+ */
 function drawStops({ sections, barSteps }: Score, random: Random): { start: number; end: number }[] {
   const choruses = sections.filter(({ name, firstBar }) => name === "Chorus" && firstBar > 0);
   const hasStops = random.chance(stopShare);
@@ -135,7 +138,7 @@ function writeDrums(score: Score, sections: Section[], _: Instrument, random: Ra
   return [...notes, ...drumBar([["kick", "X"]], finalStep, 1), crashCymbal(finalStep)];
 }
 
-/** Draws two patterns: one for most bars, one for the last bar of a phrase. */
+/** Chooses two patterns at random: one for most bars, one for the last bar of a phrase. */
 function twoOf(patterns: readonly DrumPattern[], random: Random): [DrumPattern, DrumPattern] {
   const [usual, turn] = random.shuffled(patterns);
   if (usual === undefined) throw new RangeError("a style with drums needs a pattern");
@@ -178,7 +181,7 @@ function gridWriter(role: "comp" | "pulse", centre: number): Writer {
   };
 }
 
-/** Draws two grids. The first has fewer notes and is for verses, the second is for choruses. */
+/** Chooses two grids at random. The first has fewer notes and is for verses, the second is for choruses. */
 function sparserFirst(grids: readonly string[], random: Random): [string, string] {
   const [one = "", other = one] = random.shuffled(grids);
   return readGrid(one).length <= readGrid(other).length ? [one, other] : [other, one];

@@ -4,12 +4,13 @@ import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
 import { modulo, moveAlong, nearestPitch } from "./theory.js";
 
-/** MIDI note near which the roots lie. */
+/** MIDI note around which the bass plays its root notes. */
 const centre = 36;
 
 /**
- * @param grid R root, O its octave, 3 third, 5 fifth, 7 the chord's highest note, A a step towards the next root
- * @param spanAt the chord that sounds at a step of the piece
+ * @param grid symbols of a bar: R is the root, O its octave, 3 the third, 5 the fifth, 7 the chord's highest
+ * note, A a step towards the next root
+ * @param spanAt returns the chord that sounds at a step of the piece
  */
 export function bassBar(
   grid: string,

@@ -1,7 +1,7 @@
 /** Composes a piece from a seed: genre, key, metre, tempo, length, form, harmony, parts. */
 import type { Genre, MetreStyle } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
-import { playParts, type Score } from "./arrange.js";
+import { type Score, writeParts } from "./arrange.js";
 import { type ChordSpan, chordSpansOf } from "./harmony.js";
 import { type InstrumentName, instruments } from "./instruments.js";
 import {
@@ -18,15 +18,13 @@ import {
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
-/**
- * Share of pieces whose last bar is a cadence. The others end wherever their progression is at that point.
- */
+/** Share of pieces whose last bar is a cadence. The others keep the chords of their progression. */
 const cadenceShare = 0.7;
 const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
 /**
- * Consecutive seeds cycle through all genres.
- * @param wantedSeconds length; by default it is drawn from the seed
+ * Composes the piece of a seed. Consecutive seeds cycle through all genres.
+ * @param wantedSeconds length of the piece; by default the seed determines it
  */
 export function compose(seed: number, wantedSeconds?: number): Piece {
   const random = new Random(seed);
@@ -47,7 +45,7 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   spans.push({ chord: chordOf(mode === "major" ? "I" : "i", key), start: bars * barSteps, end: totalSteps });
 
   const score: Score = { genre, style, sections, spans, barSteps, beatSteps, stepSeconds, bars, totalSteps };
-  const parts = playParts(score, scoring(genre, style, random), random);
+  const parts = writeParts(score, scoring(genre, style, random), random);
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
 }
 
@@ -85,7 +83,7 @@ function sectionsOf(bars: number, random: Random): Section[] {
 }
 
 /**
- * Sections with the same name share their chords. An intro has those of the verse, an outro those of the
+ * Sections with the same name share their chords. An intro has the chords of the verse, an outro those of the
  * verse or the chorus.
  */
 function harmonise(
@@ -104,7 +102,7 @@ function harmonise(
   return random.chance(cadenceShare) ? endOnCadence(spans, key, barSteps, random) : spans;
 }
 
-/** Replaces the chords of the last bar by one that leads to the final tonic chord. */
+/** Replaces the chords of the last bar by one chord that leads to the final tonic chord. */
 function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Random): ChordSpan[] {
   const end = spans.at(-1)?.end ?? barSteps;
   const numeral = random.pick(cadences[key.mode]);
@@ -115,8 +113,8 @@ function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Ra
 }
 
 /**
- * Draws the band. A role may play if the genre has it and the style has patterns for it. No two roles get the
- * same instrument.
+ * Chooses the band at random. A role may play if the genre has the role and the style has patterns for it. No
+ * two roles get the same instrument.
  */
 function scoring({ band }: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
   const taken = new Set<InstrumentName>();

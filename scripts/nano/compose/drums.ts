@@ -34,7 +34,7 @@ export type DrumName = keyof typeof drumPitches;
 /** A grid for each drum: "X" is an accent, "x" a hit, "o" a ghost note. */
 export type DrumPattern = (readonly [drum: DrumName, grid: string])[];
 
-export function drumNamed(name: string): DrumName {
+export function parseDrumName(name: string): DrumName {
   if (!(name in drumPitches)) throw new RangeError(`${name} is no drum`);
   return name as DrumName;
 }
@@ -56,7 +56,9 @@ export function crashCymbal(firstStep: number): Note {
   return { start: firstStep, length: 4, pitch: drumPitches.crash, velocity: 96 };
 }
 
-/** Sixteenths or eighths that get louder towards the bar line, from high to low drums. */
+/**
+ * Fill of sixteenth or eighth notes. It goes through `drums` in order and gets louder towards the bar line.
+ */
 export function drumFill(drums: readonly DrumName[], endStep: number, steps: number, random: Random): Note[] {
   const stride = random.chance(0.5) ? 1 : 2;
   const notes: Note[] = [];

@@ -10,7 +10,7 @@ export interface ChordSpan {
 }
 
 /**
- * Repeats a progression until the section ends.
+ * Repeats a chord progression until the section ends.
  * @param progression bars separated by "|", up to two chords each: "Imaj7 | ii7 V7"
  */
 export function chordSpansOf(
@@ -64,7 +64,7 @@ export function voicing(chord: Chord, previous: readonly number[], centre: numbe
   return best;
 }
 
-/** Sum of the voices' movements in semitones, each to the nearest note. */
+/** Sum of the distances in semitones from each new note to the nearest previous note. */
 function movement(from: readonly number[], to: readonly number[]): number {
   if (from.length === 0) return 0;
   return to.reduce((sum, note) => sum + Math.min(...from.map((other) => Math.abs(other - note))), 0);

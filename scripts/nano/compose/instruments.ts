@@ -2,7 +2,8 @@
 
 type PitchedStem = "bass" | "guitar" | "keyboard" | "strings" | "synth" | "woodwinds" | "brass";
 /**
- * The track names used here. ACE-Step 1.5 has these and more in its prompts for extract, lego and complete.
+ * Stems of the pieces. They are a subset of the track names that ACE-Step 1.5 uses in prompts for extract,
+ * lego and complete.
  */
 export type StemName = "drums" | "percussion" | PitchedStem;
 
@@ -16,7 +17,7 @@ export interface Instrument {
   /** Range of MIDI notes in which the instrument sounds well. */
   lowest: number;
   highest: number;
-  /** Share of the sound that is sent to the reverb, 0 .. 127. */
+  /** Reverb send, 0 .. 127. */
   reverb: number;
 }
 
@@ -108,7 +109,7 @@ export const instruments = {
 
 export type InstrumentName = keyof typeof instruments;
 
-export function instrumentNamed(name: string): InstrumentName {
+export function parseInstrumentName(name: string): InstrumentName {
   if (!(name in instruments)) throw new RangeError(`${name} is no instrument`);
   return name as InstrumentName;
 }

@@ -1,7 +1,7 @@
 /**
- * Melodies from motifs. A motif is a rhythm and a contour of one bar. A phrase of four bars states it,
- * answers it, varies it and closes. Strong beats take notes of the chord, the others notes of the scale.
- * Sections of one name share a theme, so the melody of a chorus returns.
+ * Composes melodies from motifs. A motif is a rhythm and a contour of one bar. A phrase has four bars: it
+ * states the motif, answers it, varies it and closes. Strong beats take notes of the chord, other beats notes
+ * of the scale. Sections with the same name share a theme, so every chorus has the same melody.
  */
 import type { ChordSpan } from "./harmony.js";
 import type { Note } from "./piece.js";
@@ -11,7 +11,7 @@ import { moveAlong, nearestPitch } from "./theory.js";
 interface MotifNote {
   step: number;
   steps: number;
-  /** Scale degrees away from the phrase's centre. */
+  /** Distance from the central note of the phrase, in degrees of the scale. */
   contour: number;
 }
 
@@ -71,7 +71,7 @@ export function varyMotif(motif: Motif, random: Random): Motif {
 }
 
 /**
- * What each bar of a phrase plays: the motif, its answer, another motif or a rest. "close" is the motif,
+ * Material of each bar in a phrase: the motif, its answer, another motif or a rest. "close" is the motif,
  * shortened to end on a long note of the chord.
  */
 const phraseForms = [
@@ -82,12 +82,12 @@ const phraseForms = [
 ] as const;
 
 /**
- * Scale degrees by which each bar of a phrase lies above the centre: it rises until the third bar and
- * returns.
+ * Offset of each bar in a phrase from the central note, in degrees of the scale. The phrase rises until the
+ * third bar and returns.
  */
 const phraseArc = [0, 1, 2, 0] as const;
 
-/** Material shared by all sections of one name. */
+/** Melodic material that all sections with the same name share. */
 export interface Theme {
   form: (typeof phraseForms)[number];
   motif: Motif;
@@ -99,7 +99,7 @@ export function composeTheme(motif: Motif, other: Motif, random: Random): Theme 
   return { form: random.pick(phraseForms), motif, answer: varyMotif(motif, random), other };
 }
 
-export interface MelodyFrame {
+export interface MelodyContext {
   barSteps: number;
   beatSteps: number;
   /** Central MIDI note of the section's melody. */
@@ -111,7 +111,7 @@ export interface MelodyFrame {
 export function sectionMelody(
   theme: Theme,
   section: { firstBar: number; bars: number },
-  frame: MelodyFrame,
+  frame: MelodyContext,
   energy: number,
 ): Note[] {
   const notes: Note[] = [];
@@ -132,7 +132,7 @@ function renderMotif(
   motif: Motif,
   rise: number,
   firstStep: number,
-  frame: MelodyFrame,
+  frame: MelodyContext,
   before: number | undefined,
   energy: number,
 ): Note[] {
@@ -145,8 +145,8 @@ function renderMotif(
     const target = moveAlong(anchor, chord.scale, contour + rise);
     const isStrong = step % frame.beatSteps === 0;
     const allowed = isStrong || steps >= 6 ? chord.pitchClasses : chord.scale;
-    // The target is pulled towards the previous note, so that the melody moves in small steps, also between
-    // bars.
+    // Pulls the target towards the previous note, so that the melody moves in small steps, even across bar
+    // lines.
     const pitch = nearestPitch(0.65 * target + 0.35 * previous, allowed, lowest, highest);
     previous = pitch;
     const accent = isStrong ? 10 : 0;
@@ -155,7 +155,7 @@ function renderMotif(
 }
 
 /** Keeps the first half of the bar and lets its last note ring. */
-function closeWithLongNote(notes: Note[], firstStep: number, frame: MelodyFrame): Note[] {
+function closeWithLongNote(notes: Note[], firstStep: number, frame: MelodyContext): Note[] {
   const middle = firstStep + frame.barSteps / 2;
   const kept = notes.filter(({ start }, index) => index === 0 || start <= middle);
   const last = kept.at(-1);

@@ -6,10 +6,10 @@ export interface Feel {
   /** Length of the notes that swing, in steps: 1 for sixteenths, 2 for eighths. */
   swingSteps: 1 | 2;
   /**
-   * How late the second note of each pair comes, in lengths of such a note: 0 is straight, 1/3 is triplets.
+   * Delay of the second note of each pair, as a share of the note's length: 0 is straight, 1/3 is triplets.
    */
   swing: number;
-  /** Standard deviation of note starts, seconds. */
+  /** Standard deviation of note starts, in seconds. */
   timingSeconds: number;
   /** Standard deviation of velocities. */
   touch: number;
@@ -28,7 +28,7 @@ export function humanise(notes: readonly Note[], feel: Feel, stepSeconds: number
   });
 }
 
-/** Lengthens the first note of each pair that swings and shortens the second. */
+/** Returns the step after swing, which lengthens the first note of each pair and shortens the second. */
 function swung(step: number, { swingSteps, swing }: Feel): number {
   const pair = 2 * swingSteps;
   const base = Math.floor(step / pair) * pair;
@@ -37,7 +37,7 @@ function swung(step: number, { swingSteps, swing }: Feel): number {
   return base + warped * swingSteps;
 }
 
-/** Irwin-Hall approximation of the standard normal distribution, at most 3 away from 0. */
+/** Random number from -3 to 3: the Irwin-Hall approximation of a standard normal distribution. */
 function gaussian(random: Random): number {
   return 2 * (random.unit() + random.unit() + random.unit() - 1.5);
 }

@@ -6,7 +6,7 @@ const sharpNames = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", 
 /** Tonics of black keys that are usually spelled with a sharp. */
 const sharpTonics: Record<Mode, readonly number[]> = { major: [6], minor: [1, 6, 8] };
 
-/** @param respelled whether to use the less usual of a black key's two names, because prompts use both */
+/** @param respelled whether to use the rarer of the two names of a black key, because prompts contain both */
 export function keyOf(tonic: number, mode: Mode, respelled = false): Key {
   const names = sharpTonics[mode].includes(tonic) !== respelled ? sharpNames : flatNames;
   return { tonic, mode, name: `${names[tonic]} ${mode}` };
@@ -25,14 +25,14 @@ export interface Chord {
   /** Pitch classes, root first. */
   pitchClasses: number[];
   /**
-   * Scale for melodies over the chord: the key's scale, in which the chord's notes replace their neighbours.
+   * Scale for melodies over the chord: the key's scale with the chord's notes in place of their neighbours.
    */
   scale: number[];
 }
 
 const degrees: Record<string, number> = { I: 0, II: 2, III: 4, IV: 5, V: 7, VI: 9, VII: 11 };
 
-/** Intervals of a chord with this suffix, given its major or minor third. */
+/** Intervals of a chord above its root, by the suffix of its name. `third` is its major or minor third. */
 const suffixes: Record<string, (third: number) => number[]> = {
   "": (third) => [0, third, 7],
   "5": () => [0, 7],
@@ -71,8 +71,8 @@ function scaleOver(pitchClasses: number[], key: Key): number[] {
 }
 
 /**
- * The note nearest to `target` that is in the range and has one of the pitch classes; rounds `target` if
- * there is none.
+ * Returns the note nearest to `target` that is in the range and has one of the pitch classes. Rounds `target`
+ * if there is none.
  */
 export function nearestPitch(
   target: number,

@@ -13,21 +13,21 @@ import { encodeWav } from "../render/wav.js";
 import { createRecord, type PieceRecord, pieceId } from "./record.js";
 
 /**
- * Training continues from this model. The tokenizer of its text encoder encodes the prompts of all records.
+ * Model from which training continues. The tokenizer of its text encoder encodes the prompts of all records.
  */
 export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 
 /**
- * composerVersion stands for the notes, words and sound of all seeds. dataVersion also stands for token ids
- * and latents. Both are part of folder names in the cache, so they must change if the output changes, but not
- * if only the code does. test/versions.test.ts and training/test/test_latent_space.py fail if the output has
+ * composerVersion identifies the notes, words and sound of all seeds; dataVersion also covers token ids and
+ * latents. Folder names in the cache contain both. Change a version when the output changes, but not when
+ * only the code does. test/versions.test.ts and training/test/test_latent_space.py fail if the output has
  * changed.
  */
 export const composerVersion = "3dfe040934ff";
 export const dataVersion = "b9d1c07e52fa";
 
 interface Wishes {
-  /** Length of every piece. By default each piece has its own. */
+  /** Length of every piece. By default the seed of a piece determines it. */
   seconds?: number | undefined;
   /** 0 .. 1: share of the pieces that keep their stems. */
   stemShare: number;
@@ -35,7 +35,7 @@ interface Wishes {
 }
 
 /**
- * Composes and renders pieces, each into its own folder. Keeps pieces that are finished.
+ * Composes and renders pieces, each into its own folder. Skips finished pieces.
  * @returns the records of all pieces
  */
 export async function makePieces(

@@ -10,7 +10,7 @@ import { serializeThinkFields } from "../../../src/engine/think-block.js";
 import type { Tokenizer } from "../../../src/engine/tokenizer.js";
 import type { StemName } from "../compose/instruments.js";
 import { metres, type Piece, secondsPerStep } from "../compose/piece.js";
-import { type Description, describe, withoutMusicalFacts } from "../words/description.js";
+import { type Description, describePiece, withoutMusicalFacts } from "../words/description.js";
 
 /** A request for a piece, and the token ids of its prompts. */
 interface Request {
@@ -28,15 +28,16 @@ interface Request {
 }
 
 /**
- * Token ids of the text prompts for tasks with a source. They use the caption of the record's own request.
+ * Token ids of the text prompts for tasks with source audio. All contain the caption of the record's own
+ * request.
  */
 interface TaskPrompts {
   cover: number[];
   repaint: number[];
-  /** By the stem to extract or add. */
+  /** Prompts by the stem to extract or to add. */
   extract: Partial<Record<StemName, number[]>>;
   lego: Partial<Record<StemName, number[]>>;
-  /** By the stem that is given. The prompt asks for all other stems. */
+  /** Prompts by the stem that the source contains. They ask for all other stems. */
   complete: Partial<Record<StemName, number[]>>;
 }
 
@@ -46,7 +47,7 @@ export interface PieceRecord extends Request {
   split: "train" | "heldout";
   genre: string;
   bpm: number;
-  /** Canonical: "A minor". */
+  /** Canonical spelling, such as "A minor". */
   keyScale: string;
   /** "2", "3", "4" or "6". */
   timeSignature: string;
@@ -62,7 +63,7 @@ export interface PieceRecord extends Request {
 
 const requestsPerPiece = 12;
 /**
- * One seed in this many is held out. It is coprime to the number of genres, so that every genre has held-out
+ * Distance between held-out seeds. It is coprime to the number of genres, so that every genre has held-out
  * pieces.
  */
 const heldOutStride = 7;
@@ -81,7 +82,7 @@ export async function createRecord(
   stems: StemName[],
 ): Promise<PieceRecord> {
   const id = pieceId(piece.seed);
-  const descriptions = describe(piece, requestsPerPiece);
+  const descriptions = describePiece(piece, requestsPerPiece);
   const [first, ...variants] = await Promise.all(
     descriptions.map((description) => encodeRequest(tokenizer, description)),
   );
@@ -106,7 +107,7 @@ export async function createRecord(
   };
 }
 
-/** The final chord belongs to no section. */
+/** Start and end of each section. The final chord belongs to no section. */
 function sectionTimes(piece: Piece): PieceRecord["sections"] {
   const barSeconds = metres[piece.metre].barSteps * secondsPerStep(piece);
   return piece.sections.map(({ name, firstBar, bars }) => ({

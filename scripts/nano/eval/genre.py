@@ -26,7 +26,7 @@ def features(mono):
     onsets = librosa.onset.onset_strength(S=mel, sr=ANALYSIS_RATE, hop_length=HOP)
     rows = np.vstack(
         [
-            # Without the first coefficient, which is loudness.
+            # Omits the first coefficient, which measures loudness.
             mfcc[1:],
             contrast,
             librosa.feature.spectral_centroid(S=magnitudes, sr=ANALYSIS_RATE),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Random } from "../compose/random.js";
 import { composerVersion, makePieces } from "../dataset/data-set.js";
 import { isHeldOut, type PieceRecord } from "../dataset/record.js";
-import { amplitude, sampleRate, scale, silence } from "../render/stereo.js";
+import { applyGain, sampleRate, silence, toAmplitude } from "../render/stereo.js";
 import { encodeWav } from "../render/wav.js";
 
 /** Returns `count` held-out seeds, after skipping the first `skip`. They cycle through all genres. */
@@ -26,7 +26,7 @@ export function heldOutFolder(directory: string): string {
 
 /**
  * Renders missing held-out pieces.
- * @param seconds length of every piece; by default each piece has its own
+ * @param seconds length of every piece; by default the seed of a piece determines it
  */
 export function renderHeldOut(
   directory: string,
@@ -42,8 +42,8 @@ export function renderHeldOut(
   return makePieces(directory, seeds, { seconds, stemShare, onPiece });
 }
 
-/** Approximate loudness of the held-out pieces. */
-const noiseLevel = amplitude(-20);
+/** Level of the noise. It approximates the loudness of the held-out pieces. */
+const noiseLevel = toAmplitude(-20);
 
 /**
  * Writes uniform noise that is as loud as the held-out pieces, unless the file exists.
@@ -59,7 +59,7 @@ export function writeWhiteNoise(directory: string, { id, seed, durationSeconds }
     for (let i = 0; i < channel.length; i++) channel[i] = random.between(-1, 1);
   }
   // Uniform noise has a standard deviation of 1 / sqrt(3).
-  scale(audio, noiseLevel * Math.sqrt(3));
+  applyGain(audio, noiseLevel * Math.sqrt(3));
   writeFileSync(path, encodeWav(audio));
   return path;
 }

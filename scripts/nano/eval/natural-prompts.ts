@@ -1,10 +1,11 @@
 /**
- * Prompts in people's own words. None follows the generator's grammar, and a third names none of its genres. They were
- * written before the first model and must not be adapted to a model.
+ * Prompts in people's own words. None follows the grammar of generated captions, and a third of them contain
+ * no genre name of the generator. They were written before the first model and must not be adapted to a
+ * model.
  */
 export interface NaturalPrompt {
   caption: string;
-  /** The facts that the caption states; null for others. */
+  /** Facts that the caption states; null for facts that it does not state. */
   bpm: number | null;
   keyScale: string | null;
   genre: string | null;

@@ -11,21 +11,21 @@ import soundfile
 
 ANALYSIS_RATE = 22050
 HOP = 256
-# Approximate number of frames per second.
+# Frames per second, rounded.
 FRAME_RATE = round(ANALYSIS_RATE / HOP)
 COMB_BPM = (45, 220)
 COMB_TEETH = 8
 PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 
-# Melody analysis: frames of 93 ms, pitches from C4 to B6. OVERTONES: semitones above a pitch, and weight with
-# which the power there is added.
+# Melody analysis: frames of 93 ms, pitches from C4 to B6. OVERTONES: semitones above a pitch, and the weight
+# of the power there.
 MELODY_HOP = 2048
 LOWEST_MELODY_HZ, MELODY_PITCHES = 261.63, 36
 OVERTONES = ((0, 1), (12, 0.5), (19, 0.33), (24, 0.25))
-# Melodies lie above their chords, so each octave is amplified by 3 dB (as amplitude).
+# Melodies lie above their chords, so amplitudes are raised by 3 dB per octave.
 MELODY_TILT = 10 ** (3 / 20)
-# A leading pitch is stronger than LEADING times the median of all pitches and AUDIBLE times the maximum of
-# the recording.
+# A pitch leads if it is stronger than LEADING times the median of all pitches and AUDIBLE times the maximum
+# of the recording.
 LEADING, AUDIBLE = 1.5, 0.03
 WHOLE_TONE = 2
 SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}

@@ -21,11 +21,11 @@ export interface Song {
   computeSeconds: number;
 }
 
-/** Default models; the environment can set others. */
+/** Default models. Environment variables can set others. */
 const embeddedModel = { SVC_CONFIG_PATH: "carillon-nano", SVC_LM_MODEL_PATH: "carillon-nano/lm" };
 
 /** Makes songs with the configured models and stores them. A stored song is not made again. */
-export class Singer {
+export class SongMaker {
   readonly #engine: MusicEngine;
   readonly #model: RendererCheckpoint;
   readonly #languageModel: Checkpoint;
@@ -56,8 +56,7 @@ export class Singer {
   }
 
   /**
-   * Loads the language model. For later songs it fills in what prompts leave open, and plans songs that
-   * request a plan.
+   * Loads the language model. It then fills in missing request fields, and plans songs that request a plan.
    */
   async loadLanguageModel(): Promise<void> {
     await this.#engine.loadLanguageModel(null);
@@ -65,7 +64,7 @@ export class Singer {
     this.#songs = join(this.#directory, version);
   }
 
-  /** Audio codes of a recording. */
+  /** Returns the audio codes of a recording. */
   async codesOf(path: string): Promise<Int32Array> {
     const audio = await decodeAudio({ path, name: basename(path), maxSeconds: this.#maxSourceSeconds });
     return this.#engine.encodeCodes(1, audio, {});
@@ -75,14 +74,14 @@ export class Singer {
    * @param name file name of the song without extension
    * @param parameters as POST /release_task takes them
    */
-  async sing(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
+  async makeSong(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
     const fixed = { batch_size: 1, use_random_seed: false, audio_format: "wav" };
     this.#loading ??= this.#engine.loadSlot(1, null);
     await this.#loading;
     const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
     const version = createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 8);
     const path = join(this.#songs, `${name}-${version}.wav`);
-    // Written last: the song is complete if it exists.
+    // This file is written last: the song is complete if it exists.
     const mark = join(this.#songs, `${name}-${version}.json`);
     if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
     mkdirSync(dirname(path), { recursive: true });
@@ -104,7 +103,7 @@ export class Singer {
   }
 }
 
-/** A piece's prompt as request parameters. */
+/** Returns the prompt of a piece as request parameters. */
 export function promptParameters(record: PieceRecord): Record<string, unknown> {
   const { caption, lyrics, language, bpm, keyScale, timeSignature, durationSeconds } = record;
   return {
@@ -115,7 +114,8 @@ export function promptParameters(record: PieceRecord): Record<string, unknown> {
 
 /**
  * Encodes and decodes recordings with the training code.
- * @returns the path of a WAV file per recording, in a folder for this autoencoder; existing files are kept
+ * @returns the paths of WAV files, one per recording, in a folder for this autoencoder. Existing files are
+ * kept
  */
 export function reconstruct(vaeDirectory: string, paths: string[], directory: string): string[] {
   const own = join(directory, weightsVersion(vaeDirectory));

@@ -2,8 +2,8 @@
  * A genre: tempo, harmony, patterns, band and words. Each genre is written as a text chart, which `genre`
  * parses.
  */
-import { type DrumName, type DrumPattern, drumNamed } from "../compose/drums.js";
-import { type InstrumentName, instrumentNamed } from "../compose/instruments.js";
+import { type DrumName, type DrumPattern, parseDrumName } from "../compose/drums.js";
+import { type InstrumentName, parseInstrumentName } from "../compose/instruments.js";
 import type { MelodyStyle } from "../compose/melody.js";
 import type { Feel } from "../compose/performance.js";
 import { type Metre, metres, type Role, roles } from "../compose/piece.js";
@@ -14,12 +14,12 @@ export interface MetreStyle {
   weight: number;
   /** Minimum and maximum beats per minute. In 6/8 a beat is a dotted quarter. */
   bpm: readonly [number, number];
-  /** Drums of verses (`light`) and of choruses (`full`); empty for a genre without drums. */
+  /** Drum patterns of verses (`light`) and of choruses (`full`); empty for a genre without drums. */
   light: DrumPattern[];
   full: DrumPattern[];
   bass: string[];
   comp: string[];
-  /** Arpeggios and ostinatos beside the comping; may be empty. */
+  /** Arpeggios and ostinatos that play beside the chords; may be empty. */
   pulse: string[];
 }
 
@@ -73,7 +73,7 @@ export function genre(chart: string): Genre {
     );
   const band = roles.filter(row).map((role) => {
     const [share, ...names] = list(role);
-    return [role, [Number(share), ...names.map(instrumentNamed)]];
+    return [role, [Number(share), ...names.map(parseInstrumentName)]];
   });
   return {
     ...{ name: row("name"), names: list("names"), moods: list("moods") },
@@ -85,7 +85,7 @@ export function genre(chart: string): Genre {
     ) as unknown as Progressions,
     styles: styles.map(style),
     band: Object.fromEntries(band) as Genre["band"],
-    fill: list("fill").map(drumNamed),
+    fill: list("fill").map(parseDrumName),
     melody: numbers("melody") as unknown as MelodyStyle,
   };
 }
@@ -108,7 +108,7 @@ export function style(chart: string): MetreStyle {
   };
   const drumsOf = (part: string): DrumPattern[] =>
     rowsOf(part).map((row) =>
-      [...row.matchAll(/(\S+) +(\S+)/g)].map(([, drum = "", grid = ""]) => [drumNamed(drum), bar(grid)]),
+      [...row.matchAll(/(\S+) +(\S+)/g)].map(([, drum = "", grid = ""]) => [parseDrumName(drum), bar(grid)]),
     );
   const gridsOf = (part: string): string[] => rowsOf(part).flatMap((row) => row.split(/ +/).map(bar));
   return {

@@ -1,4 +1,4 @@
-/** All genres, in the order of their labels. */
+/** All genres. Their order determines the genre labels in training. */
 import { funk, hipHop, latin, reggae } from "./beats.js";
 import { drumAndBass, house, synthwave, techno, trance } from "./electronic.js";
 import type { Genre } from "./genre.js";

@@ -6,7 +6,16 @@ import type { StemName } from "../compose/instruments.js";
 import { type Piece, type Role, secondsPerStep } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
 import { addReverb } from "./reverb.js";
-import { activeLevel, addTo, amplitude, peakOf, type Stereo, sampleRate, scale, silence } from "./stereo.js";
+import {
+  activeLevel,
+  addTo,
+  applyGain,
+  peakOf,
+  type Stereo,
+  sampleRate,
+  silence,
+  toAmplitude,
+} from "./stereo.js";
 import type { Synthesiser } from "./synthesiser.js";
 
 export interface RenderedPiece {
@@ -21,7 +30,7 @@ const levelSpread = 2;
 /** Maximum panning of each role from the centre; 1 is fully left or right. */
 const panSpread: Record<Role, number> = { drums: 0, bass: 0, comp: 0.35, pulse: 0.5, pad: 0.1, lead: 0.15 };
 
-const mixPeak = amplitude(-1.5);
+const mixPeak = toAmplitude(-1.5);
 const fadeSeconds = 0.25;
 
 /** @param keepsStems if false, `stems` is empty and all parts share one reverb */
@@ -35,7 +44,7 @@ export async function renderPiece(
   for (const part of piece.parts) {
     const { role, instrument } = part;
     const pan = random.between(-panSpread[role], panSpread[role]);
-    const level = amplitude(levels[role] + random.between(-levelSpread, levelSpread));
+    const level = toAmplitude(levels[role] + random.between(-levelSpread, levelSpread));
     const audio = await synthesiser.play(part, secondsPerStep(piece), piece.durationSeconds, pan);
     const own = activeLevel(audio);
     if (own === 0) continue;
@@ -49,7 +58,7 @@ export async function renderPiece(
   stems.delete("mix");
   for (const stem of stems.values()) addTo(mix, stem, 1);
   const gain = mixPeak / peakOf(mix);
-  for (const audio of [mix, ...stems.values()]) scale(audio, gain);
+  for (const audio of [mix, ...stems.values()]) applyGain(audio, gain);
   return { mix, stems: stems as RenderedPiece["stems"] };
 }
 
@@ -63,7 +72,7 @@ class Bus {
     this.#send = new Float32Array(samples);
   }
 
-  /** @param reverb 0 .. 1: share that goes to the reverb */
+  /** @param reverb reverb send, 0 .. 1 */
   add(audio: Stereo, gain: number, reverb: number): void {
     addTo(this.#dry, audio, gain);
     if (reverb === 0) return;

@@ -79,7 +79,7 @@ class Line extends Ring {
     this.#right = right;
   }
 
-  /** Filters the oldest block in the line, and adds it to `sum` and to both channels. */
+  /** Low-pass filters the oldest block in the line, in place, and adds it to `sum` and to both channels. */
   read(sum: Float32Array, left: Float32Array, right: Float32Array): void {
     const { samples } = this;
     const [decay, toLeft, toRight] = [this.#decay, this.#left, this.#right];
@@ -96,7 +96,7 @@ class Line extends Ring {
     this.#low = low;
   }
 
-  /** Replaces the block that `read` filtered by its reflection plus the input. */
+  /** Replaces the filtered block by its Householder reflection, and adds the input. */
   write(sum: Float32Array, input: Float32Array): void {
     const { samples } = this;
     const share = 2 / lines.length;

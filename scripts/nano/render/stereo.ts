@@ -19,7 +19,7 @@ export function addTo(target: Stereo, source: Stereo, gain: number): void {
   }
 }
 
-export function scale(audio: Stereo, gain: number): void {
+export function applyGain(audio: Stereo, gain: number): void {
   for (const channel of [audio.left, audio.right]) {
     for (let i = 0; i < channel.length; i++) channel[i] = gain * (channel[i] as number);
   }
@@ -47,10 +47,10 @@ export function activeLevel({ left, right }: Stereo): number {
   return active.length === 0 ? 0 : Math.sqrt(active.reduce((sum, power) => sum + power, 0) / active.length);
 }
 
-export function decibels(amplitude: number): number {
+export function toDecibels(amplitude: number): number {
   return 20 * Math.log10(amplitude);
 }
 
-export function amplitude(decibels: number): number {
+export function toAmplitude(decibels: number): number {
   return 10 ** (decibels / 20);
 }

@@ -18,7 +18,7 @@ const anySeed = fc.integer({ min: 0, max: 1_000_000 });
 const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
 
 describe("composer of carillon-nano's pieces", () => {
-  it("makes pieces of whole seconds: sections without gaps, then a final chord", () => {
+  it("makes pieces that last whole seconds: sections without gaps, then a final chord", () => {
     fc.assert(
       fc.property(anySeed, (seed) => {
         const piece = compose(seed);
@@ -219,7 +219,7 @@ function leadPitches(piece: Piece, firstBar: number, bars: number): number[] {
   return notesOf(piece, firstBar, bars, "lead").map(({ pitch }) => pitch);
 }
 
-/** Share of melody notes in the scale of the piece's key, as a list; empty for a piece without a melody. */
+/** List with the share of melody notes in the key's scale; empty for a piece without a melody. */
 function melodyShareInScale(piece: Piece): number[] {
   const { key, bars } = piece;
   const pitches = leadPitches(piece, 0, bars + 1);

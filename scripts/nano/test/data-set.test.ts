@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
 import { shippedModel } from "../dataset/data-set.js";
 import type { PieceRecord } from "../dataset/record.js";
-import { decibels, peakOf, sampleRate } from "../render/stereo.js";
+import { peakOf, sampleRate, toDecibels } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
 
 const program = fileURLToPath(new URL("../make-data.ts", import.meta.url));
@@ -31,7 +31,7 @@ describe("data set of carillon-nano", () => {
 
   after(() => rmSync(directory, { recursive: true }));
 
-  it("has one record per piece, with its split", () => {
+  it("has one record per piece, with the split of the piece", () => {
     expect(records.map(({ id, split }) => [id, split])).to.deep.equal([
       ["piece-000005", "train"],
       ["piece-000006", "heldout"],
@@ -47,7 +47,7 @@ describe("data set of carillon-nano", () => {
         expect(bytes.length).to.equal(44 + seconds * sampleRate * 4);
         expect(decodeWav(bytes).left).to.have.length(seconds * sampleRate);
       }
-      const peak = decibels(peakOf(decodeWav(readFileSync(join(directory, record.mix)))));
+      const peak = toDecibels(peakOf(decodeWav(readFileSync(join(directory, record.mix)))));
       expect(peak).to.be.within(-2, -1);
     }
   });
@@ -80,8 +80,8 @@ describe("data set of carillon-nano", () => {
   });
 });
 
-describe("WAV files of carillon-nano", () => {
-  it("decode to the encoded samples, clipped at full scale", () => {
+describe("WAV codec of carillon-nano", () => {
+  it("decodes WAV files to the encoded samples, clipped at full scale", () => {
     const audio = { left: Float32Array.of(0, 0.5, -1), right: Float32Array.of(1, -0.25, 2) };
     const read = decodeWav(encodeWav(audio));
     expect(read.left[1]).to.be.closeTo(0.5, 1e-4);

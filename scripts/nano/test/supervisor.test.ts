@@ -10,7 +10,10 @@ import { readStatus } from "../supervisor.js";
 
 const supervisor = new URL("../supervisor.ts", import.meta.url).href;
 
-/** Program that counts to `steps`. On SIGTERM it saves its count to resume from it, or ignores the signal. */
+/**
+ * Source of a program that counts to `steps` and resumes from a saved count. On SIGTERM it saves its count
+ * and exits, or ignores the signal.
+ */
 const counter = (directory: string, steps: number, onStop: "save" | "ignore"): string => `
   const { existsSync, readFileSync, writeFileSync } = require("node:fs");
   const state = ${JSON.stringify(join(directory, "state"))};
@@ -83,7 +86,7 @@ describe("supervisor of carillon-nano's training", () => {
     expect(() => process.kill(pid, 0)).to.throw("ESRCH");
   });
 
-  it("stops a program when the sum of its processes exceeds the memory limit", async function () {
+  it("stops a program when its processes together exceed the memory limit", async function () {
     if (process.platform !== "linux") this.skip();
     const holding = "const held = Buffer.alloc(200e6, 1); setInterval(() => held.length, 1000);";
     const program = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(holding)}]); ${holding}`;

@@ -49,7 +49,7 @@ describe("training carillon-nano", () => {
     testPython("training");
   });
 
-  it("refuses a second run at the same time, and stops on --stop", async function () {
+  it("refuses a second run while the first is active, and stops the first on --stop", async function () {
     this.timeout(1_200_000);
     const training = spawn(process.execPath, command(...smoke), { stdio: "ignore" });
     const ended = once(training, "exit");

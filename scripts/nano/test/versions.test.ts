@@ -10,7 +10,7 @@ import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
 
 describe("versions of carillon-nano's data", () => {
-  it("must be raised when the notes, words, token ids or audio of a seed change", async function () {
+  it("notes, words, token ids and audio still match the digest of the current versions", async function () {
     this.timeout(600_000);
     const made = createHash("sha256");
     const tokenizer = await Tokenizer.load(join(shippedModel, "text_encoder"));

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { canonicalKeyScale, canonicalTimeSignature } from "../../../src/engine/metadata.js";
 import { compose } from "../compose/compose.js";
 import { genres } from "../genres/index.js";
-import { describe as describePiece } from "../words/description.js";
+import { describePiece } from "../words/description.js";
 
 const pieces = Array.from({ length: 240 }, (_, seed) => compose(seed));
 const captions = pieces.flatMap((piece) =>
@@ -37,7 +37,7 @@ describe("words for carillon-nano's pieces", () => {
     expect(wrong).to.deep.equal([]);
   });
 
-  it("states the tempo in about half of the captions, and missing drums in some", () => {
+  it("states the tempo in about half of the captions, and mentions missing drums in some", () => {
     const stated = captions.filter(({ piece, caption }) => new RegExp(`\\b${piece.bpm}`).test(caption));
     expect(stated.length / captions.length).to.be.within(0.35, 0.65);
     const hasDrums = (piece: (typeof pieces)[number]): boolean =>

@@ -79,7 +79,7 @@ class Dit(nn.Module):
         """state [B, T, C], context [B, T, 2 C] (source, chunk mask), times [B], conditions [B, L, width]."""
         frames, config = state.shape[1], self.config
         padded = F.pad(torch.cat([context, state], 2), (0, 0, 0, -frames % self.patch))
-        # Both convolutions are linear layers over the frames of a patch, and run faster as such.
+        # Both convolutions equal linear layers over the frames of a patch, and linear layers run faster.
         first, last = self.proj_in["1"], self.proj_out["1"]
         x = F.linear(padded.unflatten(1, (-1, self.patch)).flatten(2), first.weight.mT.flatten(1), first.bias)
         table = rotary(x.shape[1], config["head_dim"], config["rope_theta"], x.device)

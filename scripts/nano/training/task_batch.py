@@ -164,7 +164,8 @@ def make_repaint(item, draw):
     source = item.target.clone()
     source[inside] = item.source[inside]
     item.source = source
-    # Some items keep their mask of ones, which the engine passes to let the model decide what to repaint.
+    # Some items keep their mask of ones. The engine passes such a mask to let the model decide what to
+    # repaint.
     if draw.random() >= AUTO_MASK_SHARE:
         item.mask = torch.zeros_like(item.target)
         item.mask[inside] = 1

@@ -24,8 +24,8 @@ from dit_stage import DitStage
 from lm_stage import LmStage
 from optimizer import TrainState, read_average
 
-# A stage is a module with two methods: `loss(draw)` returns the loss of a random batch and its parts, `measure()`
-# returns figures on held-out pieces.
+# A stage is a module with two methods: `loss(draw)` returns the loss of a random batch and the parts of that
+# loss, `measure()` returns figures on held-out pieces.
 STAGES = {"tokenizer": TokenizerStage, "decoder": DecoderStage, "dit": DitStage, "guidance": DitStage, "lm": LmStage}
 Recipe = namedtuple("Recipe", "steps seconds batch crop_seconds learning_rate")
 # `seconds` is the time of one step on one core of a Zen 3, to estimate the hours of later stages. `batch` is in seconds

@@ -22,8 +22,8 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
 
 /**
  * Templates of captions, with placeholders in braces. `{a mood}` adds an article to the mood. `{noun}` is the
- * genre as a noun, and `{all}` is lead and others together. Templates that consist of sentences end with a
- * full stop.
+ * genre as a noun. `{all}` stands for the lead and the other instruments. Templates that consist of sentences
+ * end with a full stop.
  */
 const forms: readonly { weight: number; text: string }[] = [
   { weight: 2, text: "{mood} {genre}" },
@@ -62,9 +62,9 @@ const forms: readonly { weight: number; text: string }[] = [
 
 /** Share of captions that state tempo or key. */
 const statedShare = 0.5;
-/** Among captions that name the genre: share whose moods come from that genre and not from all genres. */
+/** Among captions that name the genre: share with moods of that genre. The others use moods of all genres. */
 const ownMoodShare = 0.5;
-/** Among captions of pieces that lack a common part: share that mention the missing part. */
+/** Among captions of pieces without a common part: share that mention its absence. */
 const negatedShare = 0.35;
 
 const allMoods = [...new Set([...commonMoods, ...genres.flatMap(({ moods }) => moods)])];
@@ -111,7 +111,7 @@ function stated({ bpm, key }: Piece, random: Random): string {
   return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
 }
 
-/** Phrases such as "no drums" for the common parts that this piece lacks. */
+/** Phrases such as "no drums" for common parts that the piece lacks. */
 function absent({ parts }: Piece): string[] {
   const lacks = (role: string): boolean => !parts.some((part) => part.role === role);
   const named: [string, string][] = [
@@ -122,7 +122,10 @@ function absent({ parts }: Piece): string[] {
   return named.filter(([role]) => lacks(role)).map(([, words]) => words);
 }
 
-/** Draws phrases that share no word, as people write: no "calm ambient" that is also "calm and spacious". */
+/**
+ * Chooses phrases that share no word, as people write. No caption has both "calm ambient" and "calm and
+ * spacious".
+ */
 function drawWords(
   piece: Piece,
   genre: Genre,
@@ -187,7 +190,7 @@ function contentWords(phrase: string): string[] {
   return words.filter((word) => !functionWords.has(word)).map((word) => word.slice(0, 5));
 }
 
-/** A bar of 6/8 feels faster than its dotted beats. */
+/** Tempo as people feel it. A bar of 6/8 feels faster than its dotted beats suggest. */
 function beatsPerMinuteFelt({ bpm, metre }: Piece): number {
   return metre === "6/8" ? 1.4 * bpm : bpm;
 }

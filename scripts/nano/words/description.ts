@@ -11,7 +11,7 @@ import { writeCaption } from "./caption.js";
 export type Description = Omit<TextConditions, "instruction">;
 
 /** Writes `count` descriptions of the piece. Their languages alternate between "unknown" and "en". */
-export function describe(piece: Piece, count: number): Description[] {
+export function describePiece(piece: Piece, count: number): Description[] {
   const random = new Random(piece.seed + 2_000_003);
   const genre = genreNamed(piece.genre);
   const { bpm, key, metre, durationSeconds } = piece;
@@ -30,7 +30,7 @@ function writeLyrics({ sections }: Piece, random: Random): string {
   return sections.map(({ name }) => `[${name}]`).join(random.pick(["\n", "\n\n"]));
 }
 
-/** Metadata if the client gave none: only the length. */
+/** Metadata for a request without musical facts: only the length. */
 export function withoutMusicalFacts({ durationSeconds }: Metadata): Metadata {
   return { bpm: null, keyScale: "", timeSignature: "", durationSeconds };
 }

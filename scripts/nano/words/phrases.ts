@@ -38,7 +38,7 @@ export const wishes = list(`
   a soft ending, old recording, live feel, modern production, minimal arrangement, full arrangement, memorable theme
 `);
 
-/** Openings of a request. */
+/** Opening words of a request. */
 export const requests = list(`
   make me, make, I need, I want, give me, can you make, please write, write me, looking for, create, compose, play me, how about,
   I'd like, let's try, generate, do

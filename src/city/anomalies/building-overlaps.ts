@@ -1,11 +1,13 @@
 import type { Building, NetSegment } from "../game.js";
-import { CELL_METERS, type Line, position, squareAround, toFootprintCoordinates } from "../geometry.js";
+import { CELL_METERS, copyPosition, type Line, squareAround, toFootprintCoordinates } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isFacility } from "../state/buildings.js";
 import type { Anomaly } from "../state/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
-/** Footprints are shrunk by this much on each side, so that buildings close beside a road are not reported. */
+/**
+ * Footprints are shrunk by this much on each side, so that buildings right beside a road are not reported.
+ */
 const TOLERANCE_METERS = 1.5;
 
 /** Service buildings that overlap roads, in id order. Each row names the overlapped segment with the lowest id. */
@@ -19,7 +21,7 @@ export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Ano
       const { name, displayName, service } = building.prefab;
       const ids = { buildingId: building.id, segmentId: segment.id };
       const row = { type: "buildingRoadOverlap", ...ids, prefab: name, displayName, service };
-      return [{ ...row, position: position(building.position) }];
+      return [{ ...row, position: copyPosition(building.position) }];
     });
 }
 

@@ -1,7 +1,7 @@
 /** Index of a city's roads for the anomaly detectors. Finds roads by area and by node. */
 import Flatbush from "flatbush";
 import type { NetSegment } from "../game.js";
-import { type Box, boxAround, position } from "../geometry.js";
+import { type Box, boxAround, copyPosition } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 
@@ -56,7 +56,7 @@ function treeOf(segments: readonly NetSegment[]): Flatbush {
 }
 
 export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) {
-  return { startNodeId, endNodeId, start: position(start), end: position(end) };
+  return { startNodeId, endNodeId, start: copyPosition(start), end: copyPosition(end) };
 }
 
 /** Whether the segment's name says that a client of the HTTP bridge built it. */

@@ -2,11 +2,11 @@
 import type { NetNode, NetSegment } from "../game.js";
 import {
   boxAround,
+  copyPosition,
   cosineBetween,
   crossingOf,
   distanceToLine,
   lengthOf,
-  position,
   SAME_HEIGHT_METERS,
   squareAround,
 } from "../geometry.js";
@@ -30,8 +30,8 @@ export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): An
       length,
       startConnections,
       endConnections,
-      start: position(segment.start),
-      end: position(segment.end),
+      start: copyPosition(segment.start),
+      end: copyPosition(segment.end),
     };
     return [row];
   });
@@ -43,8 +43,8 @@ export interface DeadEndRules {
 }
 
 /**
- * Dead-end nodes, in id order: `deadEndNearRoad` if another road lies near without joining the node, else
- * `deadEndRoad`. Nodes at the map edge are not dead ends.
+ * Dead-end nodes, in id order. The type is `deadEndNearRoad` if another road is near without joining the
+ * node, else `deadEndRoad`. Nodes at the map edge are not dead ends.
  */
 export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
   return city.nodes().flatMap((node): Anomaly[] => {
@@ -53,7 +53,7 @@ export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadE
     const miss = nearestForeignRoad(roads, node, rules.nearMissDistance);
     if (!miss && !rules.includeDeadEnds) return [];
     const type = miss ? "deadEndNearRoad" : "deadEndRoad";
-    return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: position(node.position) }];
+    return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: copyPosition(node.position) }];
   });
 }
 

@@ -1,6 +1,6 @@
 /** Detects ground roads that do not fit the terrain: far below the town's level, or beside a cliff. */
 import type { NetSegment, Position } from "../game.js";
-import { type Box, boxAround, boxesTouch, lengthOf, middle, pointAlong, position } from "../geometry.js";
+import { type Box, boxAround, boxesTouch, copyPosition, lengthOf, middle, pointAlong } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
 import { isBuiltByClient, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
@@ -15,11 +15,11 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** A client's road to the map edge is always reported as a cliff if it is at least this long. */
+/** A road that a client built to the map edge is always reported as a cliff if it is at least this long. */
 const MIN_CONNECTOR_METERS = 140;
 
 /**
- * Anomalies in order of segment id. A segment can have two: first `roadBelowLocalGrade`, then
+ * Terrain anomalies in order of segment id. A segment can have two: first `roadBelowLocalGrade`, then
  * `roadTerrainCliff`.
  */
 export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
@@ -82,7 +82,7 @@ function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
     maxRoadToTerrainDelta: roadToTerrain,
     maxSideToSideDelta: relief.sideToSide,
     maxAdjacentTerrainDelta: relief.adjacent,
-    samplePosition: position(relief.samplePosition),
+    samplePosition: copyPosition(relief.samplePosition),
     segment: segmentEnds(segment),
   };
 }
@@ -95,7 +95,7 @@ interface Relief {
   samplePosition: Position;
 }
 
-/** Samples terrain heights beside the road: on both sides, at three places along it. */
+/** Samples the terrain on both sides of the road, at three places along it. */
 function sampleRelief(city: SimulatedCity, { start, end }: NetSegment, length: number): Relief {
   const relief: Relief = {
     roadToTerrain: 0,

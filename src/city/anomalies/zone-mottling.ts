@@ -2,7 +2,7 @@
  * Detects unintended zoning in blocks and clusters of blocks: mixed zones, or a zone with many unzoned cells.
  */
 import type { ZoneBlock } from "../game.js";
-import { boundsOf, meanOf, position } from "../geometry.js";
+import { boundsOf, copyPosition, meanOf } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
@@ -30,7 +30,7 @@ export interface ZoneAnomaly {
   describe(): Anomaly;
 }
 
-/** Blocks in id order, then clusters in the order of their first blocks. */
+/** Anomalies of blocks in id order, then of clusters in the order of their first blocks. */
 export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAnomaly[] {
   return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
@@ -39,7 +39,7 @@ export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAno
   });
 }
 
-/** Zone counts of a block or cluster, and the anomaly types to report if it is mixed or patchy. */
+/** Zone counts of a block or cluster. `mixed` and `patchy` are the anomaly types to report for it. */
 interface Mixture {
   readonly tally: ZoneTally;
   readonly mixed: string;
@@ -68,7 +68,7 @@ function blockMixture(block: ZoneBlock): Mixture {
     dominantZone: tally.dominantZone,
     suspiciousCells,
     zoneCounts: Object.fromEntries(tally.counts),
-    position: position(block.position),
+    position: copyPosition(block.position),
   });
   return { tally, mixed: "mixedZoneBlock", patchy: "patchyUnzonedHoles", describe };
 }
@@ -90,7 +90,7 @@ function clusterMixture({ ix, iz, blocks }: ZoneCluster): Mixture {
       distinctZoned: tally.distinctZoned,
       suspiciousCells,
       zoneCounts: Object.fromEntries(tally.counts),
-      position: position(meanOf(places)),
+      position: copyPosition(meanOf(places)),
       bounds: { ...boundsOf(places) },
     };
   };

@@ -1,12 +1,12 @@
 /**
- * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, like later versions
- * of the game's bridge. Painting is split into slices of some milliseconds, and compression runs in another thread, so
- * that other requests do not wait.
+ * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, as later
+ * versions of the game's bridge do. Painting is split into slices of some milliseconds, and compression runs
+ * in another thread, so that other requests do not wait.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
-import { PLACE } from "../read-route.js";
+import { PLACE_PARAMETERS } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Layer } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
@@ -15,7 +15,7 @@ import { PALETTE } from "./palette.js";
 import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
-/** Data layer for each name of the game's info views. */
+/** Data layer of each info view of the game, by the view's name. */
 const MODES: Readonly<Record<string, Layer | null>> = {
   None: null,
   Traffic: "traffic",
@@ -37,7 +37,7 @@ const PIXELS = { fallback: 1024, least: 16, most: 1024 };
 const PIECE_MS = 8;
 
 export const CAPTURE_PARAMETERS = {
-  ...PLACE,
+  ...PLACE_PARAMETERS,
   size: z.number().default(SIZE_METERS.fallback).describe("Edge of the square in metres, 50 to 20000."),
   pixels: z.int().default(PIXELS.fallback).describe("Width and height of the image, 16 to 1024."),
   mode: z.enum(Object.keys(MODES)).default("None"),

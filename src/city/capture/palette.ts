@@ -46,6 +46,9 @@ const SCALE: readonly Rgb[] = [
   [26, 120, 60],
 ];
 
+/** Index of a colour in PALETTE. */
+type PaletteIndex = number;
+
 export const PALETTE: readonly Rgb[] = [
   ...shades(GROUND, HILL),
   ...shades(SHORE, DEEP),
@@ -54,22 +57,22 @@ export const PALETTE: readonly Rgb[] = [
   ...FEATURES.map((name) => FEATURE_COLORS[name]),
 ];
 
-export function featureColor(thing: Feature): number {
-  return 4 * SHADES + FEATURES.indexOf(thing);
+export function featureColor(feature: Feature): PaletteIndex {
+  return 4 * SHADES + FEATURES.indexOf(feature);
 }
 
 /** @param share 0 for the lowest ground, 1 for the highest hills */
-export function groundColor(share: number): number {
+export function groundColor(share: number): PaletteIndex {
   return shadeIndex(share);
 }
 
 /** @param share 0 at the shore, 1 in deep water */
-export function waterColor(share: number): number {
+export function waterColor(share: number): PaletteIndex {
   return SHADES + shadeIndex(share);
 }
 
 /** @param share 0 bad, 1 good */
-export function ratingColor(share: number): number {
+export function ratingColor(share: number): PaletteIndex {
   const index = Math.min(Math.max(Math.round(share * (2 * SHADES - 1)), 0), 2 * SHADES - 1);
   return 2 * SHADES + index;
 }

@@ -4,7 +4,7 @@ import { crc32, deflate } from "node:zlib";
 import { distance } from "../geometry.js";
 import type { GroundPoint } from "../terms.js";
 
-export interface Frame {
+export interface ImageFrame {
   readonly center: GroundPoint;
   /** Edge length of the square map area in the image. */
   readonly sizeMeters: number;
@@ -20,7 +20,7 @@ export class Raster {
   /** Palette index per pixel, row by row from the top. */
   readonly pixels: Uint8Array;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: ImageFrame) {
     this.pixels = new Uint8Array(frame.pixels ** 2);
   }
 
@@ -65,7 +65,7 @@ export class Raster {
   }
 }
 
-/** A line with a width of at least one pixel, so that it stays visible when zoomed out. */
+/** Outline of a straight line with a width. */
 export function thickLine(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
   const length = distance(start, end) || 1;
   const across = {

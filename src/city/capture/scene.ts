@@ -5,7 +5,7 @@ import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { isGrowable, isRuin } from "../state/buildings.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
 import { type Feature, featureColor, groundColor, ratingColor, waterColor } from "./palette.js";
-import { type Frame, Raster, type Shape, thickLine } from "./raster.js";
+import { type ImageFrame, Raster, type Shape, thickLine } from "./raster.js";
 
 interface FilledShape {
   readonly shape: Shape;
@@ -19,7 +19,7 @@ type PaintStep = () => readonly FilledShape[];
 
 const SHAPES_PER_STEP = 64;
 
-/** @param shapesOf must not read mutable city state */
+/** @param shapesOf runs later, so it must not read mutable city state */
 function paintSteps<T>(
   things: readonly T[],
   shapesOf: (thing: T, index: number) => readonly FilledShape[],
@@ -40,7 +40,7 @@ const MARGIN_METERS = 80;
  * Paints the map step by step, so that the caller can serve other requests between two steps.
  * @param layer data layer shown instead of zones and building types; null for none
  */
-export function* paint(city: SimulatedCity, frame: Frame, layer: Layer | null): Generator<void, Raster> {
+export function* paint(city: SimulatedCity, frame: ImageFrame, layer: Layer | null): Generator<void, Raster> {
   const raster = new Raster(frame);
   const steps = [
     ...(layer ? layerSteps(city, frame, layer) : zoneSteps(city, frame)),
@@ -84,18 +84,18 @@ function* paintGround(
   }
 }
 
-function paintedArea({ center, sizeMeters }: Frame) {
+function paintedArea({ center, sizeMeters }: ImageFrame) {
   return squareAround(center, sizeMeters / 2 + MARGIN_METERS);
 }
 
-/** Drawn feature of each zone value; null for zones that are not drawn. */
+/** Feature to draw for each zone value; null for zones that are not drawn. */
 const ZONE_FEATURES: readonly (Feature | null)[] = ZONES.map((zone): Feature | null => {
   if (zone === "Unzoned" || zone === "Distant") return null;
   return zone === "Industrial" || zone === "Office" ? `${zone}Zone` : zone;
 });
 
 /** If blocks overlap, the older one owns the ground, so it is painted last. */
-function zoneSteps(city: SimulatedCity, frame: Frame): PaintStep[] {
+function zoneSteps(city: SimulatedCity, frame: ImageFrame): PaintStep[] {
   const view = paintedArea(frame);
   const blocks = city
     .zoneBlocks()
@@ -121,13 +121,13 @@ function zoneSteps(city: SimulatedCity, frame: Frame): PaintStep[] {
 /** Returns one shape if the whole block has one zone, else one per cell. */
 function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" | "cells">): FilledShape[] {
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
-    const thing = ZONE_FEATURES[zone];
-    if (!thing) return [];
+    const feature = ZONE_FEATURES[zone];
+    if (!feature) return [];
     // pointInBlock counts from the stored position, which is four columns and four rows beyond the first cell.
     const at = (c: number, r: number) => pointInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [
-      { shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: featureColor(thing) },
+      { shape: [at(column, row), at(far, row), at(far, end), at(column, end)], color: featureColor(feature) },
     ];
   };
   const { cells, rows } = block;
@@ -136,7 +136,7 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   return [...cells].flatMap((cell, i) => fill(cell, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS), 1, 1));
 }
 
-function layerSteps(city: SimulatedCity, frame: Frame, layer: Layer): PaintStep[] {
+function layerSteps(city: SimulatedCity, frame: ImageFrame, layer: Layer): PaintStep[] {
   const { cellMeters, isGood, values } = city.layer(layer);
   const view = paintedArea(frame);
   const half = cellMeters / 2;
@@ -178,7 +178,7 @@ function networkFeature({ name, service }: NetworkPrefab): Feature {
   return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
-function buildingSteps(city: SimulatedCity, frame: Frame, isPlain: boolean): PaintStep[] {
+function buildingSteps(city: SimulatedCity, frame: ImageFrame, isPlain: boolean): PaintStep[] {
   const view = paintedArea(frame);
   const visible = city
     .buildings()

@@ -35,7 +35,7 @@ export const advance = defineGameCommand({
           ),
           balance: optionalNumber,
           problem: text("").describe(
-            "Stops when this problem appears at a new place. A problem name of GET /state/problems, or `any`.",
+            "Stops when this problem appears at a new place: a problem name of GET /state/problems, or `any`.",
           ),
         },
         "must be an object with citizens, balance or problem",

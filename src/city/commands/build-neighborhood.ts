@@ -13,10 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/**
- * Part of the grid where zones are assigned first. The zone with the highest weight gets the remaining
- * blocks.
- */
+/** Part of the grid that is zoned first. The zone with the highest weight gets the remaining blocks. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 

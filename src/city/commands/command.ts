@@ -10,7 +10,7 @@ export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
   readonly path: string;
   /** Summary of the command in the OpenAPI document. */
   readonly summary: string;
-  /** Returns the overlay line of the command. The body has not been validated. */
+  /** Returns the overlay line of the command. `body` has not been validated. */
   readonly label: (body: Body) => string;
   readonly fields: z.ZodObject<Shape>;
   /**
@@ -119,7 +119,7 @@ export function requireCity({ city }: EmbeddedGame): SimulatedCity {
   return city;
 }
 
-/** Lists unknown fields in `warnings`. */
+/** Adds unknown fields of the body to the `warnings` of the reply. */
 function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonObject {
   const unknown = unknownFields(fields, body);
   if (unknown.length === 0) return reply;
@@ -130,8 +130,8 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 const MAX_REMEMBERED_REPLIES = 200;
 
 /**
- * Per game: pending replies of running commands, and replies of commands that replaced the city. By path and
- * `opId`.
+ * Replies per game, by path and `opId`: pending replies of running commands, and replies of commands that
+ * replaced the city.
  */
 const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 

@@ -56,7 +56,8 @@ export function connectToService(
 }
 
 /**
- * Plans the shortest link from a crossing of a grid to the target. A grid that shares a node with the town needs none.
+ * Plans the shortest link from a crossing of a grid to the target. A grid that shares a node with the town
+ * needs no link.
  * @param target a service (links its nearest node) or a place (links the road node nearest to it)
  * @throws CommandRefusedError when no such node is near
  */

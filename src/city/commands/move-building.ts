@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { position } from "../geometry.js";
+import { copyPosition } from "../geometry.js";
 import { createBuilding, removeBuilding } from "../simulation/fabric/buildings.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { fieldText, flag, groundPoint, number, optionalNumber } from "../wire/requests.js";
@@ -51,7 +51,7 @@ export const moveBuilding = defineCommand({
       message,
       ...ids,
       buildingPrefab,
-      position: position(moved.position),
+      position: copyPosition(moved.position),
       ...warnings,
     };
   },

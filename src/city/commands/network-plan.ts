@@ -57,7 +57,7 @@ export interface BuiltNetwork {
   readonly warnings: readonly string[];
 }
 
-/** Nearest node within reach on which a segment of this prefab may end. Ties go to the lowest id. */
+/** Nearest node within `reach` at which a segment of this prefab may end. Ties go to the lowest id. */
 export function nearestNode(
   world: World,
   prefab: SimNetworkPrefab,
@@ -86,7 +86,7 @@ export function planEnd(
 }
 
 /**
- * @param wanted links; a link is skipped if a segment of the same service joins its nodes already
+ * @param wanted requested links; a link is skipped if a segment of the same service joins its nodes already
  * @throws CommandRefusedError naming the limit that the plan breaks, or its cost and the balance
  */
 export function planNetwork(
@@ -159,8 +159,8 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
 }
 
 /**
- * Existing segments that a planned segment would cross without a shared node. They look connected but are
- * not.
+ * Existing segments that a planned segment would cross without a shared node. They would look connected but
+ * are not.
  */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>

@@ -23,9 +23,9 @@ export const SUGGESTION_RADIUS_METERS = 600;
 const SUGGESTIONS = 5;
 const STEP_METERS = 8;
 const SHORE_STEP_METERS = 16;
-/** A place without a water pipe ranks as if it were this much farther away. */
+/** Ranking penalty for a place without a water pipe, as additional distance. */
 const NO_PIPE_METERS = 200;
-/** Additional distance for each home that the building would pollute. */
+/** Ranking penalty for each home that the building would pollute, as additional distance. */
 const SMOKED_HOME_METERS = 10;
 const SMOKE_METERS = 120;
 

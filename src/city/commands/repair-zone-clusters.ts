@@ -2,7 +2,7 @@ import { z } from "zod";
 import { flag, number } from "../wire/requests.js";
 import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../zone-tally.js";
 import { defineCommand } from "./command.js";
-import { expectedZones, paint } from "./zone-painting.js";
+import { expectedZones, paintBlock } from "./zone-painting.js";
 
 const MIN_GRID_METERS = 24;
 const MAX_GRID_METERS = 160;
@@ -42,7 +42,7 @@ export const repairZoneClusters = defineCommand({
         const block = world.blocks.at(id);
         const expected = expectedOf(block);
         const target = expected === null || expected === "ambiguous" ? tally.dominantZone : expected;
-        const changed = paint(world, block, target, (cell) => cell !== 0 || fillUnzoned);
+        const changed = paintBlock(world, block, target, (cell) => cell !== 0 || fillUnzoned);
         changedCells += changed;
         if (changed > 0) repairedBlocks++;
       }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { flag } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { expectedZones, paint } from "./zone-painting.js";
+import { expectedZones, paintBlock } from "./zone-painting.js";
 
 export const repairZonesToGrowables = defineCommand({
   path: "/commands/repair-zones-to-growables",
@@ -17,7 +17,7 @@ export const repairZonesToGrowables = defineCommand({
       const expected = expectedOf(block);
       if (expected === "ambiguous") skippedMixedUseBlocks++;
       if (expected === "ambiguous" || expected === null) continue;
-      const wrongCells = paint(world, block, expected, (cell) => cell !== 0, dryRun);
+      const wrongCells = paintBlock(world, block, expected, (cell) => cell !== 0, dryRun);
       if (wrongCells > 0) repairableBlocks++;
       if (!dryRun) changedCells += wrongCells;
     }

@@ -69,7 +69,7 @@ export const setTaxRate = defineCommand({
   },
 });
 
-/** Finds a name, ignoring case. Returns null for one of the words in `any`, which select all names. */
+/** Finds a name, ignoring case. Returns null if the value is one of `any`, which select all names. */
 function findName<T extends string>(
   field: string,
   value: string,

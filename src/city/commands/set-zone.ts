@@ -9,7 +9,7 @@ import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js"
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireOnMap } from "./requirements.js";
-import { buildingReach, MAX_PAINT_RADIUS_METERS, paint, requireZone } from "./zone-painting.js";
+import { buildingReachMeters, MAX_PAINT_RADIUS_METERS, paintBlock, requireZone } from "./zone-painting.js";
 
 /** With `preserveOccupied`, blocks near buildings of these services are not painted. */
 const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
@@ -47,7 +47,7 @@ export const setZone = defineCommand({
     let changedCells = 0;
     for (const block of matching) {
       if (preserveOccupied && isProtected(world, block)) skippedOccupiedBlocks++;
-      else if (!dryRun) changedCells += paint(world, block, zone, () => true);
+      else if (!dryRun) changedCells += paintBlock(world, block, zone, () => true);
     }
     return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
   },
@@ -63,11 +63,11 @@ export const setZone = defineCommand({
 
 function isProtected(world: World, block: SimZoneBlock): boolean {
   return world.buildings
-    .near(squareAround(block.position, buildingReach(LARGEST_FOOTPRINT_CELLS)))
+    .near(squareAround(block.position, buildingReachMeters(LARGEST_FOOTPRINT_CELLS)))
     .some(
       ({ prefab, position }) =>
         PROTECTED_SERVICES.has(prefab.service) &&
         !prefab.helper &&
-        distance(position, block.position) <= buildingReach(prefab.width, prefab.length),
+        distance(position, block.position) <= buildingReachMeters(prefab.width, prefab.length),
     );
 }

@@ -12,7 +12,7 @@ import {
 } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import { findRoad, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
+import { findAccessRoadId, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
 import { zoneAt } from "../simulation/fabric/zone-blocks.js";
 import type { SimBuilding, SimSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
@@ -82,7 +82,7 @@ export function riseUnder(world: World, site: Footprint): number {
 
 function* connectionFaults(world: World, site: Site): Generator<string> {
   const { civic, growable } = site.prefab;
-  if (!civic?.roadless && findRoad(world, site) === 0) yield nearestRoad(world, site);
+  if (!civic?.roadless && findAccessRoadId(world, site) === 0) yield nearestRoad(world, site);
   const needsWater =
     growable !== null || Boolean(civic?.waterM3 || civic?.sewageM3 || (civic && civicWaterM3(civic)));
   if (needsWater && !hasPipe(world, site, "water")) yield missingPipe("water");

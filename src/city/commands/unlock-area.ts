@@ -8,7 +8,7 @@ import {
   isBesideOwned,
   MAX_AREAS,
   TILES_PER_SIDE,
-  tileAt,
+  tileCoordinate,
 } from "../simulation/state/areas.js";
 import { areaRow } from "../state/land.js";
 import { flag, number, optionalNumber } from "../wire/requests.js";
@@ -28,8 +28,8 @@ export const unlockArea = defineCommand({
     ignoreMaxAreaCount: flag(false),
   }),
   act: ({ world }, { dryRun, ignoreMaxAreaCount, x, z, ...tile }) => {
-    const tileX = tile.tileX ?? tileAt(x);
-    const tileZ = tile.tileZ ?? tileAt(z);
+    const tileX = tile.tileX ?? tileCoordinate(x);
+    const tileZ = tile.tileZ ?? tileCoordinate(z);
     requireWholeWithin("tileX", tileX, 0, TILES_PER_SIDE - 1);
     requireWholeWithin("tileZ", tileZ, 0, TILES_PER_SIDE - 1);
     const index = areaIndex(tileX, tileZ);

@@ -29,12 +29,12 @@ export function requireZone(requested: string): Zone {
 }
 
 /** Maximum distance between a building and the stored position of a block that it belongs to. Sides are in cells. */
-export function buildingReach(...sidesInCells: readonly number[]): number {
+export function buildingReachMeters(...sidesInCells: readonly number[]): number {
   return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }
 
 /** @returns number of paintable cells that change, or would change in a dry run */
-export function paint(
+export function paintBlock(
   world: World,
   block: SimZoneBlock,
   zone: Zone,
@@ -93,13 +93,16 @@ const AMBIGUOUS = -2;
  * so far.
  */
 export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
-  const grid = new SquareGrid(world.blocks.all(), buildingReach(LARGEST_GROWABLE_CELLS));
+  const grid = new SquareGrid(world.blocks.all(), buildingReachMeters(LARGEST_GROWABLE_CELLS));
   const count = world.blocks.size;
   const zones = new Int8Array(count).fill(NONE);
   const nearest = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
   for (const { prefab, position } of world.buildings.all()) {
     if (!prefab.growable) continue;
-    const [own, reach] = [ZONES.indexOf(zoneOf(prefab)), buildingReach(prefab.width, prefab.length) ** 2];
+    const [own, reach] = [
+      ZONES.indexOf(zoneOf(prefab)),
+      buildingReachMeters(prefab.width, prefab.length) ** 2,
+    ];
     grid.visitAround(position, (at, squared) => {
       if (squared > reach || zones[at] === AMBIGUOUS) return;
       if (squared < (nearest[at] as number)) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { boundsOf } from "../geometry.js";
-import { cellBit, cellCenter, occupiedCells } from "../simulation/fabric/zone-blocks.js";
+import { cellBit, cellCenter, occupiedCellMask } from "../simulation/fabric/zone-blocks.js";
 import { BLOCK_REACH_METERS } from "../simulation/state/world.js";
 import { fieldText, flag, groundPoint, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -31,7 +31,7 @@ export const zoneRectangle = defineCommand({
     const near = { minX: minX - margin, maxX: maxX + margin, minZ: minZ - margin, maxZ: maxZ + margin };
     const counts = { touchedBlocks: 0, matchingCells: 0, skippedOccupiedCells: 0, changedCells: 0 };
     for (const block of world.blocks.near(near)) {
-      const taken = preserveOccupied ? occupiedCells(world, block) : 0;
+      const taken = preserveOccupied ? occupiedCellMask(world, block) : 0;
       let mask = 0;
       for (let cell = 0; cell < block.cells.length; cell++) {
         const [column, row] = [cell % 4, Math.floor(cell / 4)];

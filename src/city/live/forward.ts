@@ -11,13 +11,16 @@ import { BRIDGE_NAME } from "../embedded-routes.js";
 import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** Shorter than the timeouts of clients that poll /health, so that a hanging game is reported to them. */
+/**
+ * Timeout of /health. Clients that poll it have longer timeouts, so they receive the report that the game
+ * hangs.
+ */
 const HEALTH_TIMEOUT_MS = 1500;
 /** A game's bridge may need twice its own time limit of ten seconds before it answers. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
 /**
- * Timeout of commands that build many segments or buildings. Some bridges have more of them, for public
+ * Timeout of commands that build many segments or buildings. Some bridges also have such commands for public
  * transport.
  */
 const COMPOSITE_TIMEOUT_MS = 130_000;

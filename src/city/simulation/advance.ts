@@ -17,13 +17,13 @@ export interface AdvanceLimits {
   readonly isStopped: () => boolean;
 }
 
-export type Outcome = "frames" | "reached" | "maxSeconds" | "stopped";
+export type AdvanceOutcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
 /**
  * Advances the city, even if it is paused. The city's regular clock does not tick meanwhile. Commands run
  * between slices.
  */
-export async function advanceWorld(world: World, limits: AdvanceLimits): Promise<Outcome> {
+export async function advanceWorld(world: World, limits: AdvanceLimits): Promise<AdvanceOutcome> {
   const { maxFrames, maxSeconds, isReached, isStopped } = limits;
   const lastFrame = world.frame + maxFrames;
   const deadlineMs = performance.now() + maxSeconds * 1000;

@@ -136,13 +136,13 @@ export class EmbeddedGame {
 
 /** Frames per real second at speed 1. */
 export const FRAMES_PER_SECOND = 60;
-/** Factor on FRAMES_PER_SECOND by selected speed. */
+/** Multiple of FRAMES_PER_SECOND for each selected speed, from 0. */
 const SPEED_FACTORS = [0, 1, 2, 4];
 
 const SLICE_INTERVAL_MS = 8;
 /** Time limit of a slice. A request waits for at most one slice. */
 const SLICE_BUDGET_MS = 6;
-/** Maximum time to catch up on. Frames missed before that, for example during a save, are dropped. */
+/** Maximum simulation backlog. Frames missed before that, for example during a save, are dropped. */
 const LONGEST_BACKLOG_MS = 250;
 
 class CityClock {

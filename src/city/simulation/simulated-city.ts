@@ -1,6 +1,7 @@
 /**
- * Read access to the loaded city. It changes only by a simulation step or a command (../commands), each within one turn of
- * the event loop, so reads without an await between them see one state. Lists are in ascending id order.
+ * Read access to the loaded city. The city changes only by a simulation step or a command (../commands), each
+ * within one turn of the event loop, so reads without an await between them see one state. Lists are in
+ * ascending id order.
  */
 import type { Budget, BuildingDetails, ClockState, Demand } from "../game.js";
 import type { GroundPoint, Layer, Level, SubService } from "../terms.js";
@@ -40,7 +41,7 @@ export class SimulatedCity {
     return this.world.citizens.size;
   }
 
-  /** Lanes of all segments together. */
+  /** Total number of lanes of all segments. */
   get laneCount(): number {
     return this.world.segments.all().reduce((sum, { prefab }) => sum + prefab.lanes, 0);
   }
@@ -59,7 +60,7 @@ export class SimulatedCity {
     return budgetOf(this.world);
   }
 
-  /** Rises whenever a node or segment appears, disappears or moves: a key for caches of derived data. */
+  /** Rises whenever a node or segment appears, disappears or moves. Caches of derived data use it as a key. */
   get networkRevision(): number {
     return this.world.networkRevision;
   }
@@ -99,7 +100,10 @@ export class SimulatedCity {
   /** Traffic of a segment; undefined if it is not a road. */
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
-  /** One value for each grid square that contains growables; in the traffic layer, that contains roads. */
+  /**
+   * Values of a layer, one for each grid square with growables. The traffic layer has one for each square with
+   * roads.
+   */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
   /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
@@ -122,7 +126,7 @@ export class SimulatedCity {
   readonly buildingPrefabs = () => BUILDING_PREFABS;
   /** Distance from the origin to each edge of the map. */
   readonly mapHalfMeters = MAP_HALF_METERS;
-  /** Height of the ground in metres. Outside the map the edge value continues. */
+  /** Height of the ground in metres. Outside the map, the height at the nearest edge. */
   readonly groundHeight = (x: number, z: number) => this.world.terrain.groundHeight(x, z);
   /** Height of the ground, or of the water surface where that is higher. */
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);

@@ -9,11 +9,11 @@ import { updateBusiness } from "./life/business.js";
 import {
   abandon,
   accumulateGarbageAndCrime,
-  checkFire,
-  checkSupplies,
-  checkZone,
-  decay,
+  burnsDown,
+  demolishIfZoneDiffers,
   reasonToAbandon,
+  updateRuin,
+  updateSupplyProblems,
 } from "./life/decline.js";
 import { updateDemand } from "./life/demand.js";
 import { closeWeek } from "./life/finance.js";
@@ -68,16 +68,16 @@ export function tick(world: World): void {
 }
 
 function visitBuilding(world: World, building: SimBuilding): void {
-  if (building.prefab.growable && checkZone(world, building)) return;
-  if ((building.flags & RUIN_FLAGS) !== 0) decay(world, building);
+  if (building.prefab.growable && demolishIfZoneDiffers(world, building)) return;
+  if ((building.flags & RUIN_FLAGS) !== 0) updateRuin(world, building);
   else if ((building.flags & FLAG.Completed) === 0) continueConstruction(world, building);
   else if (building.prefab.growable) visitGrowable(world, building);
   else visitCivic(world, building);
 }
 
 function visitGrowable(world: World, building: SimBuilding): void {
-  checkSupplies(world, building);
-  if (checkFire(world, building)) {
+  updateSupplyProblems(world, building);
+  if (burnsDown(world, building)) {
     reportBurnedDown(world, building);
     return;
   }
@@ -105,7 +105,7 @@ function prosper(world: World, building: SimBuilding): void {
 function visitCivic(world: World, building: SimBuilding): void {
   closeServiceCycle(building);
   updateStorageAndFuel(world, building);
-  checkSupplies(world, building);
+  updateSupplyProblems(world, building);
   payUpkeep(world, building);
   updateSeverity(building, world.frame, spanFrames(world, building, "patience"));
 }

@@ -1,9 +1,9 @@
 /** Advice: what lowers happiness in the city, and what will run short next. */
 import type { Position } from "../game.js";
-import { middle, position } from "../geometry.js";
-import { LIST, type ReadRoute } from "../read-route.js";
+import { copyPosition, middle } from "../geometry.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { RUIN_FLAGS } from "../simulation/fabric/buildings.js";
-import { AGE_LIMITS, ageOf } from "../simulation/fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
 import { demandBarOf } from "../simulation/life/demand.js";
 import { LOAN_OFFERS } from "../simulation/life/finance.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
@@ -43,7 +43,7 @@ interface Advice {
 export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const found = [
       ...fromHomes(city),
@@ -62,7 +62,12 @@ export const advice: ReadRoute = {
 };
 
 function row({ place, commands, gravity, ...same }: Advice): JsonObject {
-  return { ...same, gravity: Math.min(gravity, 100), position: position(place), commands: [...commands()] };
+  return {
+    ...same,
+    gravity: Math.min(gravity, 100),
+    position: copyPosition(place),
+    commands: [...commands()],
+  };
 }
 
 /** Services that homes lack, including services that the town will expect soon. */
@@ -257,7 +262,7 @@ function fromAges(city: SimulatedCity): Advice[] {
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
   const retired = world.citizens
     .all()
-    .filter((citizen) => ageOf(citizen, world.frame) >= AGE_LIMITS.retired).length;
+    .filter((citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.retired).length;
   const births = world.statistics.samples.slice(-WEEKS_PER_YEAR).reduce((sum, week) => sum + week.births, 0);
   const value = retired - births;
   if (!home || value < NOTABLE_LOSS * world.citizens.size) return [];

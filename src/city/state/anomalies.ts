@@ -4,7 +4,7 @@ import { roadIndexOf } from "../anomalies/road-index.js";
 import { findConflictingRoads, findDeadEnds, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
-import { LIST, type ReadRoute } from "../read-route.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
@@ -14,7 +14,7 @@ export const roadAnomalies: ReadRoute = {
   path: "/state/road-anomalies",
   label: "Inspect road anomalies",
   parameters: {
-    ...LIST,
+    ...LIST_PARAMETERS,
     nearMissDistance: z.number().default(16),
     shortSegmentLength: z.number().default(28),
     includeDeadEnds: z.boolean().default(true),
@@ -35,7 +35,7 @@ export const roadAnomalies: ReadRoute = {
   },
 };
 
-/** Results of the two most expensive detectors. */
+/** Caches the results of the two most expensive detectors. */
 const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
   const roads = roadIndexOf(city);
   return [...findConflictingRoads(roads), ...findTerrainMismatches(city, roads)];
@@ -44,7 +44,7 @@ const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity)
 export const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const found = findBuildingOverlaps(city, roadIndexOf(city));
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -56,7 +56,7 @@ export const zoneAnomalies: ReadRoute = {
   path: "/state/zone-anomalies",
   label: "Inspect zoning anomalies",
   parameters: {
-    ...LIST,
+    ...LIST_PARAMETERS,
     minMinorityCells: z.int().default(3),
     minUnzonedCells: z.int().default(6),
     includeUnzonedHoles: z.boolean().default(true),

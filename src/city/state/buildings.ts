@@ -1,8 +1,8 @@
 /** Categories of buildings, columns that all building lists share, and the list of facilities. */
 import { z } from "zod";
 import type { Building } from "../game.js";
-import { position } from "../geometry.js";
-import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import { copyPosition } from "../geometry.js";
+import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
 import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
@@ -27,8 +27,10 @@ export function isRuin({ flags }: Building): boolean {
   return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
 }
 
-/** Counts per prefab first, because there are few prefabs and thousands of buildings. */
-export function countServices(buildings: readonly Building[]) {
+/**
+ * Counts buildings by service. Counts them per prefab first, because thousands of buildings share few prefabs.
+ */
+export function countByService(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);
   return {
     countsByService: sumBy(counts, ({ service }) => service),
@@ -39,7 +41,7 @@ export function countServices(buildings: readonly Building[]) {
 /** Cache of flag texts by mask: thousands of rows share few combinations of flags. */
 const FLAG_TEXTS = new Map<number, string>();
 
-/** Flag names in bit order, joined. */
+/** Names of the flags in a mask, in bit order, separated by commas. */
 export function flagText(flags: number): string {
   const known = FLAG_TEXTS.get(flags);
   if (known !== undefined) return known;
@@ -48,7 +50,7 @@ export function flagText(flags: number): string {
   return text;
 }
 
-/** Size, place and problems: the last columns of every row. */
+/** Last columns of every building row: size, place and problems. */
 export function siteColumns(building: Building) {
   const { prefab, angleDegrees, problems } = building;
   return {
@@ -56,15 +58,18 @@ export function siteColumns(building: Building) {
     length: prefab.length,
     angleDegrees,
     problems: problemText(problems),
-    position: position(building.position),
+    position: copyPosition(building.position),
   };
 }
 
-/** GET /state/facilities: service buildings, filtered by `service`; map objects on request. */
+/**
+ * GET /state/facilities: service buildings, or the buildings of one `service`. `includeMapObjects=true` also
+ * lists other objects of the map, such as pipe junctions.
+ */
 export const facilities: ReadRoute = {
   path: "/state/facilities",
   label: "Read facilities",
-  parameters: { ...LIST, ...SERVICE, includeMapObjects: z.boolean().default(false) },
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER, includeMapObjects: z.boolean().default(false) },
   read: ({ city, query }) => {
     const service = query.text("service");
     const includeMapObjects = query.flag("includeMapObjects", false);
@@ -75,7 +80,7 @@ export const facilities: ReadRoute = {
     const found = city.buildings().filter(isListed);
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
     const filters = { serviceFilter: service, includeMapObjects };
-    return { ok: true, ...page, ...filters, ...countServices(found), facilities: rows.map(facilityRow) };
+    return { ok: true, ...page, ...filters, ...countByService(found), facilities: rows.map(facilityRow) };
   },
 };
 

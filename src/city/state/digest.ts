@@ -1,6 +1,6 @@
 /** Differences of a city between two moments. */
 import type { Building } from "../game.js";
-import { position } from "../geometry.js";
+import { copyPosition } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { totalsOf } from "../simulation/state/economy.js";
 import { FLAG, type Level } from "../terms.js";
@@ -42,7 +42,9 @@ export class CitySnapshot {
     );
   }
 
-  /** Whether the problem has begun anywhere since the snapshot; `any` for any problem. */
+  /**
+   * Whether any building, node or segment got the problem since the snapshot. `any` stands for every problem.
+   */
   hasBegun(problem: string): boolean {
     for (const [name, now] of problemsOf(this.#city)) {
       if (problem !== "any" && problem !== name) continue;
@@ -128,7 +130,7 @@ function some(buildings: readonly Building[]): JsonObject {
     id: building.id,
     displayName: building.prefab.displayName,
     service: building.prefab.service,
-    position: position(building.position),
+    position: copyPosition(building.position),
   }));
   return { buildings: rows };
 }

@@ -1,15 +1,15 @@
 import type { Building } from "../game.js";
-import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { FLAG, levelName } from "../terms.js";
 import { RowCache } from "../wire/answers.js";
-import { countServices, flagText, isActive, isGrowable, siteColumns } from "./buildings.js";
+import { countByService, flagText, isActive, isGrowable, siteColumns } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/growables: homes, shops, industry and offices. */
 export const growables: ReadRoute = {
   path: "/state/growables",
   label: "Read growable buildings",
-  parameters: { ...LIST, ...SERVICE },
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
   read: ({ city, query }) => {
     const service = query.text("service");
     const found = city
@@ -20,7 +20,7 @@ export const growables: ReadRoute = {
       ok: true,
       ...page,
       serviceFilter: service,
-      ...countServices(found),
+      ...countByService(found),
       growables: rowCache.write(rows),
     };
   },

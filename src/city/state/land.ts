@@ -1,8 +1,8 @@
 /** Endpoints about places on the map: zones, terrain, water, owned areas, data layers and service coverage. */
 import { z } from "zod";
 import type { MapArea, ZoneBlock } from "../game.js";
-import { CELL_METERS, position } from "../geometry.js";
-import { LIST, PLACE, type ReadRoute } from "../read-route.js";
+import { CELL_METERS, copyPosition } from "../geometry.js";
+import { LIST_PARAMETERS, PLACE_PARAMETERS, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { GroundPoint } from "../terms.js";
 import { LAYERS } from "../terms.js";
@@ -46,7 +46,7 @@ const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 export const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.zoneBlocks(), query, BLOCK_LIMIT);
     return { ok: true, ...page, blocks: rowCache.write(rows) };
@@ -56,13 +56,13 @@ export const zoneBlocks: ReadRoute = {
 const rowCache = new RowCache(row, ({ cells }: ZoneBlock) => [cells]);
 
 function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlock) {
-  return { id, segmentId, position: position(at), angleRadians, rows, cells: cells.join("") };
+  return { id, segmentId, position: copyPosition(at), angleRadians, rows, cells: cells.join("") };
 }
 
 /** Spacing of samples: coarse, because one response contains the whole map. */
 const SPACING_METERS = 96;
 
-/** Terrain grid of each city. The terrain never changes. */
+/** Caches the terrain grid of each city, because the terrain never changes. */
 const grids = new WeakMap<SimulatedCity, JsonObject>();
 
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
@@ -111,7 +111,10 @@ const SHORE = { farthestMeters: 100, stepMeters: 4, directions: 16 };
 export const terrain: ReadRoute = {
   path: "/state/terrain",
   label: "Read terrain",
-  parameters: { ...PLACE, points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`.") },
+  parameters: {
+    ...PLACE_PARAMETERS,
+    points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
+  },
   read: ({ city, query }) => {
     const places = placesOf(query);
     return { ok: true, total: places.length, samples: places.map((place) => sampleAt(city, place)) };
@@ -172,11 +175,14 @@ function shoreNear(
   return null;
 }
 
-/** GET /state/areas: tiles of the map that a city can own. Building does not require ownership. */
+/**
+ * GET /state/areas: tiles of the map that a city can own. The city may also build on tiles that it does not
+ * own.
+ */
 export const areas: ReadRoute = {
   path: "/state/areas",
   label: "Read map areas",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const all = city.areas();
     const { page, rows } = paginate(all, query, NO_LIMIT);
@@ -190,13 +196,13 @@ export function areaRow({ bounds, ...area }: MapArea) {
 }
 
 /**
- * GET /state/layer?layer=: one value from 0 to 100 for each grid square that contains growables. The traffic layer
- * has one for each square that contains roads.
+ * GET /state/layer?layer=: values of a layer, each 0 to 100, one for each grid square with growables. The
+ * traffic layer has one for each square with roads.
  */
 export const layer: ReadRoute = {
   path: "/state/layer",
   label: "Read map layer",
-  parameters: { ...LIST, layer: z.enum(LAYERS).default("landValue") },
+  parameters: { ...LIST_PARAMETERS, layer: z.enum(LAYERS).default("landValue") },
   read: ({ city, query }) => {
     const wanted = query.text("layer") || "landValue";
     const name = LAYERS.find((each) => each === wanted);
@@ -214,7 +220,10 @@ export const layer: ReadRoute = {
 export const coverage: ReadRoute = {
   path: "/state/coverage",
   label: "Read service coverage",
-  parameters: { ...PLACE, points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`.") },
+  parameters: {
+    ...PLACE_PARAMETERS,
+    points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
+  },
   read: ({ city, query }) => {
     const places = placesOf(query);
     const samples = places.map(({ x, z }) => {

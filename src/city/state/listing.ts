@@ -11,11 +11,11 @@ export interface LimitRule {
 
 export const ENTITY_LIMIT: LimitRule = { fallback: 500, max: 5000 };
 export const PROBLEM_LIMIT: LimitRule = { fallback: 200, max: 1000 };
-/** Default limit of lists that are complete unless the request sets a limit. */
+/** Limit for lists that are complete unless the request sets a limit. */
 export const NO_LIMIT: LimitRule = { fallback: 65_535, max: 65_535 };
 export const SHORT_LIMIT: LimitRule = { fallback: 50, max: 200 };
 
-/** A finding of a detector as clients see it; further keys depend on the type. */
+/** A finding of a detector, as sent to clients. Further keys depend on the type. */
 export interface Anomaly extends JsonObject {
   readonly type: string;
 }
@@ -30,7 +30,7 @@ export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule) 
   return { page: { total: items.length, returned: rows.length, limit }, rows };
 }
 
-/** Count per key, in order of first occurrence. */
+/** Number of items per key, in order of the keys' first occurrence. */
 export function countBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Record<string, number> {
   return Object.fromEntries(tally(items, keyOf));
 }
@@ -45,10 +45,10 @@ export function tally<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, n
 }
 
 /** Adds up the counts of all keys that `keyOf` maps to the same name. */
-export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (fine: K) => string): Record<string, number> {
+export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (item: K) => string): Record<string, number> {
   const sums = new Map<string, number>();
-  for (const [fine, count] of counts) {
-    const key = keyOf(fine);
+  for (const [item, count] of counts) {
+    const key = keyOf(item);
     sums.set(key, (sums.get(key) ?? 0) + count);
   }
   return Object.fromEntries(sums);

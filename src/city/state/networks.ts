@@ -1,8 +1,8 @@
 /** Endpoints about networks and the town's connection to the map edge. */
 import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
-import { meanOf, middle, position } from "../geometry.js";
-import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import { copyPosition, meanOf, middle } from "../geometry.js";
+import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { RowCache } from "../wire/answers.js";
@@ -11,7 +11,7 @@ import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./lis
 export const networks: ReadRoute = {
   path: "/state/networks",
   label: "Read networks",
-  parameters: { ...LIST, ...SERVICE },
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
   read: ({ city, query }) => {
     const service = query.text("service");
     const found = city.segments().filter(({ prefab }) => service === "" || prefab.service === service);
@@ -39,20 +39,20 @@ export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId,
     problems: problemText(problems),
     startNodeId,
     endNodeId,
-    start: position(start),
-    end: position(end),
-    middle: position(middle({ start, end })),
+    start: copyPosition(start),
+    end: copyPosition(end),
+    middle: copyPosition(middle({ start, end })),
   };
 }
 
-/** A node beyond this x or z counts as outside even without the flag. */
+/** A node beyond this x or z counts as outside the map even without the flag `outside`. */
 const OUTSIDE_METERS = 8600;
 
 /** GET /state/external-connections: whether the town's roads reach the map edge. */
 export const externalConnections: ReadRoute = {
   path: "/state/external-connections",
   label: "Inspect external connections",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const { outside, components } = connectionsOf(city);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
@@ -89,7 +89,7 @@ function isOutside({ outside, position: { x, z } }: NetNode): boolean {
   return outside || Math.abs(x) >= OUTSIDE_METERS || Math.abs(z) >= OUTSIDE_METERS;
 }
 
-/** Roads joined through shared nodes, numbered from 1 in the order of their lowest segment ids. */
+/** Groups of roads that share nodes, numbered from 1 in the order of their lowest segment ids. */
 function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
   const visited = new Set<number>();
   const groups: NetSegment[][] = [];
@@ -109,7 +109,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
       isLocalRoadComponent: segments.some(isLocalRoad),
       sampleSegmentId: (segments[0] as NetSegment).id,
       sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
-      center: position(meanOf(segments.map(middle))),
+      center: copyPosition(meanOf(segments.map(middle))),
     };
   });
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import type { BudgetWeek, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
-import { LIST, type ReadRoute } from "../read-route.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FLAG } from "../terms.js";
 import { facilityRow } from "./buildings.js";
@@ -41,7 +41,7 @@ const STATISTICS_LIMIT: LimitRule = { fallback: 52, max: 522 };
 export const statistics: ReadRoute = {
   path: "/state/statistics",
   label: "Read statistics",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const { page, rows } = paginate(city.statistics().toReversed(), query, STATISTICS_LIMIT);
     return { ok: true, ...page, samples: rows.map(weekRow) };
@@ -52,7 +52,7 @@ export const statistics: ReadRoute = {
 export const utilities: ReadRoute = {
   path: "/state/utilities",
   label: "Read utilities",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const networks = city.utilities();
     const { page, rows } = paginate(networks, query, ENTITY_LIMIT);

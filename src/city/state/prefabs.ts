@@ -1,5 +1,5 @@
 import { CELL_METERS } from "../geometry.js";
-import { LIST, type ReadRoute, SERVICE } from "../read-route.js";
+import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { capacitiesOf } from "../simulation/fabric/buildings.js";
@@ -11,7 +11,7 @@ import { NO_LIMIT, paginate } from "./listing.js";
 export const roadPrefabs: ReadRoute = {
   path: "/prefabs/roads",
   label: "List road prefabs",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const found = city.networkPrefabs().filter(({ service }) => service === "Road");
     const { page, rows } = paginate(found, query, NO_LIMIT);
@@ -22,7 +22,7 @@ export const roadPrefabs: ReadRoute = {
 export const networkPrefabs: ReadRoute = {
   path: "/prefabs/networks",
   label: "List network prefabs",
-  parameters: { ...LIST, ...SERVICE },
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
   read: ({ city, query }) => {
     const found = city.networkPrefabs().filter(isOfService(query.text("service")));
     const { page, rows } = paginate(found, query, NO_LIMIT);
@@ -55,7 +55,7 @@ function networkRow(prefab: SimNetworkPrefab) {
 export const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",
-  parameters: { ...LIST, ...SERVICE },
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
   read: ({ city, query }) => {
     const found = city
       .buildingPrefabs()

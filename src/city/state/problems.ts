@@ -1,14 +1,14 @@
 import { z } from "zod";
 import type { MissingService, Position, Problems } from "../game.js";
-import { middle, position } from "../geometry.js";
-import { LIST, type ReadRoute } from "../read-route.js";
+import { copyPosition, middle } from "../geometry.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
 import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
-/** Building flags that are listed as problems. */
+/** Building flags that GET /state/problems lists like problems. */
 const ALERT_FLAGS: readonly BuildingFlag[] = [
   "Abandoned",
   "BurnedDown",
@@ -37,7 +37,7 @@ interface ProblemCount {
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
-  parameters: { ...LIST, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
+  parameters: { ...LIST_PARAMETERS, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
   read: ({ city, query }) => {
     const entityType = query.text("entityType");
     const found = findAffected(city).filter((each) => entityType === "" || each.entityType === entityType);
@@ -61,7 +61,7 @@ export const problems: ReadRoute = {
 
 /** A missing service that the town expects or will expect soon. */
 function wishRow({ place, ...wish }: MissingService): JsonObject {
-  return { ...wish, position: position(place) };
+  return { ...wish, position: copyPosition(place) };
 }
 
 function findAffected(city: SimulatedCity): AffectedEntity[] {
@@ -115,6 +115,6 @@ function row(entity: AffectedEntity): JsonObject {
     ...(flags === undefined ? {} : { buildingFlags: flagText(flags), buildingFlagsRaw: flags }),
     isMajor: isAny && own.severity === "major",
     isFatal: isAny && own.severity === "fatal",
-    position: position(at),
+    position: copyPosition(at),
   };
 }

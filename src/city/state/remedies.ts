@@ -8,7 +8,7 @@ import {
   type SimBuildingPrefab,
 } from "../simulation/catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
-import { occupiedCells, usableCells } from "../simulation/fabric/zone-blocks.js";
+import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import type { GroundPoint, SubService, Zone } from "../terms.js";
@@ -92,7 +92,8 @@ export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): R
   const free = world.blocks
     .all()
     .filter(
-      (block) => block.commonZone === 0 && (usableCells(world, block) & ~occupiedCells(world, block)) !== 0,
+      (block) =>
+        block.commonZone === 0 && (usableCellMask(world, block) & ~occupiedCellMask(world, block)) !== 0,
     )
     .map((block) => ({ block, away: distance(block.position, place) }));
   const nearest = free.reduce<(typeof free)[number] | null>(

@@ -1,5 +1,5 @@
 /** Overview endpoints: summary, demand, messages, tax rates, saves. */
-import { LIST, type ReadRoute } from "../read-route.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
@@ -41,7 +41,7 @@ export const demand: ReadRoute = {
 export const chirps: ReadRoute = {
   path: "/state/chirps",
   label: "Read citizen chirps",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: ({ city, query }) => {
     const oldestFirst = city.messages().map((message, index) => ({ index, ...message }));
     const { page, rows } = paginate(oldestFirst.reverse(), query, SHORT_LIMIT);
@@ -97,7 +97,7 @@ export const hash: ReadRoute = {
 export const saves: ReadRoute = {
   path: "/state/saves",
   label: "List saves",
-  parameters: LIST,
+  parameters: LIST_PARAMETERS,
   read: async ({ game, query }) => {
     const { directory, saves: files } = await game.listSaves();
     const { page, rows } = paginate(files, query, NO_LIMIT);

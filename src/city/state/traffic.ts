@@ -1,8 +1,8 @@
 /** Traffic of roads: the read endpoint, its histogram and the mean flow. */
 import { z } from "zod";
 import type { NetSegment, SegmentTraffic } from "../game.js";
-import { distance, lengthOf, middle, position } from "../geometry.js";
-import { LIST, type ReadRoute } from "../read-route.js";
+import { copyPosition, distance, lengthOf, middle } from "../geometry.js";
+import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { RowCache } from "../wire/answers.js";
@@ -21,7 +21,7 @@ export const traffic: ReadRoute = {
   path: "/state/traffic",
   label: "Read traffic",
   parameters: {
-    ...LIST,
+    ...LIST_PARAMETERS,
     x: z.number().optional(),
     z: z.number().optional(),
     radius: z.number().default(DEFAULT_RADIUS_METERS),
@@ -100,6 +100,6 @@ function row({ segment, load }: Road) {
     name,
     density,
     ...rest,
-    position: position(middle({ start, end })),
+    position: copyPosition(middle({ start, end })),
   };
 }

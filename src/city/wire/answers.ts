@@ -37,7 +37,8 @@ export function writeJson(value: Json): string {
 }
 
 /**
- * JSON text of a value in pieces. For a long list, joining them to one string of megabytes would take most of the time.
+ * JSON text of a value in pieces. Joining the pieces of a long list into one string of megabytes would take
+ * most of the time.
  */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];

@@ -12,7 +12,7 @@ import { FieldError } from "./answers.js";
 
 export type Body = Fields;
 
-/** Commands need four levels of nesting. Deep nesting is refused, because parsing it is costly. */
+/** Maximum nesting depth of a body. Commands need four levels. Parsing very deep bodies is costly. */
 const MAX_DEPTH = 32;
 
 /**
@@ -97,7 +97,7 @@ function findUnknownFields(schema: unknown, value: unknown, path: string): strin
   );
 }
 
-/** Object schema that a field's schema wraps, such as an optional or a union; null if there is none. */
+/** Object schema inside a field's schema, which may be optional or a union. Null if there is none. */
 function objectIn(schema: unknown): z.ZodObject | null {
   if (schema instanceof z.ZodObject) return schema;
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());

@@ -29,11 +29,11 @@ export interface CaptionFacts {
   remarks: string[];
 }
 
-/** Parses a caption; fields that it does not state are null. Never throws. */
+/** Parses a caption. Facts that the caption does not state are null. Never throws. */
 export function readCaption(caption: string): CaptionFacts {
   const text = new TokenText(caption.normalize("NFKC"));
   const found: MentionedFacts = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
-  // Parses keys first, because a number beside a key is a tempo.
+  // Keys are parsed first, because a number beside a key is a tempo.
   for (let at = 0; at < text.length; ) at = readKey(text, at, found) ?? at + 1;
   for (let at = 0; at < text.length; ) {
     at = readMetre(text, at, found) ?? readTempo(text, at, found) ?? readPace(text, at, found) ?? at + 1;

@@ -1,7 +1,14 @@
 /** Keys in captions: "F# min", "B-flat major", "a-Moll", "fa dièse mineur", "G大调", "嬰ヘ短調", "key of D". */
 import { isNegated } from "./negation.js";
-import { type MentionedFacts, Phrases, skipHyphen, statementAt, type TokenText } from "./text.js";
-import type { Naming } from "./words.js";
+import {
+  type MentionedFacts,
+  Phrases,
+  skipHyphen,
+  statementAt,
+  type TokenIndex,
+  type TokenText,
+} from "./text.js";
+import type { NoteNaming } from "./words.js";
 import * as lexicon from "./words.js";
 
 const MODES = new Phrases(lexicon.MODES.flatMap((mode) => mode.words.map((word) => [word, mode] as const)));
@@ -27,11 +34,12 @@ const CONNECTORS = Phrases.of(
 
 interface Note {
   note: string;
-  namings: readonly Naming[];
+  namings: readonly NoteNaming[];
   end: number;
 }
 
-export function readKey(text: TokenText, start: number, found: MentionedFacts): number | null {
+/** Parses a key. @returns index of the token after the key, or null if there is no key */
+export function readKey(text: TokenText, start: TokenIndex, found: MentionedFacts): TokenIndex | null {
   const label = lexicon.KEY_LABELS.at(text, start);
   const noteStart = label === null ? start : label.end;
   const key = keyAt(text, noteStart, label !== null || isLabelled(text, start));
@@ -84,7 +92,7 @@ function shortKeyAt(
   }
   if (letter === "" || (mode.toLowerCase() === "m" && accidental === "" && !/^[A-G]$/.test(letter)))
     return null;
-  // A single-letter mode is ambiguous: millimetres, "I'm", "GM".
+  // A single-letter mode may have another meaning: "mm" (millimetres), "I'm", "GM".
   const isOneLetter = mode.length === 1;
   if (isOneLetter && accidental === "" && mode === "M") return null;
   const isChord = text.isGlued(end) && text.tokens[end]?.kind === "number";
@@ -139,7 +147,7 @@ function notesAt(text: TokenText, start: number): Note[] {
   if (letter !== undefined) {
     const [sign, end] = glued === "" ? accidentalAt(text, at + 1) : [glued === "sharp" ? "#" : "b", at + 1];
     const accidental = before?.value ?? sign;
-    const namings: Naming[] = accidental === "" ? ["letter"] : ["letter", "german"];
+    const namings: NoteNaming[] = accidental === "" ? ["letter"] : ["letter", "german"];
     notes.push({ note: `${letter.toUpperCase()}${accidental}`, namings, end });
   }
   const named = Object.hasOwn(lexicon.NOTES, token.text) ? lexicon.NOTES[token.text] : undefined;
@@ -172,8 +180,8 @@ function standsBeforeClause(text: TokenText, end: number): boolean {
 }
 
 /**
- * Whether the words stand apart from the rest: as a whole clause or list item, or capitalised within a clause. In the
- * second case a noun such as "key" must not follow.
+ * Whether the words stand apart from the rest: as a whole clause or list item, or capitalised within a clause.
+ * If they are capitalised, no noun such as "key" may follow.
  */
 function standsAsItem(text: TokenText, start: number, end: number): boolean {
   if (text.beginsClause(start)) return text.endsClause(end);

@@ -4,12 +4,13 @@ import { isNegated } from "./negation.js";
 import {
   type MentionedFacts,
   Phrases,
-  type Place,
   type PlacedStatement,
   type Statement,
   skipHyphen,
   statementAt,
   type TempoRange,
+  type TokenIndex,
+  type TokenSpan,
   type TokenText,
 } from "./text.js";
 import * as lexicon from "./words.js";
@@ -19,9 +20,9 @@ const bounds = [...lexicon.UPPER_BOUND_WORDS, ...lexicon.LOWER_BOUND_WORDS];
 const BOUNDS = Phrases.of(bounds);
 const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
 const MAX_FILLERS = 4;
-/** Two numbers further apart are a tempo change, not a range. */
+/** Two tempos with a larger ratio are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
-/** Ratio between the ends of the range that a single bound, such as "under 100", stands for. */
+/** A single bound, such as "under 100", stands for a range whose ends have this ratio. */
 const BOUND_RATIO = 1.25;
 /** Range in which a number without a unit can be a tempo. Lower numbers beside a key may be opus numbers. */
 const MIN_BARE_BPM = 50;
@@ -29,9 +30,9 @@ const MAX_BARE_BPM = 220;
 
 /**
  * Parses a tempo: "120 bpm", "tempo: 120", "110-120 bpm", "under 100 bpm", "at 120", "120 in A minor".
- * @returns the next token, or null
+ * @returns index of the token after the tempo, or null if there is no tempo
  */
-export function readTempo(text: TokenText, start: number, found: MentionedFacts): number | null {
+export function readTempo(text: TokenText, start: TokenIndex, found: MentionedFacts): TokenIndex | null {
   const label = lexicon.TEMPO_LABELS.at(text, start);
   if (label !== null) {
     const numbers = numbersAt(text, skipFillers(text, label.end));
@@ -49,7 +50,7 @@ export function readTempo(text: TokenText, start: number, found: MentionedFacts)
     : null;
 }
 
-function take(text: TokenText, { start, end }: Place, range: TempoRange, found: MentionedFacts): number {
+function take(text: TokenText, { start, end }: TokenSpan, range: TempoRange, found: MentionedFacts): number {
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
   if (isNegated(text, start) || lexicon.HEART_RATES.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
@@ -92,7 +93,7 @@ function boundedBy(text: TokenText, start: number, bpm: number): TempoRange {
 }
 
 /** Bound before a number, such as "under". In "rapping over 90 bpm drums" the word "over" is a place, not a bound. */
-function boundBefore(text: TokenText, start: number): Place | null {
+function boundBefore(text: TokenText, start: number): TokenSpan | null {
   const bound = BOUNDS.before(text, start);
   if (bound === null || lexicon.AMBIGUOUS_LOWER_BOUND_WORDS.at(text, bound.start) === null) return bound;
   const unit = lexicon.TEMPO_UNITS.at(text, skipHyphen(text, start + 1));
@@ -125,7 +126,7 @@ function skipFillers(text: TokenText, start: number): number {
  * fraction.
  */
 function countsOtherThings(text: TokenText, end: number): boolean {
-  return lexicon.OTHER_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
+  return lexicon.NON_TEMPO_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
 /**
@@ -186,7 +187,7 @@ const USUAL = new Phrases([
   ...rangesOf("genres", lexicon.GENRE_TEMPOS),
 ]);
 
-export function readPace(text: TokenText, start: number, found: MentionedFacts): number | null {
+export function readPace(text: TokenText, start: TokenIndex, found: MentionedFacts): TokenIndex | null {
   const usual = USUAL.at(text, start);
   if (usual === null) return null;
   const { kind, range } = usual.value;
@@ -228,8 +229,8 @@ export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRa
 }
 
 /**
- * Joins two genres. Uses the tempos that both have in common. If there are none, the last genre counts in a compound
- * such as "ambient techno", otherwise the first.
+ * Joins the tempo ranges of two genres. Uses the tempos that both have in common. If there are none, the last
+ * genre counts in a compound such as "ambient techno", otherwise the first.
  */
 function joinGenres(
   all: PlacedStatement<TempoRange> | null,
@@ -245,7 +246,7 @@ function joinGenres(
   };
 }
 
-/** The part of a genre's tempo range that a pace word selects: for "slow techno" the slower part. */
+/** Part of a genre's tempo range that a pace word selects, such as the slower part for "slow techno". */
 function paceOf(genre: TempoRange, pace: TempoRange): TempoRange {
   const common = overlap(genre, pace);
   if (common !== null) return common;

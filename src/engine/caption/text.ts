@@ -1,4 +1,6 @@
-/** Tokens of a caption, phrase search and negation. Phrases are short, so the search is linear. */
+/**
+ * Splits captions into tokens and searches them for phrases. Phrases are short, so a search takes linear time.
+ */
 
 /** Beats per minute, inclusive. */
 export interface TempoRange {
@@ -11,12 +13,16 @@ export interface Statement<Value> {
   words: string;
 }
 
-export interface Place {
-  start: number;
-  end: number;
+/** Index of a token in a TokenText. */
+export type TokenIndex = number;
+
+/** Tokens from `start` to before `end`. */
+export interface TokenSpan {
+  start: TokenIndex;
+  end: TokenIndex;
 }
 
-export type PlacedStatement<Value> = Statement<Value> & Place;
+export type PlacedStatement<Value> = Statement<Value> & TokenSpan;
 
 /** Facts found so far. `paces` and `genres` hold the usual tempos of words such as "fast" and of genres. */
 export interface MentionedFacts {
@@ -90,7 +96,7 @@ export class Phrases<Value> {
   }
 
   /** Longest phrase ending before a token. */
-  before(text: TokenText, end: number): Place | null {
+  before(text: TokenText, end: number): TokenSpan | null {
     for (let start = Math.max(0, end - this.#longest); start < end; start++) {
       if (this.at(text, start)?.end === end) return { start, end };
     }
@@ -100,7 +106,7 @@ export class Phrases<Value> {
 
 export class TokenText {
   readonly tokens: readonly Token[];
-  /** Positions next to a key, where a bare number is a tempo. */
+  /** Token positions where a key ends or starts. A bare number beside a key is a tempo. */
   readonly keyEnds = new Set<number>();
   readonly keyStarts = new Set<number>();
 
@@ -120,7 +126,7 @@ export class TokenText {
     return this.tokens[at]?.isGlued === true;
   }
 
-  wordsOf({ start, end }: Place): string {
+  wordsOf({ start, end }: TokenSpan): string {
     return this.text.slice(this.tokens[start]?.start, this.tokens[end - 1]?.end);
   }
 
@@ -149,6 +155,6 @@ export function statementAt<Value>(
   return { value, words: text.wordsOf({ start, end }), start, end };
 }
 
-export function skipHyphen(text: TokenText, at: number): number {
+export function skipHyphen(text: TokenText, at: TokenIndex): TokenIndex {
   return text.tokens[at]?.text === "-" ? at + 1 : at;
 }

@@ -41,10 +41,10 @@ export const LOWER_BOUND_WORDS = words(
     "minimum | über | mindestens | plus de | au moins | más de | por lo menos | più di | almeno | mais de | pelo menos",
 );
 
-/** Lower bounds that can also mean a place: "over drums". */
+/** Words that mean either a lower bound or a place: "over drums". */
 export const AMBIGUOUS_LOWER_BOUND_WORDS = phrases("over | über");
 
-/** Nouns after which "over" means a place: "over 90 bpm drums". */
+/** If one of these nouns follows the tempo, "over" means a place: "over 90 bpm drums". */
 export const BACKING_INSTRUMENTS = phrases(
   "backing | bass | bassline | beat | beats | break | breakbeat | breakbeats | breaks | chords | claps | drum loop | drums | drumming | groove | " +
     "guitar | guitars | kick | kicks | loop | loops | percussion | piano | rhythm | rhythms | riddim | strings | synths",
@@ -60,7 +60,7 @@ export const WORDS_BEFORE_TEMPO = phrases(
   "at | @ | around | at around | at about | at roughly | um | bei | à | 在",
 );
 
-/** Words between the ends of a range: "110 to 120". */
+/** Words between the ends of a tempo range: "110 to 120". */
 export const RANGE_WORDS = phrases(
   "- | – | — | ~ | to | and | or | bis | und | à | et | a | y | e | até | до | 到 | 至 | から | 에서",
 );
@@ -71,7 +71,7 @@ export const KEY_LINKS = Phrases.of([
   "|",
 ]);
 
-export const OTHER_UNITS = phrases(
+export const NON_TEMPO_UNITS = phrases(
   "zone | - zone | km | kmh | mph | hz | khz | k | s | ms | sec | secs | second | seconds | min | mins | minutes | bars | measures | years | percent | % | db | ° | " +
     "degrees | x | th | st | nd | rd | er | / | : | '",
 );
@@ -80,20 +80,20 @@ export const NEGATIONS = phrases(
   "not | no | never | without | isn't | don't | anything but | except | avoid | nicht | kein | keine | keinen | ohne | pas | pas de | sans | sin | non | senza | não | sem | " +
     "不 | 不要 | 别 | 没有 | 非",
 );
-/** Words allowed between a negation and its object. */
-export const DEGREES = phrases(
+/** Words that may stand between a negation and the word that it negates: "not too fast". */
+export const WORDS_AFTER_NEGATION = phrases(
   "too | so | very | really | that | make it | be | at | in | a | an | the | any | trop | très | zu | sehr | so | muy | tan | troppo | molto | muito | 太 | 很",
 );
 
 type Mode = "major" | "minor";
 
 /** Note naming systems: letters, German letters, syllables, kana, hangul. */
-export type Naming = "letter" | "german" | "syllable" | "kana" | "hangul";
+export type NoteNaming = "letter" | "german" | "syllable" | "kana" | "hangul";
 
 export interface ModeWords {
   mode: Mode;
   words: string[];
-  namings: readonly Naming[];
+  namings: readonly NoteNaming[];
 }
 
 /** Church modes map to major or minor by their third, because the music models know only these two. */
@@ -118,7 +118,7 @@ export const MODES: readonly ModeWords[] = [
 export const SCALE_WORDS = phrases("natural | harmonic | melodic | pentatonic | blues");
 
 /** Note names other than English letters. */
-export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> = {
+export const NOTES: Readonly<Record<string, { note: string; naming: NoteNaming }>> = {
   ...named("syllable", "do:C dó:C ut:C re:D ré:D mi:E fa:F fá:F sol:G la:A lá:A si:B"),
   ...named("syllable", "до:C ре:D ми:E фа:F соль:G ля:A си:B"),
   ...named("kana", "ハ:C ニ:D ホ:E ヘ:F ト:G イ:A ロ:B"),
@@ -127,7 +127,7 @@ export const NOTES: Readonly<Record<string, { note: string; naming: Naming }>> =
   ...named("german", "ces:Cb des:Db es:Eb fes:Fb ges:Gb as:Ab hes:Bb"),
 };
 
-function named(naming: Naming, notes: string): Record<string, { note: string; naming: Naming }> {
+function named(naming: NoteNaming, notes: string): Record<string, { note: string; naming: NoteNaming }> {
   const pairs = notes.split(" ").map((pair) => pair.split(":") as [string, string]);
   return Object.fromEntries(pairs.map(([name, note]) => [name, { note, naming }]));
 }
@@ -195,7 +195,10 @@ export const WORDS_AFTER_FALSE_METRE = phrases(
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
 );
-/** Words before the name of a dance that make it a movement if a direction follows: "they waltz into the bar". */
+/**
+ * Words before the name of a dance. If a direction follows the name, it is a movement: "they waltz into the
+ * bar".
+ */
 export const WORDS_BEFORE_DANCE_VERB = phrases(
   "they | we | you | i | he | she | it | to | who | couples | people",
 );
@@ -231,14 +234,14 @@ export const PACE_TEMPOS = tempos(`
   196-220: prestissimo
 `);
 
-/** Nouns after a pace word that show that it describes the noun, not the tempo: "slow attack". */
+/** Nouns after a pace word. The pace word then describes the noun, not the tempo: "slow attack". */
 export const WORDS_AFTER_FALSE_PACE = phrases(
   "build | build-up | building | attack | release | decay | fade | fade-in | fade-out | motion | burn | burning | burner | cooker | swell | " +
     "swells | arpeggio | arpeggios | arps | hats | hi-hats | runs | tremolo | vibrato | lfo | filter | evolving | reverb | delay | food | lane | cars | " +
     "asleep | fashion | friends | money | autos",
 );
 
-/** Nouns before a pace word that show that it describes the noun: "comida rápida". */
+/** Nouns before a pace word. The pace word then describes the noun, not the tempo: "comida rápida". */
 export const WORDS_BEFORE_FALSE_PACE = phrases("comida | restauration | alimentation");
 /** Tempo marks that are also everyday words; they count only at the start of a clause. */
 export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
@@ -246,7 +249,9 @@ export const AMBIGUOUS_PACES = phrases("grave | presto | largo");
 export const AMBIGUOUS_GENRES = phrases(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
-/** Determiners. An ambiguous genre word after one, with at most one word between, is not a genre: "my empty house". */
+/**
+ * Determiners. One or two words after a determiner, an ambiguous genre word is not a genre: "my empty house".
+ */
 export const DETERMINERS = phrases(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +
     "une | un | mon | ma",

@@ -43,8 +43,8 @@ export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly B
 }
 
 /**
- * Needed besides SameSite, which permits requests from other ports of the host: they are the same site, but
- * another origin.
+ * Whether a page of another origin sent the request. SameSite alone does not detect this: other ports of the host are
+ * the same site, but another origin.
  */
 function isFromOtherOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host, "sec-fetch-site": site = "same-origin" } = headers;

@@ -15,7 +15,7 @@ import { LATENTS_EXTENSION } from "./latents-file.js";
 const OWN_FILE = /^([0-9a-f-]{36})-(\d+)\.[a-z0-9]+(\.part)?$/;
 
 /** Matches the `file` URL of a result, with any prefix. */
-export const RESULT_URL = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
+export const RESULT_URL_PATTERN = /\/v1\/audio\?(?:[^#]*&)?path=([^&#]*)/;
 
 /** Unfinished files older than this are abandoned. */
 const UNFINISHED_AGE_MS = 24 * 60 * 60_000;
@@ -135,7 +135,7 @@ export class AudioFiles {
       (name) => name.endsWith(PARTIAL_SUFFIX) && OWN_FILE.test(name),
     );
     if (names.length === 0) return;
-    // Without the folder's clock, time 0 makes no file old.
+    // If the folder's clock cannot be read, 0 is used, and no file counts as abandoned.
     const nowMs = await this.#folderTimeMs().catch(() => 0);
     for (const name of names) {
       const path = this.pathOf(name);
@@ -162,7 +162,7 @@ export function songOf(path: string): { taskId: string; index: number } | null {
 
 /** Extracts the path from a result's URL; other values are returned unchanged. */
 export function pathFromResultUrl(value: string, parameter: string): string {
-  const [, encoded] = RESULT_URL.exec(value) ?? [];
+  const [, encoded] = RESULT_URL_PATTERN.exec(value) ?? [];
   const path = encoded === undefined ? value : decoded(encoded, parameter);
   if (path.includes("\0")) throw new RequestError(`${parameter} must not contain a NUL character`);
   return path;

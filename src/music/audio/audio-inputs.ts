@@ -11,11 +11,11 @@ import { RequestError } from "../errors.js";
 import type { AudioInput, GenerationRequest } from "../request/schema.js";
 import type { FileStorage } from "../storage/file-storage.js";
 import { isWithin } from "../storage/permitted-root.js";
-import { pathFromResultUrl, RESULT_URL } from "./audio-files.js";
+import { pathFromResultUrl, RESULT_URL_PATTERN } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
 import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
-import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadName, uploadPath } from "./uploads.js";
+import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadFieldName, uploadPath } from "./uploads.js";
 
 /**
  * Limits the decoding of recordings in new requests, so that no client occupies all decoders and most of the
@@ -121,11 +121,15 @@ export class AudioInputs {
   async locate(request: GenerationRequest): Promise<GenerationRequest> {
     const located = { ...request };
     for (const kind of UPLOAD_KINDS)
-      located[kind] = await this.#locate(request[kind] ?? null, uploadName(kind));
+      located[kind] = await this.#locate(request[kind] ?? null, uploadFieldName(kind));
     return located;
   }
 
-  /** Stores the recordings for the machine that runs the task; removes them on failure. @throws StoreError */
+  /**
+   * Copies the recordings to the object store, so that the worker of the task can read them. Removes the copies if one
+   * of them fails.
+   * @throws StoreError
+   */
   async publish(request: GenerationRequest): Promise<GenerationRequest> {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
@@ -231,14 +235,14 @@ function isLinked(from: string, to: string): Promise<boolean> {
     );
 }
 
-/** Files that are removed with the task. */
+/** Paths of the uploaded files of a request, which are removed with its task. */
 export function uploadPathsOf(request: GenerationRequest): string[] {
   return UPLOAD_KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
 }
 
 /** @throws RequestError for URLs and `~` paths, which are not supported */
 function assertPath(value: string, parameter: string): void {
-  const isUrl = /^([a-z][a-z\d+.-]*:\/\/|data:)/i.test(value) && !RESULT_URL.test(value);
+  const isUrl = /^([a-z][a-z\d+.-]*:\/\/|data:)/i.test(value) && !RESULT_URL_PATTERN.test(value);
   if (!isUrl && !value.startsWith("~")) return;
   throw new RequestError(
     `${parameter} must be an absolute path on the server, or the \`file\` of one of its results, not ` +

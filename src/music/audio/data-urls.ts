@@ -39,7 +39,7 @@ export class DataUrls {
     }
   }
 
-  /** Placeholders for the text; use each once, in this order. */
+  /** Placeholders that stand for the songs in the text. Use each placeholder once, in this order. */
   get urls(): string[] {
     return this.songs.map(({ url }) => url);
   }

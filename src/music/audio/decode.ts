@@ -94,7 +94,10 @@ export interface AudioMeasures {
   peak: number;
 }
 
-/** Measures a recording like `decodeAudio`, but keeps no samples. @throws DecodeError, or the signal's reason */
+/**
+ * Decodes a recording like `decodeAudio` and measures it, but keeps no samples.
+ * @throws DecodeError, or the signal's reason
+ */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
   let peak = 0;

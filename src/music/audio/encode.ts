@@ -13,13 +13,13 @@ import { type SongTags, tagArguments, wavInfoChunk } from "./tags.js";
 const CHUNK_FRAMES = 16_384;
 /** How long a finished song waits for free file descriptors. */
 const MAX_WAIT_SECONDS = 600;
-/** Time limit of ffmpeg: ten times what the longest song takes on a slow machine. */
+/** Time limit of ffmpeg: ten times the encoding time of the longest song on a slow machine. */
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
 /**
- * Added to the file size limit for headers and the last frame. The samples take at most four bytes each in
- * every format.
+ * Allowance for headers and the last frame in the file size limit. A sample takes at most four bytes in every
+ * format.
  */
 const OVERHEAD_BYTES = 2 ** 20;
 
@@ -98,7 +98,7 @@ async function runFfmpeg(
   // bitexact keeps versions and dates out of the file.
   const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
   const args = [
-    "-xerror", // without it ffmpeg exits with 0 if the disk is full at close
+    "-xerror", // without this, ffmpeg exits with 0 if the disk is full when it closes the file
     "-y",
     ...input,
     ...(filters.length === 0 ? [] : ["-af", filters.join(",")]),

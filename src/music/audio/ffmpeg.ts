@@ -12,17 +12,17 @@ import {
   ensureProcessStarter,
   INPUT_DESCRIPTOR,
   type ProgramInput,
-  type Running,
+  type RunningProgram,
   startProgram,
 } from "./starter.js";
 
-/** npm package that contains static ffmpeg programs, so its installation downloads and runs nothing else. */
+/** npm package that contains static ffmpeg programs. Its installation downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 /** Limit of CPU time, far above the time for any valid recording. */
 const CPU_SECONDS = 120;
 /** Memory limit of ffmpeg: ten times what real recordings need. */
 const MEMORY_BYTES = 512 * 2 ** 20;
-/** Path in the arguments that stands for `FfmpegOptions.input`. */
+/** Path of `FfmpegOptions.input` in the arguments of ffmpeg. */
 export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
@@ -110,7 +110,7 @@ function packagedProgram(): string | null {
   try {
     return (createRequire(import.meta.url)(STATIC_PACKAGE) as { path: string }).path;
   } catch {
-    return null; // Not installed, or no program for this platform. The caller's error says what to do.
+    return null; // The package is not installed or has no program for this platform. The caller's error says what to do.
   }
 }
 
@@ -177,7 +177,7 @@ async function identityOf({ path, file }: NonNullable<FfmpegOptions["input"]>): 
   return { path, device: String(dev), inode: String(ino) };
 }
 
-async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
+async function* outputOf({ stdout }: RunningProgram): AsyncGenerator<Buffer> {
   try {
     yield* stdout;
   } catch {
@@ -185,9 +185,9 @@ async function* outputOf({ stdout }: Running): AsyncGenerator<Buffer> {
   }
 }
 
-async function successOf({ ended }: Running, timeout: AbortSignal | undefined): Promise<void> {
+async function successOf({ ended }: RunningProgram, timeout: AbortSignal | undefined): Promise<void> {
   const { code, signal, stderr } = await ended.catch(() => {
-    // Killed by the signal, or because the starter process ended.
+    // The abort signal killed ffmpeg, or the starter process ended.
     throw timeout?.aborted ? outOfTime() : failure(null, "SIGKILL", "");
   });
   if (code !== 0) throw failure(code, signal, stderr.trim());

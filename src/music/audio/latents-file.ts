@@ -100,8 +100,8 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
 }
 
 /**
- * Song length in samples: as in the metadata, or all frames by default. Null if it does not end within the last
- * frame.
+ * Song length in samples: from the metadata, or by default the length of all frames. Null if the length from the
+ * metadata does not end within the last frame.
  */
 function samplesOf(metadata: unknown, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;

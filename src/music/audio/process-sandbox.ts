@@ -34,8 +34,8 @@ interface Wrapper {
 }
 
 /**
- * Wrappers by kind; the first working one of each kind is used. `unshare` comes before `--pdeathsig`, because a
- * change of credentials resets the latter.
+ * Wrappers by kind; the first working one of each kind is used. `unshare` runs before `setpriv`, because it changes
+ * credentials, which resets `--pdeathsig`.
  */
 const WRAPPERS: readonly (readonly Wrapper[])[] = [
   [

@@ -23,7 +23,7 @@ export interface Program {
 export interface ProgramInput {
   path: string;
   /**
-   * Device and inode of the checked file. The program does not start if the path leads to another file by then.
+   * Device and inode of the checked file. The program does not start if the path now leads to another file.
    */
   device: string;
   inode: string;
@@ -38,7 +38,7 @@ interface End {
   stderr: string;
 }
 
-export interface Running {
+export interface RunningProgram {
   stdin: Writable;
   stdout: Readable;
   /** Resolves when the program has ended and its pipes are closed; rejects if the signal killed it. */
@@ -80,7 +80,7 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 /** @throws Error with the system's error code if the program cannot be started */
-export async function startProgram(program: Program): Promise<Running> {
+export async function startProgram(program: Program): Promise<RunningProgram> {
   try {
     return await ask(await ensureProcessStarter(program.env), program);
   } catch (error) {
@@ -91,7 +91,7 @@ export async function startProgram(program: Program): Promise<Running> {
   }
 }
 
-async function ask(socketPath: string, { signal, ...program }: Program): Promise<Running> {
+async function ask(socketPath: string, { signal, ...program }: Program): Promise<RunningProgram> {
   const programRequest = request({
     socketPath,
     method: "POST",

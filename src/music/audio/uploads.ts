@@ -8,8 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../storage/file-storage.js";
 
 /**
- * Names of the form field for each kind of upload. The first one has priority, and stored files begin with it.
- * Messages use the last one; with `_path` appended it names the parameter for a path.
+ * Form fields for each kind of upload. If a client sends several, the first has priority. Names of stored files begin
+ * with the first field. Messages use the last field; with `_path` appended it is the parameter for a path.
  */
 export const UPLOAD_FIELDS = {
   sourceAudio: ["ctx_audio", "src_audio"],
@@ -29,7 +29,7 @@ export interface Upload {
 
 export type Uploads = Readonly<Record<UploadKind, Upload | null>>;
 
-export const NO_UPLOADS: Uploads = byKind(() => null);
+export const NO_UPLOADS: Uploads = mapUploadKinds(() => null);
 
 export interface UploadLimits {
   directory: string;
@@ -37,11 +37,11 @@ export interface UploadLimits {
   maxFiles: number;
 }
 
-export function byKind<T>(get: (kind: UploadKind) => T): Record<UploadKind, T> {
+export function mapUploadKinds<T>(get: (kind: UploadKind) => T): Record<UploadKind, T> {
   return Object.fromEntries(UPLOAD_KINDS.map((kind) => [kind, get(kind)])) as Record<UploadKind, T>;
 }
 
-export function uploadName(kind: UploadKind): string {
+export function uploadFieldName(kind: UploadKind): string {
   return UPLOAD_FIELDS[kind].at(-1) as string;
 }
 
@@ -72,7 +72,7 @@ export function referencedUpload(directory: string, value: string): string | nul
   return name === undefined ? null : join(directory, name);
 }
 
-/** Writes a file part to a new file, and returns its size. On failure a partial file may remain. */
+/** Writes an uploaded file to `path`, which must be new, and returns its size. A failure may leave a partial file. */
 export async function storeUpload(content: Readable, path: string): Promise<number> {
   await makeFolder(dirname(path));
   const file = createWriteStream(path, { flags: "wx" });

@@ -14,7 +14,7 @@ import { parseCallbackUrl, resolveTarget } from "./target.js";
 
 const POLL_MS = 1_000;
 const MAX_AT_ONCE = 4;
-/** Attempts are made for about six hours in total. */
+/** Maximum number of attempts, which take about six hours in total. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60 * 60_000;
@@ -27,7 +27,7 @@ export class Callbacks {
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
 
-  /** @param itemOf returns the status of a task as POST /query_result does */
+  /** @param itemOf returns the status of a task in the format of POST /query_result */
   constructor(
     private readonly queue: TaskQueue,
     private readonly config: CallbackConfig,
@@ -50,7 +50,7 @@ export class Callbacks {
     await Promise.all(this.#sending.values());
   }
 
-  /** Starts due callbacks up to the limit. Never rejects. */
+  /** Sends due callbacks, at most MAX_AT_ONCE at the same time. Never rejects. */
   async deliverDue(): Promise<void> {
     const room = MAX_AT_ONCE - this.#sending.size;
     if (this.#isPolling || room <= 0 || this.#stopping.signal.aborted) return;
@@ -75,7 +75,7 @@ export class Callbacks {
       throw error;
     });
     if (task === undefined || !isCallbackPending(task)) return this.queue.scheduleCallback(id, null);
-    // The queue offers the callback again later.
+    // The task has not ended yet; the queue returns the callback again later.
     if (!hasEnded(task.state)) return;
     const attempts = (task.callback?.attempts ?? 0) + 1;
     try {

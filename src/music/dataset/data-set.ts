@@ -57,7 +57,7 @@ const sampleSchema = z.object({
   custom_tag: text(""),
   /** Whether the sample is described; only labeled samples are used for training. */
   labeled: flag(false),
-  /** Text used for the prompt; null: chosen by `genre_ratio`. */
+  /** Field that becomes the training prompt; null: chosen by `genre_ratio`. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
 });
 
@@ -112,7 +112,7 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
 }
 
-/** Relative audio paths start at the file's folder; they are not checked. @throws RequestError */
+/** Reads a data set file. Makes audio paths absolute, but does not check them. @throws RequestError */
 export async function loadDataSet(path: string): Promise<DataSet> {
   const content = await readRegular(path, MAX_TEXT_BYTES).catch((error: unknown) => {
     if (!(error instanceof UnusableFileError)) throw error;
@@ -122,7 +122,7 @@ export async function loadDataSet(path: string): Promise<DataSet> {
   return parseDataSet(content.toString("utf8"), path);
 }
 
-/** @param path base of relative audio paths, and the name in errors */
+/** @param path path of the file: relative audio paths start at its folder, and errors name it */
 export function parseDataSet(content: string, path: string): DataSet {
   let value: unknown;
   try {
@@ -167,7 +167,7 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   await writeAtomically(path, (partial) => writeFile(partial, text, { flag: "wx" }));
 }
 
-/** Fields of the whole set in files and manifests. */
+/** Fields that describe the whole data set, named as in files and manifests. */
 export function metadataFields({ samples, ...metadata }: DataSet) {
   return { ...renamed<MetadataFields>(metadata, FILE_NAMES), num_samples: samples.length };
 }
@@ -177,7 +177,7 @@ export function sampleFields(sample: DataSetSample): SampleFields {
   return renamed(sample, FILE_NAMES);
 }
 
-/** Fields of a sample in lists. */
+/** Fields of a sample that lists of samples contain. */
 export function sampleSummary(sample: DataSetSample, index: number) {
   const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
   return { index, ...fields };

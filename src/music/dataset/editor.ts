@@ -42,7 +42,7 @@ export class DataSetEditor {
     await saveDataSet(this.#current, file);
   }
 
-  /** The file to write for a client's path. @throws RequestError */
+  /** Resolves a client's `save_path` and checks that it may be written. @throws RequestError */
   async resolveSavePath(path: string): Promise<string> {
     const file = await this.root.resolve(path);
     if (extname(file) !== ".json") throw new RequestError(`save_path must end in .json, got ${path}`);

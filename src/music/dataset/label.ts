@@ -16,9 +16,9 @@ import type { DataSetEditor } from "./editor.js";
 import {
   BackgroundTasks,
   failureOf,
+  readSampleAudio,
   type SampleFailure,
   type StartedTask,
-  sampleAudio,
   withFailures,
 } from "./sample-work.js";
 
@@ -74,7 +74,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     });
   }
 
-  /** The labeled sample, or its failure; null if it has been removed from the data set. */
+  /** Labels a sample and returns it, or the failure; null if the sample has been removed from the data set. */
   async #label(
     id: string,
     request: LabelRequest,
@@ -171,7 +171,7 @@ async function listen(
   languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
-  const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
+  const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
   const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
   const metadata = { ...UNKNOWN_METADATA, durationSeconds };
   return engine.understand(

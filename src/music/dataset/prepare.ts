@@ -17,9 +17,9 @@ import { MANIFEST_NAME } from "./sample-set.js";
 import {
   BackgroundTasks,
   failureOf,
+  readSampleAudio,
   type SampleFailure,
   type StartedTask,
-  sampleAudio,
   withFailures,
 } from "./sample-work.js";
 
@@ -70,12 +70,12 @@ export interface PreparationRequest {
 
 export interface PreparationCall {
   signal: AbortSignal;
-  /** `done` includes failed samples; `filename` is the next one. */
+  /** `done` includes failed samples; `filename` is the next sample. */
   onProgress?: (progress: { done: number; total: number; filename: string }) => void;
 }
 
 export interface Preparation {
-  /** Absolute paths in the order of the data set, including existing files. */
+  /** Absolute paths of the sample files in the order of the data set, including files that already existed. */
   files: string[];
   failures: SampleFailure[];
 }
@@ -140,7 +140,7 @@ async function prepareSample(
   root: PermittedRoot,
   { sample, prompt, path, signal }: SampleJob,
 ): Promise<void> {
-  const { audio, durationSeconds } = await sampleAudio(root, sample, signal);
+  const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
   const lyrics = sample.isInstrumental ? INSTRUMENTAL_LYRICS : sample.lyrics || INSTRUMENTAL_LYRICS;
   const { bpm, keyScale, timeSignature, language } = sample;
   await engine.prepareSample(

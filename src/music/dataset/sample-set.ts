@@ -17,7 +17,7 @@ export interface SampleSet {
   metadata: Readonly<Record<string, unknown>> | null;
   /** Absolute paths without symbolic links, in the order of the manifest or by name. May be empty. */
   samples: string[];
-  /** Manifest entries without a usable sample file, unchanged. */
+  /** Manifest entries for which there is no usable sample file, as written in the manifest. */
   skipped: string[];
 }
 

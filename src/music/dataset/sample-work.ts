@@ -40,7 +40,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
   /** Resolves when nothing is running. */
   #idle: Promise<unknown> = Promise.resolve();
 
-  /** @param taskName name in messages, for example "Preprocessing" */
+  /** @param taskName name of the work in messages, for example "Preprocessing" */
   constructor(
     private readonly taskName: string,
     private readonly log: Logger,
@@ -63,7 +63,7 @@ export abstract class BackgroundTasks<Result extends { message: string }, Detail
     return { taskId: task.id, total, finished };
   }
 
-  /** Status of this task, or of the latest one. @throws HttpError 404 */
+  /** Status of the task with this id, or of the latest task if `id` is null. @throws HttpError 404 */
   status(id: string | null) {
     const task = id === null ? this.#latest : this.#tasks.get(id);
     if (task === undefined && id !== null) throw new HttpError(404, "Task not found");
@@ -127,7 +127,7 @@ const MAX_SECONDS = 240;
 const CHANNELS = 2;
 
 /** @throws DecodeError, UnsafePathError, or the signal's reason */
-export async function sampleAudio(
+export async function readSampleAudio(
   root: PermittedRoot,
   { audioPath, filename }: DataSetSample,
   signal: AbortSignal,

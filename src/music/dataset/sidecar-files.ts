@@ -20,7 +20,8 @@ export interface Description {
 /** Reads a text file; null if it does not exist or is not readable. */
 export type ReadSidecarFile = (path: string) => Promise<string | null>;
 
-export type Tables = ReadonlyMap<string, Description>;
+/** Descriptions from tables, by audio file name. */
+export type TableDescriptions = ReadonlyMap<string, Description>;
 
 const BYTE_ORDER_MARK = "\uFEFF";
 /** Size limit of a sidecar file: enough for a table of ten thousand songs with a hundred words each. */
@@ -40,13 +41,13 @@ export async function readText(path: string): Promise<string | null> {
 }
 
 /**
- * Description of `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both. Lyrics come from
+ * Description of the recording `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both. Lyrics come from
  * `<name>.lyrics.txt`, or else from `<name>.txt`.
  * @param warn called for unusable files
  */
 export async function describeAudio(
   audioPath: string,
-  tables: Tables,
+  tables: TableDescriptions,
   read: ReadSidecarFile,
   warn: (message: string) => void,
 ): Promise<Description> {
@@ -86,12 +87,12 @@ export function parseSidecarJson(
   });
 }
 
-/** Tables of `directory`; later file names override earlier ones. */
+/** Reads all tables in `directory`, in the order of their names. Later tables override earlier ones. */
 export async function readTables(
   directory: string,
   read: ReadSidecarFile,
   warn: (message: string) => void,
-): Promise<Tables> {
+): Promise<TableDescriptions> {
   const tables = new Map<string, Description>();
   const names = (await readdir(directory)).filter((name) => name.toLowerCase().endsWith(".csv")).sort();
   for (const name of names) {
@@ -105,7 +106,11 @@ export async function readTables(
 }
 
 /** Parses a table with the columns File, BPM, Key and Caption in any order; separator: comma, semicolon or tab. */
-export function parseTable(content: string, name: string, warn: (message: string) => void): Tables {
+export function parseTable(
+  content: string,
+  name: string,
+  warn: (message: string) => void,
+): TableDescriptions {
   let rows: Record<string, string>[];
   try {
     rows = parseCsv(content, {

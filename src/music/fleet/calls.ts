@@ -26,10 +26,10 @@ const resultSchema = z.union([
 type Result = { value: unknown } | { code: unknown; message: string };
 
 /** Queue of calls that write text. Every worker with a language model serves it. */
-export const TEXT_CALLS = "words";
+export const TEXT_CALL_QUEUE = "words";
 
 /** Queue of calls that inspect adapters for `model`. Workers that have this model in slot 1 serve it. */
-export function adapterCalls(model: string): string {
+export function adapterCallQueue(model: string): string {
   return `adapters~${encodeURIComponent(model)}`;
 }
 
@@ -44,8 +44,8 @@ export class Calls {
   constructor(private readonly fleet: Fleet) {}
 
   /**
-   * Calls `name` on a worker and resolves with its result.
-   * @throws HttpError 503 without a result, FleetUnreachableError, the signal's reason, or the worker's error as an
+   * Runs the call `name` on a worker and resolves with the result.
+   * @throws HttpError 503 if there is no result, FleetUnreachableError, the signal's reason, or the worker's error as an
    * EngineError
    */
   async call<T>(
@@ -160,8 +160,8 @@ export class Calls {
   }
 
   /**
-   * Options of BullMQ. It duplicates this connection for blocking commands. Commands on it wait until Redis is
-   * back instead of failing.
+   * Options for BullMQ, which duplicates the connection for blocking commands. While Redis is down, commands on it
+   * wait instead of failing.
    */
   #options() {
     if (this.#blocking === undefined) {

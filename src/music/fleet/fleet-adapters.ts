@@ -17,7 +17,7 @@ import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
 import type { TaskAdapter } from "../queue/store.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
-import { adapterCalls, type Calls } from "./calls.js";
+import { adapterCallQueue, type Calls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
@@ -56,7 +56,7 @@ export class FleetAdapters {
       scale: 1,
       enabled: true,
     };
-    const info = await this.calls.call<AdapterInfo>(adapterCalls(model), "inspect", adapter);
+    const info = await this.calls.call<AdapterInfo>(adapterCallQueue(model), "inspect", adapter);
     return this.#change(model, (state) => withAdapterAdded(state, { ...adapter, ...info }));
   }
 

@@ -1,11 +1,11 @@
 /** Due times of a fleet's callbacks, on Redis's clock. A gateway has a minute to deliver a due callback. */
-import { CALLBACK_HOLD_MS } from "../queue/callback-schedule.js";
+import { CALLBACK_LEASE_MS } from "../queue/callback-schedule.js";
 import { type FleetRedis, keyOf } from "./redis.js";
 
 /** Task ids sorted by due time. */
 const KEY = keyOf("callbacks");
 
-/** Takes due callbacks. Each is due again after CALLBACK_HOLD_MS. */
+/** Takes due callbacks. Each is due again after CALLBACK_LEASE_MS. */
 const TAKE = `
 local now = redis.call('TIME')
 local nowMs = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -14,7 +14,7 @@ for _, id in ipairs(ids) do redis.call('ZADD', KEYS[1], nowMs + ARGV[2], id) end
 return ids`;
 
 export function takeCallbacks(redis: FleetRedis, max: number): Promise<string[]> {
-  return redis.attempt(() => redis.eval(TAKE, 1, KEY, max, CALLBACK_HOLD_MS)) as Promise<string[]>;
+  return redis.attempt(() => redis.eval(TAKE, 1, KEY, max, CALLBACK_LEASE_MS)) as Promise<string[]>;
 }
 
 /** @param delayMs null: no callback is due */

@@ -15,7 +15,7 @@ import type {
   SongSheet,
 } from "../../engine/types.js";
 import { refuseInFleet } from "../errors.js";
-import { type Calls, TEXT_CALLS } from "./calls.js";
+import { type Calls, TEXT_CALL_QUEUE } from "./calls.js";
 import type { FleetAdapters } from "./fleet-adapters.js";
 import { noWorkerError, type Workers } from "./workers.js";
 
@@ -104,11 +104,11 @@ export class FleetEngine implements MusicEngine {
   }
 
   createSample(request: SampleRequest, { signal }: CallOptions): Promise<SongSheet> {
-    return this.calls.call(TEXT_CALLS, "createSample", request, signal);
+    return this.calls.call(TEXT_CALL_QUEUE, "createSample", request, signal);
   }
 
   formatInput(request: FormatRequest, { signal }: CallOptions): Promise<SongSheet> {
-    return this.calls.call(TEXT_CALLS, "formatInput", request, signal);
+    return this.calls.call(TEXT_CALL_QUEUE, "formatInput", request, signal);
   }
 
   async adapters(): Promise<AdapterState> {

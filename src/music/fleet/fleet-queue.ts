@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
 import { HttpError } from "../errors.js";
-import { CALLBACK_HOLD_MS, isCallbackPending } from "../queue/callback-schedule.js";
+import { CALLBACK_LEASE_MS, isCallbackPending } from "../queue/callback-schedule.js";
 import { type CatalogFilter, hasEnded, type TaskSummary } from "../queue/catalog.js";
 import { retryAfterSeconds } from "../queue/rules.js";
 import type { Task } from "../queue/store.js";
@@ -26,7 +26,7 @@ import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
 import { keyOf } from "./redis.js";
 import { adapterQueueName, isTaskQueueName } from "./workers.js";
 
-/** Interval of checks whether a cancelled task has ended, in case the message is lost. */
+/** Interval at which a gateway checks whether a cancelled task has ended, in case the message is lost. */
 const CANCEL_POLL_MS = 1_000;
 /** Minimum interval of "positionsChanged" events. */
 const POSITIONS_INTERVAL_MS = 100;
@@ -105,7 +105,7 @@ export class FleetQueue implements TaskQueue {
     const adapters = request.loras === null ? taskAdaptersIn(loaded) : [];
     const route = adapters.length === 0 ? plainRoute : adapterQueueName(plainRoute);
     const task = { ...newTask(request, origin, place), id, createdAtMs, route, adapters };
-    if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_HOLD_MS);
+    if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_LEASE_MS);
     await fleet.store.add(task).catch(async (error: unknown) => {
       await fleet.store.release(id).catch(() => {});
       throw error;
@@ -139,7 +139,7 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #endWaiting(task: Task): Promise<void> {
-    // A worker may take the job before its removal. It then finds in the record that the task has ended.
+    // A worker may take the job before it is removed, but then finds in the record that the task has ended.
     await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
     await this.options.cleanUp(task).catch((err: unknown) => {
       this.log.error({ task: task.id, err }, "could not clean up after a task");

@@ -25,7 +25,7 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
-/** Redis sorted sets of task ids, except those of waiting and running tasks. */
+/** Redis sorted sets that contain task ids. The sets of waiting and running tasks are not listed here. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 
@@ -41,7 +41,7 @@ const CHANGE_KEYS = ["changes", "revision", "forgotten"].map((name) => keyOf(nam
 
 interface StoredRecord {
   task: Task;
-  /** First line of the record, with the checksum. */
+  /** First line of the stored record; contains the checksum. */
   head: Buffer;
 }
 
@@ -160,8 +160,8 @@ export class FleetStore {
     }
     if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key)))
       await this.#eval(DISCARD_CHANGES_SCRIPT, []);
-    // If the sequence counter was quarantined, it continues after the latest task, so that new tasks still sort
-    // last.
+    // If the sequence counter was quarantined, sets it to the number of the latest task, so that new tasks still
+    // sort last.
     if (moved.includes(keyOf("sequence"))) {
       const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
       await this.redis.incrby(keyOf("sequence"), latest);

@@ -15,7 +15,7 @@ import type { FleetEvent } from "./messages.js";
 import { keyOf } from "./redis.js";
 import { type Announcement, HEARTBEAT_MS, queuesOfWorker } from "./workers.js";
 
-/** Lease renewals per lease time. */
+/** Number of lease renewals per lease time. */
 const RENEWALS_PER_LEASE = 4;
 /** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
 const POLL_MS = 1_000;
@@ -405,13 +405,13 @@ export class FleetWorker {
     await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });
   }
 
-  /** A failure does no harm: the next worker that gets the job finds that its task has ended. */
+  /** Completes the job of a task. May fail: the next worker that gets the job finds that its task has ended. */
   async #complete(bull: FleetJob, token: string): Promise<void> {
     try {
       await this.fleet.redis.attempt(() => bull.moveToCompleted(null, token, false));
     } catch (err) {
       this.log.debug({ task: bull.id, err }, "could not complete a job");
-      // Removes a job that is in no list. A job of another worker stays.
+      // Removes the job if it is in no list. A job that another worker holds stays.
       await bull.remove().catch(() => {});
     }
   }

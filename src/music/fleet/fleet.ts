@@ -39,7 +39,7 @@ export type FleetJob = Job<FleetJobData, null, string>;
 
 interface FleetEvents {
   event: [FleetEvent];
-  /** The command connection or the message connection is restored. Messages since its loss were missed. */
+  /** Emitted when the command or message connection is restored. Messages during the outage were missed. */
   reconnected: [];
 }
 
@@ -54,7 +54,7 @@ export class Fleet {
   readonly #listener: Redis;
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
-  /** Resolves after the latest inspection of all Redis keys, running or waiting. At most one waits. */
+  /** Resolves after the last requested inspection of all Redis keys. At most one waits while another runs. */
   #inspections: Promise<void> = Promise.resolve();
   #nextInspection: Promise<void> | undefined;
   #foundNothingAtMs = Number.NEGATIVE_INFINITY;
@@ -286,7 +286,7 @@ export class Fleet {
     return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
   }
 
-  /** Ids of a queue's jobs. Foreign locks, which would hold jobs forever, are removed. */
+  /** Ids of a queue's jobs. Also quarantines foreign locks, which would hold jobs forever. */
   async #heldIn(route: string): Promise<string[]> {
     const idsOf = (...lists: JobType[]) =>
       this.redis.attempt(() => this.queueOf(route).getRanges(lists, 0, -1));

@@ -11,7 +11,7 @@ import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { directoryTokens, objectTokens } from "../storage/store-token.js";
-import { adapterCalls, Calls, TEXT_CALLS } from "./calls.js";
+import { adapterCallQueue, Calls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetEngine } from "./fleet-engine.js";
@@ -92,7 +92,7 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
 
 function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
   if (engine.languageModels().length > 0) {
-    calls.serve(TEXT_CALLS, async (name, data, signal) => {
+    calls.serve(TEXT_CALL_QUEUE, async (name, data, signal) => {
       await engine.prepareLanguageModel(null, { signal });
       if (name === "formatInput") return engine.formatInput(data as FormatRequest, { signal });
       return engine.createSample(data as SampleRequest, { signal });
@@ -100,7 +100,7 @@ function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage):
   }
   const model = engine.slots()[0]?.model;
   if (model == null) return;
-  calls.serve(adapterCalls(model), (_name, data, signal) => {
+  calls.serve(adapterCallQueue(model), (_name, data, signal) => {
     const adapter = data as TaskAdapter;
     return storage.withAdapter(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
   });

@@ -8,13 +8,13 @@ import type { Logger } from "../../system/log.js";
 import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
 
 const KEPT_MS = 7 * 24 * 60 * 60_000;
-/** Limits on the number and the size of copies; the oldest are deleted first. */
+/** Maximum number of copies; the oldest are deleted first. A copy over the size limit is deleted at once. */
 const MAX_COPIES = 100;
 const MAX_COPY_BYTES = 256 * 2 ** 10;
 const BATCH = 500;
 const MAX_NAMED = 5;
 
-/** Adds a copy to the list, and removes copies over the limits. */
+/** Adds a copy to the list, and deletes copies over the limits. */
 const RECORD_COPY = `
 local function noteCopy(p, copy)
   if (redis.call('MEMORY', 'USAGE', copy) or 0) > ${MAX_COPY_BYTES} then return redis.call('UNLINK', copy) end
@@ -27,7 +27,7 @@ end
 local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p + 2) end`;
 
 /**
- * Quarantines keys that have another type or break their rule. ARGV: prefix, then name, type and rule of each
+ * Quarantines keys that do not have the given type or break the given rule. ARGV: prefix, then name, type and rule of each
  * key. Rules: `integer`: the value is a whole number; `expires`: the key has a time to live; `meta`: BullMQ's
  * queue settings in the hash are whole numbers.
  */
@@ -55,7 +55,10 @@ for i = 2, #ARGV, 3 do
 end
 return moved`;
 
-/** ARGV: prefix, key, then two arguments per entry: the field, member or id, and the value if it has one. */
+/**
+ * Quarantines entries of a key. ARGV: prefix, key, then two arguments per entry: the field, member or id, and the
+ * value ("" if it has none).
+ */
 const MOVE_ENTRIES = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind, removed = redis.call('TYPE', key).ok, {}
@@ -75,7 +78,7 @@ for i = 3, #ARGV, 2 do
 end
 return removed`;
 
-/** ARGV: prefix, key. Quarantines a key with any content. Returns 0 if another process did so first. */
+/** Quarantines a key of any type. ARGV: prefix, key. Returns 0 if the key is absent or empty. */
 const MOVE_KEY = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind = redis.call('TYPE', key).ok

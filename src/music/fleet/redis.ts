@@ -16,7 +16,7 @@ export function keyOf(...parts: string[]): string {
 
 /** While the connection is down commands fail at once, because the caller knows best whether to retry. */
 export class FleetRedis extends Redis {
-  /** Moves foreign data to quarantine. */
+  /** Callback that moves foreign data to quarantine; set by `Fleet`. */
   repair: () => Promise<void> = async () => {};
 
   /**

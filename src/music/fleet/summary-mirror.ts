@@ -12,7 +12,7 @@ import { type FleetRedis, keyOf } from "./redis.js";
  */
 const MAX_CHANGES = 10_000;
 
-/** Lua function `noteChange`. Every script calls it when it changes or removes a summary. */
+/** Lua function `noteChange`. Scripts must call it after they change or remove a summary. */
 export const NOTE_CHANGE_LUA = `
 local function noteChange(p, id)
   redis.call('ZADD', p .. ':changes', redis.call('INCR', p .. ':revision'), id)

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Logger } from "../../system/log.js";
 import { HttpError, RequestError } from "../errors.js";
-import { namedModel } from "../models/models.js";
+import { findModelByName } from "../models/models.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
@@ -22,7 +22,7 @@ const EXPIRY_MS = 8_000;
 const MAX_AGE_MS = 1_000;
 const NO_WORKER_RETRY_SECONDS = "10";
 
-/** Returns all valid announcements and removes names whose announcement has expired. */
+/** Lua script: returns all current announcements and removes names whose announcement has expired. */
 const LIST = `
 local texts = {}
 for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
@@ -62,18 +62,18 @@ export function isTaskQueueName(text: string): boolean {
   return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
 }
 
-/** Name of the queue of a model, or of a model and a language model if the request names one: `v2~MODEL~LM`. */
+/** Name of the queue of a model: `v2~MODEL~`, or `v2~MODEL~LM` if the request names a language model. */
 function routeOf(model: string, languageModel: string | null, version = RECORD_VERSION): string {
   // BullMQ allows no colons in queue names.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
-/** The queue of tasks with loaded adapters, which only workers with the model in slot 1 take. */
+/** Name of the queue of tasks with adapters. Only workers with the model in slot 1 take tasks from it. */
 export function adapterQueueName(route: string): string {
   return `${route}~adapter`;
 }
 
-/** The queues that a worker takes from, models in memory first. */
+/** The queues that a worker takes tasks from. Queues of models in memory come first. */
 export function queuesOfWorker({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
@@ -183,11 +183,11 @@ export class Workers {
       models.set(model.name, { ...model, is_loaded: model.is_loaded || known?.is_loaded === true });
     }
     const names = [...models.keys()];
-    const first = namedModel(names, this.preferred) ?? this.#compatible.at(0)?.models.at(0)?.name;
+    const first = findModelByName(names, this.preferred) ?? this.#compatible.at(0)?.models.at(0)?.name;
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
-  /** The default model. @param what verb phrase for the error @throws HttpError 503 if there is no worker */
+  /** The default model. @param what action in the error, such as "make songs" @throws HttpError 503 without workers */
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();
     const [first] = this.models;
@@ -202,13 +202,13 @@ export class Workers {
     if (performance.now() - this.#refreshedAtMs > MAX_AGE_MS) await this.refresh();
     const first = await this.preferredModel("make songs");
     const names = this.models.map(({ name }) => name);
-    const model = request.model === null ? first : namedModel(names, request.model);
+    const model = request.model === null ? first : findModelByName(names, request.model);
     if (model === undefined) throw unknown("model", request.model, names);
     const workers = this.#compatible.filter(({ models }) => models.some(({ name }) => name === model));
     const { lmModelPath } = request;
     if (lmModelPath === null) return { request: { ...request, model }, model, route: routeOf(model, null) };
     const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
-    const named = namedModel(installed, lmModelPath);
+    const named = findModelByName(installed, lmModelPath);
     if (named === undefined) throw unknown("lm_model_path", lmModelPath, installed);
     return { request: { ...request, model, lmModelPath: named }, model, route: routeOf(model, named) };
   }

@@ -31,7 +31,7 @@ export class Adapters {
       active_adapter: newest?.name ?? null,
       adapters: adapters.map(({ name }) => name),
       enabled_adapters: adapters.filter(({ enabled }) => enabled).map(({ name }) => name),
-      // Always false: no adapter gets a synthetic default name.
+      // Always false: Carillon gives no adapter a synthetic default name.
       synthetic_default_mode: false,
     };
   }

@@ -3,14 +3,14 @@ import type { z } from "zod";
 import type { Config } from "../../config.js";
 import { PullError } from "../../models/errors.js";
 import { Hub } from "../../models/hub.js";
-import { PUBLISHED_MODELS, SINGING_MODEL, sourceOf } from "../../models/published.js";
+import { PUBLISHED_MODELS, repositoryFolderOf, SINGING_MODEL } from "../../models/published.js";
 import { type PullProgress, pullModel } from "../../models/pull.js";
 import { DirectoryInUseError } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
 import { detailFilter, HttpError, RequestError } from "../errors.js";
-import type { modelPull } from "../openapi/answers.js";
+import type { modelPullStatus } from "../openapi/answers.js";
 
-type PullState = NonNullable<z.output<typeof modelPull>["pull"]>;
+type PullState = NonNullable<z.output<typeof modelPullStatus>["pull"]>;
 
 const NOTHING_DONE: Pick<PullProgress, "doneBytes" | "totalBytes" | "file"> = {
   doneBytes: 0,
@@ -28,14 +28,14 @@ export class ModelPulls {
     private readonly log: Logger,
   ) {}
 
-  status(): z.output<typeof modelPull> {
+  status(): z.output<typeof modelPullStatus> {
     return { published: PUBLISHED_MODELS, singing: SINGING_MODEL, pull: this.#pull && { ...this.#pull } };
   }
 
   /** @throws RequestError for an invalid model name, HttpError 409 while another download runs */
   start(model: string) {
     try {
-      sourceOf(model);
+      repositoryFolderOf(model);
     } catch (error) {
       throw error instanceof PullError ? new RequestError(error.message) : error;
     }

@@ -17,7 +17,7 @@ import type { ModelSwitch } from "../request/service-bodies.js";
  */
 export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
   const loaded = slots.flatMap((slot) => slot.model ?? []);
-  const name = model === null ? undefined : namedModel(loaded, model);
+  const name = model === null ? undefined : findModelByName(loaded, model);
   const named = name === undefined ? undefined : slots.find((slot) => slot.model === name);
   return named ?? (slots[0] as SlotState);
 }
@@ -26,15 +26,15 @@ export function selectSlot(slots: readonly SlotState[], model: string | null): S
  * Finds a model by exact name, or by the last part of the name, because clients prefix a vendor. A path, or a model in
  * another owner's folder, must match exactly. The built-in model replaces only a missing default, never a named model.
  */
-export function namedModel(models: readonly string[], requested: string): string | undefined {
+export function findModelByName(models: readonly string[], requested: string): string | undefined {
   if (models.includes(requested)) return requested;
   const own = models.filter((model) => !posix.dirname(model).includes(OWNER_SEPARATOR));
   return own.find((model) => posix.basename(model) === posix.basename(requested));
 }
 
-/** Like `namedModel`, but returns unknown names and absolute paths unchanged. */
+/** Like `findModelByName`, but returns unknown names and absolute paths unchanged. */
 function installedModel(models: readonly string[], requested: string): string {
-  return isAbsolute(requested) ? requested : (namedModel(models, requested) ?? requested);
+  return isAbsolute(requested) ? requested : (findModelByName(models, requested) ?? requested);
 }
 
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
@@ -49,7 +49,7 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
   return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
-/** Models that a task can select, default first. While the default model first loads, it is the only one. */
+/** Models that a task can select, default first. During its first load the default model is the only one. */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
   const inSlots = engine.slots().map(({ model }) => model);
@@ -155,7 +155,7 @@ export async function ensureLanguageModel(
 const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPORTED_MODEL"]);
 
 /**
- * Loads, and maps errors to HttpError: 400 if the client `named` a model that does not exist or is unsupported,
+ * Runs `load` and maps its errors to HttpError: 400 if the client `named` a model that does not exist or is unsupported,
  * otherwise 500.
  */
 async function loadOrRefuse(what: string, named: string | null, load: () => Promise<unknown>): Promise<void> {

@@ -1,10 +1,13 @@
-/** Response schemas, except those of tasks. A schema describes `data` of the envelope unless stated otherwise. */
+/**
+ * Schemas of HTTP responses. Those of task rows and task status are in ../queue. Unless stated otherwise, a schema
+ * describes the field `data` of the envelope.
+ */
 import { z } from "zod";
 import { taskRowSchema } from "../queue/task-row.js";
 
 const text = z.string();
 const warnings = z.array(text).meta({ description: "values that were changed or ignored" });
-const message = z.object({ message: text });
+const withMessage = z.object({ message: text });
 
 export const errorAnswer = z
   .object({
@@ -73,7 +76,7 @@ const sheet = {
   vocal_language: text,
 };
 export const songSheet = z.object({ ...sheet, warnings }).meta({ id: "SongSheet" });
-/** Includes field names that older clients read. */
+/** Song sheet of POST /v1/create_sample. Repeats key and time signature under the names that older clients read. */
 export const sampleSheet = z.object({ ...sheet, warnings, keyscale: text, timesignature: text });
 export const randomSample = z.looseObject(sheet);
 
@@ -113,7 +116,7 @@ export const modelInventory = z.object({
   loaded_lm_model: text.nullable(),
   llm_initialized: z.boolean(),
 });
-export const modelSwitch = z.object({
+export const switchedModels = z.object({
   message: text,
   slot: z.int(),
   loaded_model: text.nullable(),
@@ -122,7 +125,7 @@ export const modelSwitch = z.object({
   lm_models: z.array(languageModel),
   llm_initialized: z.boolean(),
 });
-export const modelPull = z
+export const modelPullStatus = z
   .object({
     published: z.array(z.string()).meta({ description: "models known by name; others as owner/repository" }),
     singing: z.object({ model: z.string(), bytes: z.int() }).meta({
@@ -180,19 +183,19 @@ export const adapterStatus = z.object({
   synthetic_default_mode: z.boolean(),
 });
 export const availableAdapters = z.object({ adapters: z.array(text) });
-export const loadedAdapter = message.extend({ lora_path: text, adapter_name: text });
-export const unloadedAdapter = message;
-export const toggledAdapter = message.extend({ use_lora: z.boolean() });
-export const scaledAdapter = message.extend({ scale: z.number(), adapter_name: text.nullable() });
+export const loadedAdapter = withMessage.extend({ lora_path: text, adapter_name: text });
+export const unloadedAdapter = withMessage;
+export const toggledAdapter = withMessage.extend({ use_lora: z.boolean() });
+export const scaledAdapter = withMessage.extend({ scale: z.number(), adapter_name: text.nullable() });
 
-export const startedTraining = message.extend({
+export const startedTraining = withMessage.extend({
   tensor_dir: text,
   output_dir: text,
   config: z.looseObject({}),
   run_id: text,
   fp8_enabled: z.boolean().optional(),
 });
-export const stoppedTraining = message;
+export const stoppedTraining = withMessage;
 export const exportedAdapter = z.looseObject({ message: text });
 const number = z.number().nullable();
 export const trainingStatus = z.object({
@@ -231,7 +234,7 @@ export const tensorInfo = z.object({
 
 const sample = z.looseObject({ index: count, filename: text, caption: text, labeled: z.boolean() });
 const samples = z.array(sample);
-export const scannedDataSet = message.extend({ num_samples: count, samples });
+export const scannedDataSet = withMessage.extend({ num_samples: count, samples });
 export const dataSetContent = z.object({
   message: text.optional(),
   dataset_name: text,
@@ -240,13 +243,13 @@ export const dataSetContent = z.object({
   samples,
 });
 export const storedRecording = z.object({ audio_dir: text, bytes: count });
-export const savedDataSet = message.extend({ save_path: text });
+export const savedDataSet = withMessage.extend({ save_path: text });
 export const dataSetSample = sample;
-export const updatedSample = message.extend({ sample });
-export const labeledDataSet = message.extend({ labeled_count: count, samples });
-export const preparedDataSet = message.extend({ output_dir: text, num_tensors: count });
-export const startedWork = z.object({ task_id: text, message: text, total: count });
-export const workStatus = z.looseObject({
+export const updatedSample = withMessage.extend({ sample });
+export const labeledDataSet = withMessage.extend({ labeled_count: count, samples });
+export const preparedDataSet = withMessage.extend({ output_dir: text, num_tensors: count });
+export const startedDataSetTask = z.object({ task_id: text, message: text, total: count });
+export const dataSetTaskStatus = z.looseObject({
   task_id: text.nullable(),
   status: z.enum(["idle", "running", "completed", "failed"]),
   progress: text,

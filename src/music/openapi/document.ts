@@ -11,7 +11,7 @@ import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
 
-/** Parameters of a body or query: a zod type for each name, with nested objects; or a JSON Schema. */
+/** Parameters of a body or query: either zod types by name, with nested objects in `objects`, or a JSON Schema. */
 export type Parameters =
   | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
   | { json: JsonSchema };
@@ -26,19 +26,19 @@ export interface Operation {
   body?: Parameters;
   /** File fields of multipart bodies. */
   files?: readonly string[];
-  /** Schema of `data` in the envelope, or a response without the envelope. */
+  /** Either the schema of `data` in the envelope, or a description of a response that has no envelope. */
   answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
-  /** Error statuses besides those common to all endpoints of the method. */
+  /** Error statuses besides COMMON_ERRORS and BODY_ERRORS. */
   errors?: readonly number[];
-  /** Whether the endpoint needs no key. */
+  /** Whether the endpoint can be used without an API key. */
   isOpen?: boolean;
-  /** Whether the key may be in the query, for pages that cannot set headers. */
+  /** Whether the API key may also be sent in the query, for pages that cannot set headers. */
   takesKeyInQuery?: boolean;
   example?: JsonSchema;
 }
 
 const COMPONENTS = "#/components/schemas/";
-/** Error statuses of all endpoints, and of endpoints with a body. */
+/** Error statuses of all endpoints. Endpoints with a body also have BODY_ERRORS. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
 const BODY_ERRORS = [415];
 const ERRORS: Readonly<Record<number, string>> = {
@@ -60,7 +60,7 @@ const KEYS = [{ bearer: [] }, { header: [] }];
 const QUERY_KEY = [{ query: [] }];
 const FORMS = ["application/json", "application/x-www-form-urlencoded"];
 
-/** @param operations by method and path (`routes/endpoints.ts`) */
+/** @param operations all endpoints, by method and path, such as `GET /health` */
 export function openApiDocument(
   version: string,
   operations: Readonly<Record<string, Operation>>,
@@ -74,7 +74,8 @@ export function openApiDocument(
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
     }
   }
-  // This schema is added explicitly, because responses contain it only as JSON text in a string.
+  // Add this schema explicitly: no other schema refers to it, because responses contain result records as JSON
+  // text.
   reference(resultRecordSchema);
   return {
     openapi: "3.1.1",
@@ -96,7 +97,7 @@ export function openApiDocument(
   };
 }
 
-/** Paths of a route: two if the route has an optional part. */
+/** Returns the OpenAPI paths of an express route: two if the route has an optional part. */
 function pathsOf(route: string): string[] {
   const whole = route.replace(/\{([^}]*)\}/, "$1").replace(/:(\w+)/g, "{$1}");
   const short = route.replace(/\{[^}]*\}/, "").replace(/:(\w+)/g, "{$1}");
@@ -195,7 +196,7 @@ function schemaOfBody(body: Parameters): JsonSchema {
   return { type: "object", properties: propertiesOf(body), ...(required.length > 0 && { required }) };
 }
 
-/** JSON Schemas of parameters by external name. */
+/** Returns the JSON Schema of each parameter, by the name that clients send. */
 function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
   if ("json" in parameters) return parameters.json.properties as Record<string, JsonSchema>;
   const entries = Object.entries(parameters.shape).map(([key, type]) => {
@@ -214,13 +215,13 @@ function requiredOf(parameters: Parameters): string[] {
     .map(([key, type]) => (namesOf(type) ?? [key])[0] as string);
 }
 
-/** JSON Schema of a type; named types go to the components. */
+/** Returns the JSON Schema of a zod type, and adds the named types in it to `schemas`. */
 function jsonSchemaOf(type: z.ZodType, schemas: Record<string, JsonSchema>): JsonSchema {
   const { $schema, $defs = {}, ...schema } = toJsonSchema(type, "output");
   const withComponents = (value: unknown) =>
     JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', `"${COMPONENTS}`)) as JsonSchema;
   for (const [name, definition] of Object.entries($defs)) {
-    // zod adds the keyword `id`, which is not JSON Schema.
+    // Remove the keyword `id`, which zod adds and JSON Schema does not have.
     const { id, ...named } = withComponents(definition);
     schemas[name] = named;
   }

@@ -1,11 +1,14 @@
-/** In-memory index of the tasks in a store: lists and searches read no records, which may be large. */
+/**
+ * In-memory index of the tasks in a store. With it, lists and searches need not read task records, which may be
+ * large.
+ */
 import { basename } from "node:path";
 import { z } from "zod";
 import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Only this many characters at the start of each text of a task are searched. */
+/** Number of characters that are searched at the start of each text of a task. */
 const MAX_SEARCHED = 512;
 
 export const summarySchema = z.object({
@@ -15,14 +18,14 @@ export const summarySchema = z.object({
   isFavorite: z.boolean(),
   submissionKey: z.string().optional(),
   retakeOf: z.string().optional(),
-  /** Searchable text in lower case. */
+  /** Title, prompt and lyrics in lower case, for searching. */
   words: z.string(),
   /** Time on the service clock when the task ended; null until then. */
   finishedAtMs: z.number().nullable(),
   audioNames: z.array(z.string()),
-  /** Uploaded recordings that are kept with the task's songs. */
+  /** File names of the uploads that are kept with the task's songs. */
   uploadNames: z.array(z.string()).default([]),
-  /** Total size of songs and uploads. */
+  /** Total size of the song and upload files. */
   audioBytes: z.number(),
   recordBytes: z.number(),
 });
@@ -31,7 +34,7 @@ export type TaskSummary = z.output<typeof summarySchema>;
 export function summaryOf(task: Task, recordBytes: number): TaskSummary {
   const { id, sequence, state, favorite = false, submission, retakeOf, title = "", request, result } = task;
   const { prompt, sampleQuery = "", lyrics = "" } = request;
-  // Cut before joining: a substring of a long text would keep all of it in memory.
+  // Cut the texts before joining them: a substring of the joined text would keep all of it in memory.
   const words = [title, prompt, sampleQuery, result?.prompt, lyrics]
     .map((text) => text?.slice(0, MAX_SEARCHED))
     .join("\n")
@@ -73,12 +76,12 @@ function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
 const COMPARE: Record<TaskOrder, (a: TaskSummary, b: TaskSummary) => number> = {
   newest: (a, b) => b.sequence - a.sequence,
   oldest: (a, b) => a.sequence - b.sequence,
-  // `words` begins with the title, or with the prompt of a task without a title.
+  // `words` begins with the title, or with the prompt if the task has no title.
   title: (a, b) => BY_WORDS.compare(a.words.trimStart(), b.words.trimStart()) || b.sequence - a.sequence,
 };
 const BY_WORDS = new Intl.Collator("en", { numeric: true });
 
-/** Ids of a page of the matching tasks, and the number of matches. */
+/** Returns the ids on one page of the matching tasks, and the number of all matching tasks. */
 export function pageOf(
   summaries: Iterable<TaskSummary>,
   filter: CatalogFilter,
@@ -98,7 +101,7 @@ export interface CatalogFilter {
   /** State of the tasks to list; null: any. */
   state: TaskState | null;
   favorite: boolean | null;
-  /** Task whose retakes to list; null: any task. */
+  /** Id of a task: list only that task and its retakes; null: list all tasks. */
   retakesOf: string | null;
   /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */
   search: string;
@@ -107,7 +110,7 @@ export interface CatalogFilter {
   limit: number;
 }
 
-/** Store with an in-memory index, complete once `scan` has ended. */
+/** Task store with an in-memory index. The index is complete once `scan` has yielded all tasks. */
 export class CatalogedStore implements TaskStore {
   readonly #summaries = new Map<string, TaskSummary>();
   readonly #bySubmission = new Map<string, string>();
@@ -169,7 +172,7 @@ export class CatalogedStore implements TaskStore {
     return this.store.close();
   }
 
-  /** Updates the index. The size of a record counts only for ended tasks. */
+  /** Adds or updates a task in the index. Its record size matters only once the task has ended. */
   #note(task: Task, bytes = hasEnded(task.state) ? encodeTask(task).length : 0): void {
     const summary = summaryOf(task, bytes);
     this.#summaries.set(task.id, summary);

@@ -43,9 +43,9 @@ export interface QueueOptions {
   jobTimeoutSeconds: number;
   /** Average job duration that is assumed until the first job ends. */
   averageJobSeconds: number;
-  /** Number of latest jobs that the average covers. */
+  /** Number of latest jobs in the average. */
   averageWindow: number;
-  /** Clock for the times when tasks end. */
+  /** Clock that dates the ends of tasks. */
   clock: QueueClock;
 }
 
@@ -70,14 +70,15 @@ interface WaitingTask {
 
 interface QueueRun extends RunningTask {
   task: WaitingTask;
-  /** Set if the end of the job could not be recorded. Recording is retried. */
+  /** Latest error of recording the end of the job; null if none occurred. Recording is retried. */
   failure: StoreError | null;
   onFailure: (() => void)[];
 }
 
 /**
- * Embedded first-in-first-out queue with fair turns. Every state change is stored before it is published. While the
- * store is not writable, no task starts and ends of tasks are retried.
+ * Queue that runs tasks in this process: first in, first out, with fair turns between clients. It stores every
+ * state change before it publishes it. While the store is not writable, the queue starts no task, and it keeps
+ * trying to record the tasks that have ended.
  */
 export class EmbeddedQueue implements TaskQueue {
   readonly events = new EventEmitter<QueueEvents>();
@@ -95,9 +96,9 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #running = new Map<string, QueueRun>();
   #nextSequence = 1;
   #started = false;
-  /** Aborts retries of store writes. */
+  /** Aborted when the queue stops, to end the retries of store writes. */
   readonly #stopping = new AbortController();
-  /** Consecutive failures to start a task. Nothing starts while `#pauseTimer` runs. */
+  /** Number of consecutive failures to start a task. No task starts while `#pauseTimer` runs. */
   #beginFailures = 0;
   #pauseTimer: NodeJS.Timeout | undefined;
 
@@ -132,7 +133,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#statistics.stateChanged(null, state === "running" ? "queued" : state);
   }
 
-  /** Requeues interrupted tasks. A task interrupted more than once is also held back. */
+  /** Requeues interrupted tasks. Delays those that were interrupted more than once. */
   async #recover(): Promise<void> {
     for (const id of this.#interrupted.splice(0)) {
       const task = this.#waiting.find((waiting) => waiting.id === id) as WaitingTask;
@@ -142,7 +143,7 @@ export class EmbeddedQueue implements TaskQueue {
         await this.#recordInterruption(task);
       } catch (err) {
         if (!(err instanceof StoreError)) throw err;
-        this.log.warn({ task: id, err }, "could not record the interruption of a task; it is not counted");
+        this.log.warn({ task: id, err }, "could not record and count an interruption of a task");
       }
     }
     for (const task of this.#waiting) {
@@ -273,7 +274,7 @@ export class EmbeddedQueue implements TaskQueue {
     if (work !== undefined) {
       work.job.controller.abort(reason);
       await endOrFailure(work);
-      // The task may have ended before the abort.
+      // Read the outcome of the task: it may have ended before the abort.
       return (await this.#store.get(id))?.error === reason.message;
     }
     const task = this.#dequeue(id);
@@ -329,7 +330,10 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  /** A previously interrupted task runs alone, so that a crash interrupts no other task. */
+  /**
+   * Returns the next task to start, if any. A previously interrupted task runs alone, so that its crash interrupts
+   * no other.
+   */
   #takeNext(): WaitingTask | undefined {
     const next = this.#waiting.find(({ isHeld }) => !isHeld);
     if (next === undefined) return undefined;
@@ -339,8 +343,8 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /**
-   * The next `count` waiting tasks, to be planned with a running task. Excludes tasks that may have crashed the process;
-   * empty while such a task runs.
+   * Returns the next `count` waiting tasks, to be planned together with a running task. Skips tasks that may have
+   * crashed the process; returns none while such a task runs.
    */
   async #tasksToPlanAhead(count: number): Promise<Task[]> {
     const isSuspect = ({ interruptions }: WaitingTask) => interruptions > 0;
@@ -350,7 +354,7 @@ export class EmbeddedQueue implements TaskQueue {
     return tasks.filter((task) => task?.state === "queued") as Task[];
   }
 
-  /** Store not writable: pause before starting tasks. */
+  /** Pauses the start of tasks, because the store is not writable. */
   #pause(err: StoreError): void {
     if (this.#beginFailures === 0)
       this.log.error({ err }, "the task store is not writable; no task starts until it is");
@@ -371,7 +375,7 @@ export class EmbeddedQueue implements TaskQueue {
       waitingTasks: (count) => this.#tasksToPlanAhead(count),
       log: this.log,
     });
-    // Start no more tasks once the GPU is lost: the process is about to exit.
+    // Null means that the GPU is lost. Start no more tasks: the process is about to exit.
     if (outcome === null) this.#started = false;
     if (work.isAbandoned || outcome === null) return;
     if (job.seconds !== null) this.#statistics.jobFinished(job.seconds);
@@ -381,7 +385,10 @@ export class EmbeddedQueue implements TaskQueue {
     } else await this.#recordEnd(work, outcome);
   }
 
-  /** Null if the task could not start. The task is then requeued, or skipped if its record is unusable. */
+  /**
+   * Records that the task is running, and returns it. Returns null if that fails; the task is then requeued, or
+   * skipped if its record is unusable.
+   */
   async #begin({ task: waiting, job }: QueueRun): Promise<Task | null> {
     this.#statistics.stateChanged("queued", "running");
     try {
@@ -408,7 +415,7 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  /** Retries until the end is stored or the queue stops. */
+  /** Records the end of a task. Retries until the end is stored or the queue stops. */
   async #recordEnd(work: QueueRun, outcome: Outcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -461,7 +468,7 @@ function isBefore(a: WaitingTask, b: WaitingTask): boolean {
   return a.turn === b.turn ? a.sequence < b.sequence : a.turn < b.turn;
 }
 
-/** Resolves when the job has ended. @throws StoreError if its end could not be recorded yet */
+/** Resolves when the end of the job is recorded. @throws StoreError if recording has failed and is being retried */
 async function endOrFailure(work: QueueRun): Promise<void> {
   const failed = new Promise<void>((resolve) => {
     if (work.failure === null) work.onFailure.push(resolve);

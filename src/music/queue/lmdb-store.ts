@@ -13,12 +13,12 @@ const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
 const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 
 /**
- * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut
- * loses no accepted task and leaves no torn record.
+ * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut loses
+ * no accepted task and leaves no torn record.
  *
- * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error
- * text overruns a buffer. Either ends the process. So writes are synchronous (three small writes per song) and
- * are refused when the disk is nearly full.
+ * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error text
+ * overruns a buffer. Either would end the process. Therefore writes are synchronous (three small writes per song),
+ * and are refused when the disk is nearly full.
  */
 export class LmdbTaskStore implements TaskStore {
   private constructor(
@@ -37,7 +37,7 @@ export class LmdbTaskStore implements TaskStore {
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(task.id, encodeTask(task)));
   }
 
-  /** Adds an empty record for a task that was lost, unless the id has a record. */
+  /** Adds an empty record for a task that was lost, unless the store has a record with this id. */
   async addLost(id: string): Promise<void> {
     if (this.database.doesExist(id)) return;
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(id, LOST_RECORD));
@@ -64,7 +64,7 @@ export class LmdbTaskStore implements TaskStore {
     for (const id of [...this.database.getKeys()]) {
       if (++count % SCAN_BATCH === 0) await setImmediate();
       const record = this.database.get(id);
-      if (record !== undefined) yield storedTask(id, record);
+      if (record !== undefined) yield decodeStoredTask(id, record);
     }
   }
 
@@ -77,7 +77,7 @@ export class LmdbTaskStore implements TaskStore {
     await this.database.close();
   }
 
-  /** LMDB rejects empty and very long keys, which are never task ids. */
+  /** Returns undefined for empty and very long ids, which LMDB rejects as keys. */
   #read(id: string): Task | undefined {
     if (id.length === 0 || id.length > 256) return undefined;
     const record = this.database.get(id);
@@ -102,7 +102,7 @@ export class LmdbTaskStore implements TaskStore {
   }
 }
 
-export function storedTask(id: string, record: Buffer): StoredTask {
+export function decodeStoredTask(id: string, record: Buffer): StoredTask {
   const bytes = record.length;
   try {
     return { id, bytes, task: decodeTask(id, record) };
@@ -118,8 +118,8 @@ function freeBytesOf(directory: string): number {
 }
 
 /**
- * Encodes a task: a line `carillon-task VERSION CHECKSUM`, then JSON. The checksum is the first half of the SHA-256 of
- * the JSON. Records older than version 1 are bare JSON.
+ * Format version of a record. A record is a line `carillon-task VERSION CHECKSUM`, followed by the task as JSON.
+ * The checksum is the first half of the SHA-256 of the JSON. Records older than version 1 are bare JSON.
  */
 const VERSION = 1;
 const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
@@ -131,7 +131,7 @@ export function encodeTask(task: Task): Buffer {
   return Buffer.concat([Buffer.from(`carillon-task ${VERSION} ${checksum(json)}\n`), json]);
 }
 
-/** Record of a task that could not be read from a damaged store, so that clients learn of the loss. */
+/** Record of a task that was lost when the store was damaged. It lets clients learn of the loss. */
 const LOST_RECORD = Buffer.alloc(0);
 
 /** @throws DamagedRecordError */

@@ -35,7 +35,9 @@ export const retentionForecast = z
 
 export type RetentionForecast = z.output<typeof retentionForecast>;
 
-/** Removes finished tasks and their audio by age and total size, oldest first. Favourites stay. */
+/**
+ * Removes finished tasks and their audio, oldest first, if they are too old or too large in total. Favourites stay.
+ */
 export class Retention {
   constructor(
     private readonly queue: Pick<TaskQueue, "finished" | "remove">,
@@ -45,10 +47,10 @@ export class Retention {
     private readonly log: Logger,
   ) {}
 
-  /** @param nowMs current time, for ages */
+  /** Removes the tasks that are beyond the limits. @param nowMs current time, on the clock of `finishedAtMs` */
   async sweep(nowMs: number): Promise<void> {
     const finished = await this.queue.finished();
-    // The newest task stays whatever its size, because the client had no time to fetch the songs.
+    // The newest task stays whatever its size, because its client had no time yet to fetch the songs.
     const newest = finished.at(-1);
     let audioBytes = finished.reduce((sum, task) => sum + task.audioBytes, 0);
     let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
@@ -121,9 +123,9 @@ export class ServiceClock {
   ) {}
 
   /**
-   * Starts the clock; call it first.
-   * @param newestMs finish time of the newest task, null if there are no tasks. Without a file it replaces the
-   * saved time.
+   * Starts the clock. Must be called before the other methods.
+   * @param newestMs finish time of the newest task, null if there are no tasks. The clock starts at this time if
+   * there is no saved time.
    */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();

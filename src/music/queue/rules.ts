@@ -2,14 +2,13 @@
 import type { TaskState } from "./store.js";
 
 /**
- * Number of process crashes during runs of one task after which the task fails. An embedded server that is killed
- * repeatedly interrupts the same tasks each time, so its limit is higher. In a fleet a different process dies each
- * time.
+ * A task fails once the process has crashed this many times while running it. The limit of the embedded queue is
+ * higher, because a user who kills the server repeatedly interrupts the same tasks each time.
  */
 export const MAX_CRASHES = { embedded: 10, fleet: 3 } as const;
 /** Maximum attempts to run a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
-/** Delay after the second crash or the first full disk; it doubles with each further one. */
+/** Delay of a task after its second crash, or after the first full disk. It doubles with each further one. */
 const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;
 const MAX_RETRY_AFTER_SECONDS = 3600;

@@ -1,19 +1,19 @@
 /**
- * Program that checks or copies a task store. It runs as a separate process, because reading some damaged files crashes
- * the reading process.
+ * Program that checks or copies a task store. It runs as a separate process, because reading some damaged files
+ * crashes the reading process.
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
- *     store-check forward DIRECTORY       prints each readable task, or the id of a damaged one, as a line of JSON
- *     store-check backward DIRECTORY      forward in reverse order, for tasks after one that crashes the process
+ *     store-check forward DIRECTORY       prints each task as a line of JSON; of a damaged task, only the id
+ *     store-check backward DIRECTORY      like forward, but from the end, to get past a damaged task
  *
- * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a record
- * may crash the process.
+ * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a
+ * record may crash the process.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ABORT, open, type RootDatabase } from "lmdb";
-import { storedTask } from "./lmdb-store.js";
+import { decodeStoredTask } from "./lmdb-store.js";
 
 const TRIAL_BYTES = 2 ** 20;
 
@@ -46,7 +46,10 @@ function openToRead(directory: string): RootDatabase<Buffer, string> {
   return open<Buffer, string>({ path: directory, encoding: "binary", readOnly: true });
 }
 
-/** Writes and aborts. The write allocates pages, which checks the list of free pages; reading does not check it. */
+/**
+ * Writes in a transaction, and aborts it. The write allocates pages and thereby checks the list of free pages,
+ * which reading does not.
+ */
 function tryToWrite(directory: string): void {
   const store = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
   store.transactionSync(() => {
@@ -56,5 +59,5 @@ function tryToWrite(directory: string): void {
 }
 
 function* walk(store: RootDatabase<Buffer, string>, reverse: boolean) {
-  for (const { key, value } of store.getRange({ reverse })) yield storedTask(String(key), value);
+  for (const { key, value } of store.getRange({ reverse })) yield decodeStoredTask(String(key), value);
 }

@@ -12,12 +12,15 @@ import { LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
-/** Time limit of a check process. Reading a damaged file may never end. */
+/** Time limit of a check process, because reading a damaged file may never end. */
 const READ_LIMIT_MS = 5 * 60 * 1000;
 /** Disk space that must stay free after a backup copy. */
 const MIN_FREE_BYTES = 64 * 2 ** 20;
 
-/** The compiled program, which starts faster than its source. The path is the same from src/music/queue/ and dist/. */
+/**
+ * Path of the compiled check program, which starts faster than its source. The relative path is the same from src/
+ * and dist/.
+ */
 const checkProgram = fileURLToPath(new URL("../../../dist/music/queue/store-check.js", import.meta.url));
 
 /** Name prefix of folders that are still being written. */
@@ -41,8 +44,8 @@ function dataFile(store: string): string {
 type Finding = { state: "absent" } | { state: "whole" } | { state: "damaged"; reason: string };
 
 /**
- * Opens or creates the task store in `directory`. A damaged store is moved aside, never deleted. The backup replaces
- * it, and records that are still readable are added.
+ * Opens or creates the task store in `directory`. A damaged store is moved aside, never deleted. The backup
+ * replaces it, completed with the damaged store's records that are still readable.
  */
 export async function openTaskStore(
   directory: string,
@@ -86,9 +89,7 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
   return LmdbTaskStore.open(places.store);
 }
 
-/**
- * Adds the readable records of a damaged store that the new store lacks. Resolves with the number of added records.
- */
+/** Adds those readable records of a damaged store that the new store lacks. Resolves with their number. */
 async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<number> {
   let count = 0;
   const lost = new Set<string>();
@@ -173,7 +174,7 @@ async function check(child: CheckProcess): Promise<Finding> {
 type CheckProcess = ReturnType<typeof startCheck>;
 
 function startCheck(args: readonly string[]) {
-  // Without this, the failed start would be taken for a damaged store.
+  // Check for the program here: otherwise its failed start would look like a damaged store.
   if (!existsSync(checkProgram)) throw new Error(`${checkProgram} is missing: run npm run build`);
   return spawn(process.execPath, [checkProgram, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -198,7 +199,7 @@ async function bytesOf(directory: string): Promise<number> {
 class StoreBackup {
   readonly #places: Places;
   readonly #timer: NodeJS.Timeout;
-  /** Version of the store at the last copy; 0 before the first write. */
+  /** Version of the store when it was last copied. Initially 0, the version of an empty store. */
   #copiedVersion = 0;
   #child: CheckProcess | null = null;
   #copying: Promise<void> = Promise.resolve();
@@ -220,7 +221,7 @@ class StoreBackup {
     return this.#copying;
   }
 
-  /** Makes a final copy, and stops it after `limitMs`. */
+  /** Makes a final backup. Aborts it if it takes longer than `limitMs`. */
   async close(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
     const limit = setTimeout(() => this.#child?.kill("SIGKILL"), limitMs);

@@ -26,15 +26,15 @@ export interface SongDescription {
   /** Final caption and lyrics, after sampling and formatting. */
   prompt: string;
   lyrics: string;
-  /** Caption given to the renderer: `prompt`, or the language model's version of it. "" without a song. */
+  /** Caption given to the renderer: `prompt`, or the language model's version of it. "" if no song was made. */
   caption: string;
-  /** Language given to the renderer; "" without a song. */
+  /** Language given to the renderer; "" if no song was made. */
   vocalLanguage: string;
-  /** Audio codes that the song was rendered from, five a second. */
+  /** Audio codes that the song was rendered from, five per second. */
   audioCodes?: number[];
-  /** Lyric timestamps, one line `[mm:ss.xx]text` each. Absent if not requested or if the model cannot align lyrics. */
+  /** Lyric timestamps, as lines `[mm:ss.xx]text`. Absent if not requested or if the model cannot align lyrics. */
   lrc?: string;
-  /** The song's outline, see `peaksOf`. Absent in records of older versions. */
+  /** Waveform outline of the song, see `peaksOf`. Absent in records of older versions. */
   peaks?: number[];
   /** Scores; absent if they were not requested or if no model could score the song. */
   scores?: SongScores;
@@ -88,7 +88,7 @@ export interface CallbackRecord {
 export interface Task {
   /** Id of the task, a UUID v4. */
   id: string;
-  /** Order of acceptance; unique, ascending. */
+  /** Number of the task in the order of acceptance; unique. */
   sequence: number;
   state: TaskState;
   createdAtMs: number;
@@ -110,7 +110,7 @@ export interface Task {
    */
   share?: string;
   turn?: number;
-  /** Only in a fleet. `route`: queue that holds the task. `claim`: token of the worker run that has claimed it. */
+  /** Only in a fleet. `route`: queue that holds the task. `claim`: token of the run that has claimed it. */
   route?: string;
   claim?: string | undefined;
   /** Whether the worker must abort the task; only in a fleet. */
@@ -128,7 +128,7 @@ export interface Task {
   result: SongResult | null;
   /** Error of a task that has failed: one line that says what to do. */
   error: string | null;
-  /** Progress of a failed task, 0 to 1. */
+  /** Progress that a failed task had reached, 0 to 1. */
   progress: number;
   /** State of the callback; absent before the first attempt. */
   callback?: CallbackRecord;
@@ -155,7 +155,7 @@ export type StoredTask =
   | { id: string; bytes: number; task: Task }
   | { id: string; bytes: number; task: null; damage: DamagedRecordError };
 
-/** Promises resolve when the change is on the disk, or reject with StoreError. */
+/** Store of tasks. Promises of its methods resolve when the change is on the disk, or reject with StoreError. */
 export interface TaskStore {
   add(task: Task): Promise<void>;
   /** @throws DamagedRecordError */

@@ -20,7 +20,7 @@ export type TaskEvent = {
 /** Id of the last event of every task, the same in all processes. */
 export const LAST_EVENT_ID = "end";
 
-/** Events of which a log keeps only the latest, because it makes earlier ones obsolete. */
+/** Names of events that make earlier events of the same name obsolete. A log keeps only the latest of each. */
 const SUPERSEDED: ReadonlySet<string> = new Set(["position", "progress"]);
 
 interface Entry {
@@ -90,8 +90,8 @@ export class TaskEvents {
   }
 
   /**
-   * Returns the event log of a task, which begins with its current state. Read the stored task after this call, not
-   * before, or an end between the two is missed.
+   * Returns the event log of a task; its first events describe the current state. Read the stored task after this
+   * call, not before: otherwise the caller misses an end in between.
    */
   async follow(id: string): Promise<TaskEventLog> {
     const log = this.#logOf(id);

@@ -18,7 +18,7 @@ export class QueueFullError extends Error {
 /** Another process has already accepted a submission with the same idempotency key. */
 export class DuplicateSubmissionError extends Error {}
 
-/** Reason of the abort signal of a job: says why the job was aborted. */
+/** Why a job was aborted: the reason of its abort signal. */
 export class TaskAborted extends Error {
   constructor(
     readonly why: "cancelled" | "timeout" | "shutdown" | "superseded",
@@ -38,7 +38,7 @@ export interface RunControl {
 export interface TaskRunner {
   /** Runs a task. Rejects with an error for the client, or with the signal's reason. */
   run(task: Task, context: RunControl): Promise<SongResult>;
-  /** Cleans up after a task that has ended, in any state. Called once, by the process that recorded the end. */
+  /** Cleans up after a task that has succeeded or failed. Called once, by the process that recorded the end. */
   cleanUp(task: Task): Promise<void>;
 }
 
@@ -48,11 +48,11 @@ export interface QueueEvents {
   positionsChanged: [];
   /** A task has started or made progress. */
   progress: [id: string, progress: TaskProgress, requestId: string | undefined];
-  /** A task has ended, in any state. */
+  /** A task has ended, whether it succeeded or failed. */
   ended: [task: Task];
 }
 
-/** Origin of a task: the request of a client. */
+/** Data about the client's request that submitted a task. */
 export interface TaskOrigin {
   submission?: SubmissionKey | null;
   requestId?: string | undefined;
@@ -106,8 +106,8 @@ export interface TaskQueue {
   /** Starts running tasks, if this process runs any. */
   start(): void;
   /**
-   * Starts no more tasks and gives running jobs `graceSeconds` to finish. The rest are aborted and put back at the
-   * front of the queue. If a job ignores the abort, its result is dropped.
+   * Starts no more tasks, and gives running jobs `graceSeconds` to finish. Then aborts them and puts their tasks
+   * back at the front of the queue. If a job ignores the abort, its result is dropped.
    */
   stop(graceSeconds: number): Promise<void>;
 
@@ -138,18 +138,21 @@ export interface TaskQueue {
   statistics(): Promise<QueueStatistics>;
 
   /**
-   * Claims tasks with a due callback, and returns their ids. Each id goes to one process; it is due again after a
-   * minute, unless it is rescheduled. A fleet also returns unfinished tasks once a minute, in case their end was
-   * missed.
+   * Claims tasks with a due callback, and returns their ids. Each id goes to one process. Its callback is due again
+   * after a minute, unless it is rescheduled. A fleet also returns unfinished tasks once a minute, in case their
+   * end was missed.
    */
   dueCallbacks(max: number): Promise<string[]>;
-  /** @param delayMs null: no further callback is due */
+  /** @param delayMs time until the next attempt; null: no further attempt */
   scheduleCallback(id: string, delayMs: number | null): Promise<void>;
 
   /** Ended tasks, oldest first. */
   finished(): Promise<TaskSummary[]>;
   /** Removes an ended task; undefined if there is none with this id. */
   remove(id: string): Promise<TaskSummary | undefined>;
-  /** Calls `work` in one of the processes that share the queue. `nowMs` is the time from which ages are computed. */
+  /**
+   * Calls `work` in only one of the processes that share the queue. `nowMs` is the current time, for computing
+   * ages.
+   */
   runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void>;
 }

@@ -9,11 +9,11 @@ import { type RunControl, TaskAborted, type TaskOrigin, type TaskRunner } from "
 
 /** Maximum delay of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Delay between store write attempts; it doubles up to the maximum. */
+/** Delay before the second attempt to write to the store. It doubles with each attempt, up to MAX_RETRY_MS. */
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
 
-/** Time for aborted jobs to clean up. A job that is in a native call for longer is abandoned. */
+/** Time for aborted jobs to clean up. A job that is still in a native call after this time is abandoned. */
 const ABORT_SECONDS = 1;
 
 export type Outcome =
@@ -98,13 +98,13 @@ export interface RunningTask {
   task: { id: string; requestId?: string | undefined };
   job: TaskRun;
   ended: Promise<void>;
-  /** The task was requeued without waiting for this run; results of this run are ignored. */
+  /** Whether the task was requeued without waiting for this run. If so, the result of this run is ignored. */
   isAbandoned: boolean;
 }
 
 /**
- * Gives jobs `graceSeconds` to finish, then aborts the rest, and fires `stopping`. Jobs that ignore the abort are
- * abandoned.
+ * Gives running jobs `graceSeconds` to finish. Then aborts the remaining jobs, and `stopping`. Requeues the tasks
+ * of jobs that ignore the abort.
  */
 export async function stopRuns<W extends RunningTask>(
   running: ReadonlyMap<string, W>,
@@ -165,7 +165,7 @@ export function logFields({ id, requestId }: { id: string; requestId?: string | 
   return { task: id, request: requestId };
 }
 
-/** Exponential backoff, for writes to the store and for a storage that is unreachable. */
+/** Delay of the exponential backoff, for failed writes to the store and for an unreachable storage. */
 export function retryDelayMs(attempt: number): number {
   return Math.min(FIRST_RETRY_MS * 2 ** attempt, MAX_RETRY_MS);
 }

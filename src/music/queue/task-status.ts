@@ -59,7 +59,7 @@ export const taskStatusSchema = z
   .literal([0, 1, 2])
   .meta({ description: "0 queued or running, 1 succeeded, 2 failed" });
 
-/** Analyses add their results as further fields. */
+/** Record of one song or one analysis. An analysis adds its results as further fields. */
 export const resultRecordSchema = z
   .object({
     file: z.string().meta({ description: "relative URL of the audio" }),
@@ -130,10 +130,10 @@ const EMPTY_RECORD = {
 };
 
 /**
- * Status of an unknown id. The API has no status of its own for it, so it gets the status of a waiting task and the
- * stage "unknown".
+ * Status item of an unknown id. The API has no status for unknown ids: they get the status of a waiting task, and
+ * the stage "unknown".
  */
-export function unknownTask(id: string): TaskStatusItem {
+export function unknownTaskStatus(id: string): TaskStatusItem {
   return {
     task_id: id,
     status: 0,
@@ -144,7 +144,7 @@ export function unknownTask(id: string): TaskStatusItem {
 }
 
 /** Status of a task whose record cannot be read. */
-export function damagedTask(id: string, error: string): TaskStatusItem {
+export function damagedTaskStatus(id: string, error: string): TaskStatusItem {
   const record: ResultRecord = {
     ...EMPTY_RECORD,
     status: STATUS.failed,
@@ -168,7 +168,7 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
   };
 }
 
-/** Like `resultRecords`, with the audio codes, which are too large for lists. */
+/** Like `resultRecords`, but includes the audio codes, which are too large for lists. */
 function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const records = resultRecords(task, live, audioFiles);
   return records.map((record, index) => {
@@ -225,7 +225,7 @@ function described({
   };
 }
 
-/** Result record of a task without a result. */
+/** Result record of a task that has not finished or has failed. */
 function blankRecord(task: Task, live: LiveState): ResultRecord {
   const running = task.finishedAtMs === null ? live.progress : undefined;
   // A queue position means that the task waits. The store may still say "running" if it was not writable.

@@ -68,7 +68,7 @@ const pathParameters = {
   ),
 };
 
-/** Each parser throws RequestError naming the invalid field. */
+/** Body of POST /v1/training/start. */
 export const parseLoraTraining = strictParser({
   ...pathParameters,
   ...loraParameters.run,
@@ -85,6 +85,7 @@ export const parseLoraTraining = strictParser({
   ),
 });
 
+/** Body of POST /v1/training/start_lokr. */
 export const parseLokrTraining = strictParser({
   ...pathParameters,
   ...lokrParameters.run,

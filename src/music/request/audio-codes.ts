@@ -1,20 +1,20 @@
-/** Audio codes sent by the client. They are parsed only if the task uses them. */
+/** Parses audio codes sent by the client, if the task uses them. */
 import { z } from "zod";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
 /** Codebook size that is assumed before a model is loaded: the largest of the public models. */
 const MAX_CODEBOOK_SIZE = 64_000;
-/** Maximum codes per song: ten minutes at 5 codes per second. */
+/** Maximum number of codes per song: ten minutes at 5 codes per second. */
 const MAX_CODES = 3000;
-/** Maximum length of codes sent as text: twice the length of MAX_CODES codes. */
+/** Maximum length of a text of codes: twice what MAX_CODES codes need. */
 const MAX_CHARACTERS = 120_000;
 
 /**
  * Codes as sent, one element per song; null if all are blank. They are not parsed, because unused codes may be
  * invalid.
  */
-export const codeItems = z
+export const unparsedCodes = z
   .unknown()
   .transform((value): unknown[] | null => {
     const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
@@ -29,7 +29,7 @@ export const codeItems = z
 /**
  * Parses the codes of every song of the batch; all songs must have the same number of codes. The codes of a song
  * are text (`<|audio_code_7|>…` or `7,8,9`) or a list of integers. A single item applies to all songs.
- * @param codebookSize of the model that renders; null if not known yet
+ * @param codebookSize number of different codes of the rendering model; null if not known yet
  * @throws RequestError
  */
 export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
@@ -63,7 +63,7 @@ function codesPerItem(codes: number[][], batchSize: number): number[][] {
 }
 
 function isIntegerList(value: unknown[]): boolean {
-  // `parseClientJson` turns integers beyond the safe range into text.
+  // Accept text, too: `parseClientJson` turns integers beyond the safe range into text.
   const isInteger = (element: unknown) =>
     Number.isInteger(element) || (typeof element === "string" && /^\d{16,}$/.test(element));
   return value.length > 0 && value.every(isInteger);

@@ -9,7 +9,7 @@ import type { Authenticator } from "../access/access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
 import { parseClientJson } from "./json.js";
-import { bodyTooLarge, clientHungUp, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
+import { bodyTooLarge, clientDisconnected, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
 import { LIST_NAMES } from "./schema.js";
 
 export interface RequestBody {
@@ -27,7 +27,10 @@ export interface BodyRule {
   storesFiles: boolean;
   /** Whether an empty body is accepted; it counts as a body without fields. */
   mayBeEmpty: boolean;
-  /** Whether the body may hold recordings. Its size limit is then higher, if the headers authenticate the request. */
+  /**
+   * Whether the body may hold recordings. If so, its size limit is higher for requests with a valid key in the
+   * headers.
+   */
   holdsRecordings?: boolean;
 }
 
@@ -128,8 +131,8 @@ export class BodyReader {
 }
 
 /**
- * Reads the bytes. A body that is larger than the limit, also after decompression, is refused at once, and the rest
- * of it is discarded.
+ * Reads the bytes of the body and decompresses them. Refuses the body as soon as it exceeds the limit, and discards
+ * the rest of it.
  */
 function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"]) > maxBytes) throw bodyTooLarge(maxBytes);
@@ -152,7 +155,7 @@ function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
     source.on("end", () => resolve(Buffer.concat(chunks)));
     source.on("error", (error) => fail(new RequestError(`Unreadable body: ${error.message}`)));
     request.on("close", () => {
-      if (!request.readableEnded) fail(clientHungUp());
+      if (!request.readableEnded) fail(clientDisconnected());
     });
   });
 }

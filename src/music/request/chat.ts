@@ -20,7 +20,7 @@ export interface ChatRequest {
   isStream: boolean;
 }
 
-/** Fields of the chat API that are not song parameters. */
+/** Fields of a chat completion request that are not parameters of songs. */
 const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
   ...[
     "messages",
@@ -90,7 +90,7 @@ function lastUserMessage(messages: unknown): Message {
   const parts = content.filter(isObject);
   const texts = parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? text : []));
   const audio = parts.flatMap(({ type, input_audio }) => (type === "input_audio" ? input_audio : []));
-  // The first recording is the source, the second the timbre reference.
+  // Use at most two recordings: a source and a timbre reference.
   return { text: texts.join("\n").trim(), audio: audio.slice(0, 2).map(recordingOf) };
 }
 

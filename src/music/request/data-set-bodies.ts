@@ -19,8 +19,8 @@ import { generationSchema } from "./schema.js";
 
 const MAX_BPM = 1000;
 
-/** Each parser throws RequestError naming the invalid field. */
-export const parseScan = strictParser({
+/** Body of POST /v1/dataset/scan. */
+export const parseDataSetScan = strictParser({
   directory: parameter("audio_dir", requiredText, "Folder with audio files."),
   name: parameter("dataset_name", trimmed.default("my_lora_dataset"), "Name of the data set."),
   customTag: parameter("custom_tag", trimmed.default(""), "Trigger word for the trained style; blank: none."),
@@ -36,14 +36,14 @@ export const parseScan = strictParser({
   ),
 });
 
-export type ScanRequest = ReturnType<typeof parseScan>;
+export type ScanRequest = ReturnType<typeof parseDataSetScan>;
 
-export const parseLoad = strictParser({
+export const parseDataSetLoad = strictParser({
   path: parameter("dataset_path", requiredText, "Path of a saved data set."),
 });
 
-/** Settings of the whole data set; null leaves a value unchanged. */
-export const parseSave = strictParser({
+/** Body of POST /v1/dataset/save: path of the file, and settings of the data set. A null setting stays unchanged. */
+export const parseDataSetSave = strictParser({
   path: parameter("save_path", requiredText, "Output path of the data set (JSON)."),
   name: parameter("dataset_name", requiredText, "Name of the data set."),
   customTag: parameter(
@@ -68,7 +68,7 @@ export const parseSave = strictParser({
   ),
 });
 
-export type DataSetChange = Omit<ReturnType<typeof parseSave>, "path">;
+export type DataSetChange = Omit<ReturnType<typeof parseDataSetSave>, "path">;
 
 export const parseSampleChange = strictParser({
   caption: parameter("caption", trimmed.default(""), "Description of the song."),
@@ -99,7 +99,7 @@ export const parsePreparation = strictParser({
   skipExisting: parameter("skip_existing", offByDefault, "Keep existing files."),
 });
 
-/** Samples are labeled one at a time; the chunk and batch sizes that other servers accept are ignored. */
+/** Body of the labeling endpoints. Chunk and batch sizes are ignored: samples are labeled one at a time. */
 export const parseLabeling = strictParser({
   skipMetas: parameter("skip_metas", offByDefault, "Keep tempo, key and metre."),
   formatLyrics: parameter(

@@ -1,6 +1,6 @@
 /**
- * Says when each parameter of POST /release_task has an effect; the type requires an entry for every parameter. If
- * the client set a parameter that has no effect, `warnings` names it, one line per reason.
+ * Rules that say when a parameter of POST /release_task has an effect. If the client sets a parameter that has no
+ * effect, a line in `warnings` names it and the reason.
  */
 import type { LanguageModelInfo } from "../../engine/types.js";
 import { namesOf } from "../../parameters.js";
@@ -13,7 +13,7 @@ import {
 } from "./schema.js";
 import { makesStems } from "./stems.js";
 
-/** Facts known at submission. */
+/** Facts about a task that are known at submission. */
 export interface SubmissionFacts extends GenerationParameters {
   analysis: Analysis | null;
   /** Whether the task uses audio codes sent by the client. */
@@ -25,7 +25,7 @@ export interface SubmissionFacts extends GenerationParameters {
 /** Output of the language model. A song sheet has caption, lyrics and metadata. */
 export type LmOutput = "song sheet" | "metadata" | "audio codes";
 
-/** Facts known after a song was made. */
+/** Facts about a song that are known after it was made. */
 export interface SongFacts {
   request: GenerationRequest;
   /** Name of the DiT model. */
@@ -353,13 +353,14 @@ const USES: Readonly<Record<Key, Use>> = {
 };
 
 /** Name of a parameter in warnings. `src_audio` stands for the uploaded file and for `src_audio_path`. */
-export function nameOf(key: Key): string {
+export function nameInWarnings(key: Key): string {
   return namesOf(generationSchema.shape[key])[0].replace(/_(audio|latents)_path$/, "_$1");
 }
 
+/** Parameters without effect, each with the reason. */
 export type UnusedParameters = ReadonlyMap<Key, string>;
 
-/** Parameters set by the client that have no effect with any model. */
+/** Returns those of the `chosen` parameters that have no effect with any model. */
 export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFacts): UnusedParameters {
   const { analysis } = facts;
   if (analysis === null) return unusedBy(chosen, (key) => USES[key].atSubmission, facts);
@@ -367,12 +368,12 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
   return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
 }
 
-/** Parameters set by the client that may turn out to have no effect after rendering. */
+/** Returns those of the `chosen` parameters whose effect is known only after rendering. */
 export function undecidedAtSubmission(chosen: readonly Key[], unused: UnusedParameters): Key[] {
   return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }
 
-/** The parameters of `chosen` that had no effect in any song. */
+/** Returns those of the `chosen` parameters that had no effect in any song. */
 export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): UnusedParameters {
   const [first = new Map(), ...others] = songs.map((song) =>
     unusedBy(chosen, (key) => USES[key].afterSong, song),
@@ -401,6 +402,6 @@ export function warningsOf(unused: UnusedParameters): string[] {
   for (const [key, reason] of unused) byReason.set(reason, [...(byReason.get(reason) ?? []), key]);
   return [...byReason].map(([reason, keys]) => {
     const were = keys.length === 1 ? "was" : "were";
-    return `${keys.map(nameOf).join(", ")} ${were} ignored: ${reason}`;
+    return `${keys.map(nameInWarnings).join(", ")} ${were} ignored: ${reason}`;
   });
 }

@@ -11,7 +11,7 @@ const QUOTE = 0x22;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
-/** Matches an integer only if its value ends there, so no fraction or exponent follows. */
+/** Matches an integer only if neither a fraction nor an exponent follows. */
 const INTEGER = /\d+(?=\s*(?:[,\]}]|$))/y;
 const MAX_SAFE_DIGITS = 15;
 

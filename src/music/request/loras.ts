@@ -16,7 +16,7 @@ export interface Lora {
   dora_epsilon?: SongAdapter["doraEpsilon"] | undefined;
 }
 
-/** An adapter with the defaults filled in. `path` and `name` are null until the task is accepted. */
+/** An adapter with the defaults filled in. `path` or `name` may be null until the task is accepted. */
 export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsilon"> {
   path: string | null;
   name: string | null;
@@ -82,7 +82,7 @@ export const loraList = z
     maxItems: MAX_LORAS,
   });
 
-export function requestedAdapter({ path, name, scale = 1, dora_epsilon }: Lora): RequestedAdapter {
+export function toRequestedAdapter({ path, name, scale = 1, dora_epsilon }: Lora): RequestedAdapter {
   return { path: path ?? null, name: name ?? null, scale, doraEpsilon: dora_epsilon ?? "float32" };
 }
 

@@ -7,7 +7,7 @@ import busboy from "busboy";
 import { describe, type Fields } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import {
-  byKind,
+  mapUploadKinds,
   storeUpload,
   UPLOAD_FIELDS,
   type Upload,
@@ -22,7 +22,7 @@ export const MAX_FIELDS = 1000;
 
 export interface MultipartOptions {
   authenticator: Authenticator;
-  /** Called for each `ai_token` part; `isKey` says whether it is a valid key. */
+  /** Called for each `ai_token` part; `isKey` says whether its value is a valid key. */
   onToken(isKey: boolean): void;
   /** Total size limit of text parts. */
   maxFieldBytes: number;
@@ -105,7 +105,7 @@ class MultipartReader {
 
   /**
    * Feeds the body to the parser; after a failure the rest is discarded. Never rejects: errors thrown by the parser
-   * or its listeners fail the request. `pipe` would leave them uncaught.
+   * or its listeners fail the request. `pipe` would leave such errors uncaught.
    */
   async #feed(closed: Promise<void>): Promise<void> {
     const parser = this.#parser;
@@ -120,11 +120,11 @@ class MultipartReader {
       parser.end();
       for (const content of this.#contents) content.push(null);
     } catch {
-      this.#fail(clientHungUp());
+      this.#fail(clientDisconnected());
     }
   }
 
-  /** @param value undefined, despite its type, for a charset unknown to the parser */
+  /** @param value undefined if the parser does not know the charset */
   #takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
     if (value === undefined) {
       this.#fail(
@@ -175,7 +175,7 @@ class MultipartReader {
   }
 
   #uploads(): Uploads {
-    return byKind(
+    return mapUploadKinds(
       (kind) => UPLOAD_FIELDS[kind].flatMap((field) => this.#received.get(field) ?? [])[0] ?? null,
     );
   }
@@ -211,7 +211,7 @@ export function bodyTooLarge(maxBytes: number): RequestError {
   return new RequestError(`The request body is larger than the limit of ${maxBytes} bytes`);
 }
 
-export function clientHungUp(): RequestError {
+export function clientDisconnected(): RequestError {
   return new RequestError("The client disconnected before the body was complete");
 }
 

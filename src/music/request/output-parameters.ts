@@ -64,7 +64,7 @@ export const audioFormat = parameter(
 export type OutputParameters = z.output<typeof outputParameters>;
 
 /**
- * Returns the output parameters of a request. Requests stored by older versions lack some, which get their
+ * Returns the output parameters of a request. Requests stored by older versions lack some of them; these get their
  * defaults.
  */
 export function outputParametersOf(request: Partial<OutputParameters>): OutputParameters {

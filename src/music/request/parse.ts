@@ -15,16 +15,16 @@ import {
   type Upload,
   type UploadKind,
   type Uploads,
+  uploadFieldName,
   uploadKind,
-  uploadName,
 } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds, type SeedPositions } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
-import { nameOf, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
+import { nameInWarnings, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
 import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
-import { requestedAdapter } from "./loras.js";
+import { toRequestedAdapter } from "./loras.js";
 import { checkSampleRate } from "./output-parameters.js";
 import {
   type Analysis,
@@ -38,13 +38,13 @@ import { makesStems, normalizeTracks } from "./stems.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
-  /** Returns the slot of a model; null selects the default model. */
+  /** Returns the slot that holds a model; null: the slot of the default model. */
   slotOf: (model: string | null) => Pick<SlotState, "isTurbo" | "codebookSize">;
   uploads: Uploads;
   drawSeed: () => Seed;
 }
 
-/** @throws RequestError naming the field */
+/** @throws RequestError naming the invalid field */
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
   const { parameters: sent, chosen } = parseParameters(fields, context, warnings);
@@ -100,7 +100,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
         : null,
     seeds: assignSeeds(seedPositionsOf(parameters), request.batchSize, context.drawSeed),
     audioCodes,
-    loras: loras === null ? null : loras.map(requestedAdapter),
+    loras: loras === null ? null : loras.map(toRequestedAdapter),
     analysis,
     stated,
     chosen: analysis === null ? undecidedAtSubmission(chosen, unused) : [],
@@ -128,7 +128,7 @@ function changedParameters(
 ): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
   return keys.filter((key) => {
-    const kind = uploadKind(nameOf(key));
+    const kind = uploadKind(nameInWarnings(key));
     if (kind !== null && uploads[kind] !== null) return true;
     // Some clients always send true, because the published API defaults to true.
     if (key === "useCotCaption" && parameters[key] === true) return false;
@@ -161,7 +161,7 @@ function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, w
   }
 }
 
-/** With several flags, the cheapest analysis wins. */
+/** Returns the analysis that the flags select. If several flags are set, the cheapest analysis wins. */
 function analysisOf(parameters: GenerationParameters): Analysis | null {
   if (parameters.extractCodesOnly) return "codes";
   if (parameters.fullAnalysisOnly) return "full";
@@ -169,9 +169,9 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Returns the audio codes of the client if the task uses them, else null. It uses them with `use_audio_codes`, or
- * with `thinking` instead of generated codes. In a cover they replace the source; other task types with a source
- * ignore them. Unused codes are not parsed.
+ * Returns the audio codes of the client if the task uses them, else null. A task uses them if `use_audio_codes` is
+ * set, or in place of generated codes if `thinking` is set. In a cover they replace the source. Other task types
+ * with a source ignore them. Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },
@@ -192,7 +192,10 @@ function warnOfExtraSeeds(parameters: GenerationParameters, warnings: string[]):
   }
 }
 
-/** Facts stated in the prompt. With a source or audio codes, the usual tempo of a genre in the prompt is ignored. */
+/**
+ * Returns the facts stated in the prompt. Ignores the usual tempo of a genre if the task has a source or audio
+ * codes.
+ */
 function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
   if (analysis === "metadata") return statedFacts(prompt, UNKNOWN_METADATA, true, warnings);
@@ -232,8 +235,8 @@ type RecordingNeeds = Pick<
 };
 
 /**
- * Recordings that the task uses. Latents take precedence over audio, and uploads over paths. If the task needs no
- * source, a source is ignored: some clients attach one to every task.
+ * Returns the recordings that the task uses. Latents take precedence over audio, and uploads over paths. A source
+ * that the task does not need is ignored, because some clients attach one to every task.
  * @throws RequestError if the task needs a source and has none
  */
 function recordingsOf(needs: RecordingNeeds, uploads: Uploads): Record<keyof Uploads, AudioInput | null> {
@@ -273,15 +276,15 @@ function inputOf(kind: UploadKind, upload: Upload | null, path: string | null): 
   if (upload === null) return path === null ? null : { path, isUpload: false };
   if (upload.path === null) {
     throw new RequestError(
-      `${uploadName(kind)} was discarded, because no valid key came before it: send ai_token before the files, or the key in a header`,
+      `${uploadFieldName(kind)} was discarded, because no valid API key came before it: send ai_token before the files, or the key in a header`,
     );
   }
   return { path: upload.path, isUpload: true };
 }
 
-/** Maximum number of unknown names that a warning lists; it counts the others. */
+/** Maximum number of unknown field names that a warning lists. Of the others it gives only the number. */
 const MAX_SHOWN = 8;
-/** Maximum number of unknown names that are compared with the known names, because comparing is slow. */
+/** Maximum number of unknown field names that are compared with the known names, because comparing is slow. */
 const MAX_COMPARED = 100;
 /** Maximum edit distance at which a name counts as a typo. */
 const MAX_TYPOS = 2;
@@ -297,8 +300,8 @@ const OTHER_NAMES = [
 const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);
 
 /**
- * Lists unknown fields, likely typos first. They are not refused, because clients also send fields that only other
- * servers know.
+ * Lists unknown fields, likely typos first. They are not refused, because clients also send fields that are meant
+ * for other server products.
  */
 function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
   const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));

@@ -1,6 +1,6 @@
 /** Converts a parsed request back to a request body that makes the same songs. */
 import { type Fields, namesOf } from "../../parameters.js";
-import { UPLOAD_KINDS, uploadName, uploadReference } from "../audio/uploads.js";
+import { UPLOAD_KINDS, uploadFieldName, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";
 import { loraFields } from "./loras.js";
 import { type Analysis, type AudioInput, generationSchema } from "./schema.js";
@@ -40,8 +40,9 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   if (makesStems(request.taskType) && request.trackClasses.length > 0) delete fields.batch_size;
   for (const kind of UPLOAD_KINDS) {
     const input = request[kind];
-    if (input?.isUpload === false) fields[`${uploadName(kind)}_path`] = input.path;
-    else if (input && isKept(input, state)) fields[`${uploadName(kind)}_path`] = uploadReference(input.path);
+    if (input?.isUpload === false) fields[`${uploadFieldName(kind)}_path`] = input.path;
+    else if (input && isKept(input, state))
+      fields[`${uploadFieldName(kind)}_path`] = uploadReference(input.path);
   }
   if (request.analysis) fields[namesOf(generationSchema.shape[ANALYSES[request.analysis]])[0]] = true;
   return fields;
@@ -63,6 +64,6 @@ export function keptUploads({ request, state }: Pick<Task, "request" | "state">)
 export function lostUploadFields({ request, state }: Pick<Task, "request" | "state">): string[] {
   return UPLOAD_KINDS.flatMap((kind) => {
     const input = request[kind];
-    return input?.isUpload && !isKept(input, state) ? uploadName(kind) : [];
+    return input?.isUpload && !isKept(input, state) ? uploadFieldName(kind) : [];
   });
 }

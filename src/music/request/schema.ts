@@ -24,7 +24,7 @@ import {
   withinOrAuto,
 } from "../../parameters.js";
 import type { StatedFacts } from "../song/stated-facts.js";
-import { codeItems } from "./audio-codes.js";
+import { unparsedCodes } from "./audio-codes.js";
 import { loraList, type RequestedAdapter } from "./loras.js";
 import { audioFormat, outputParameters } from "./output-parameters.js";
 import {
@@ -134,7 +134,7 @@ export const generationSchema = z.object({
   /** Audio codes as sent; audio-codes.ts parses them if they are used. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
-    codeItems.nullable().default(null),
+    unparsedCodes.nullable().default(null),
     "Audio codes of the song, five per second: one text for all songs, or one per song. Used only with thinking or use_audio_codes.",
   ),
   useAudioCodes: parameter(
@@ -404,10 +404,7 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   analysis: Analysis | null;
   /** Facts stated in the prompt; they fill fields that the client left empty. Absent in tasks of older versions. */
   stated?: StatedFacts;
-  /**
-   * Parameters set by the client that may turn out to have no effect after rendering. Absent in tasks of older
-   * versions.
-   */
+  /** Parameters set by the client whose effect is known only after rendering. Absent in tasks of older versions. */
   chosen?: (keyof GenerationParameters)[];
   /** Messages about corrected or ignored values. */
   warnings: string[];

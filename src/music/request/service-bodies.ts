@@ -109,7 +109,7 @@ export const formatTextSchema = z.object({
   temperature,
 });
 
-/** Metadata in `param_obj`. The rules are the same as in POST /release_task. */
+/** Metadata in `param_obj` of POST /format_input. The rules are the same as in POST /release_task. */
 export const formatMetadataSchema = z.object({
   bpm,
   durationSeconds: audioDurationSeconds,
@@ -121,7 +121,7 @@ export const formatMetadataSchema = z.object({
 export type FormatInput = z.output<typeof formatTextSchema> &
   z.output<typeof formatMetadataSchema> & { warnings: string[] };
 
-/** @throws RequestError naming the field */
+/** @throws RequestError naming the invalid field */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
   const warnings: string[] = [];
   const topLevel = new FieldSources(fields);
@@ -156,7 +156,7 @@ export const sampleRequestSchema = z.object({
 
 export type SampleRequest = z.output<typeof sampleRequestSchema> & { warnings: string[] };
 
-/** @throws RequestError naming the field */
+/** @throws RequestError naming the invalid field */
 export function parseSampleRequest(fields: Fields, policy: RangePolicy): SampleRequest {
   const warnings: string[] = [];
   return { ...parseObject(sampleRequestSchema, new FieldSources(fields), policy, warnings), warnings };
@@ -223,7 +223,7 @@ export const parseTaskFilter = strictParser({
 });
 
 /** Query of DELETE /v1/tasks/{id}. A task with songs is deleted only if the query names the state `succeeded`. */
-export const parseRemoval = strictParser({
+export const parseTaskRemoval = strictParser({
   state: parameter(
     "state",
     oneOf(TASK_STATES).nullable().default(null),
@@ -249,7 +249,7 @@ const RETAKE_NAMES: ReadonlySet<string> = new Set([
   "ai_token",
 ]);
 
-/** Body of POST /v1/tasks/{id}/retake. @throws RequestError naming the field */
+/** Body of POST /v1/tasks/{id}/retake. @throws RequestError naming the invalid field */
 export const parseRetake = Object.assign(readRetake, { shape: retakeParser.shape });
 
 function readRetake(fields: Fields) {
@@ -276,7 +276,7 @@ export const taskChanges = z.strictObject({
     .meta({ description: "true: keep the songs of the task regardless of age." }),
 });
 
-/** @throws RequestError naming the field */
+/** @throws RequestError naming the invalid field */
 export const parseTaskChanges = Object.assign(readTaskChanges, { shape: taskChanges.shape });
 
 function readTaskChanges(fields: Fields) {

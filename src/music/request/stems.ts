@@ -16,7 +16,8 @@ export function makesStems(taskType: TaskType): boolean {
 }
 
 /**
- * Turns names of stems into known stems. With track_classes, extract and lego make one song per stem.
+ * Replaces the stem names that the client sent with the names that the models know. With track_classes, extract and
+ * lego make one song per stem.
  * @throws RequestError for an unknown stem
  */
 export function normalizeTracks(
@@ -36,7 +37,7 @@ export function normalizeTracks(
   return {};
 }
 
-/** Known stems for the names, in the same order and without duplicates. */
+/** Returns the known stems with these names, in the same order and without duplicates. */
 function namesOf(names: readonly string[], taskType: TaskType): string[] {
   const known = names.map((name) => stemOf(name, taskType));
   return [...new Set(known)];

@@ -78,20 +78,20 @@ function readJsonList(value: unknown, what: string): unknown[] | undefined {
   return tryParseClientJson(value, what) as unknown[] | undefined;
 }
 
-/** Start and end of a window in seconds. `end` is null if the window ends with the source. */
+/** Start and end of a repaint window in seconds. `end` is null if the window ends with the source. */
 type RepaintWindow = [start: number, end: number | null];
 
 const MAX_WINDOWS = 32;
 
-/** End of a window; 0 and negative values mean the end of the source. */
+/** End of a repaint window in seconds; 0 and negative values mean the end of the source. */
 export const repaintEnd = finiteNumber
   .transform((end) => (end <= 0 ? null : end))
   .meta({ type: ["number", "null"] })
   .default(null);
 
 /**
- * Windows: `[[2, 4], [6, 8]]` or its JSON text, texts such as `2,4`, objects with `start` and `end`, or one window
- * alone.
+ * Repaint windows. Accepted forms: `[[2, 4], [6, 8]]`, its JSON text, a list of texts such as `2,4` or of objects
+ * with `start` and `end`, and a single window.
  */
 export const repaintWindows = z
   .unknown()

@@ -110,19 +110,19 @@ const DATA_SETS = withTag("Data sets", {
   },
   "POST /v1/dataset/scan": command({
     summary: "Create a data set from a folder of audio",
-    body: dataSets.parseScan,
+    body: dataSets.parseDataSetScan,
     answer: answers.scannedDataSet,
     run: scan,
   }),
   "POST /v1/dataset/load": command({
     summary: "Load a saved data set",
-    body: dataSets.parseLoad,
+    body: dataSets.parseDataSetLoad,
     answer: answers.dataSetContent,
     run: load,
   }),
   "POST /v1/dataset/save": command({
     summary: "Save the data set",
-    body: dataSets.parseSave,
+    body: dataSets.parseDataSetSave,
     answer: answers.savedDataSet,
     errors: [507],
     run: async ({ service }, { path, ...change }) => {
@@ -165,12 +165,12 @@ const DATA_SETS = withTag("Data sets", {
   "POST /v1/dataset/auto_label_async": command({
     summary: "Start labeling all samples",
     body: dataSets.parseLabeling,
-    answer: answers.startedWork,
+    answer: answers.startedDataSetTask,
     run: async ({ service }, input) => started(await service.labeling.start(input), "Auto-labeling started"),
   }),
   "GET /v1/dataset/auto_label_status{/:taskId}": getEndpoint({
     summary: "Progress of labeling",
-    answer: answers.workStatus,
+    answer: answers.dataSetTaskStatus,
     errors: [404],
     run: ({ service }, request) => service.labeling.status(taskIdOf(request)),
   }),
@@ -185,13 +185,13 @@ const DATA_SETS = withTag("Data sets", {
   "POST /v1/dataset/preprocess_async": command({
     summary: "Start preparing all samples for training",
     body: dataSets.parsePreparation,
-    answer: answers.startedWork,
+    answer: answers.startedDataSetTask,
     run: async ({ service }, input) =>
       started(await service.preparations.start(service.dataSet.current, input), "Preprocessing started"),
   }),
   "GET /v1/dataset/preprocess_status{/:taskId}": getEndpoint({
     summary: "Progress of preparing",
-    answer: answers.workStatus,
+    answer: answers.dataSetTaskStatus,
     errors: [404],
     run: ({ service }, request) => service.preparations.status(taskIdOf(request)),
   }),

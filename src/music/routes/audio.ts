@@ -20,7 +20,7 @@ import { makeFolder } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
 import { callerOf, type Route } from "./route.js";
 
-/** Limits of concurrent conversions. Each uses one CPU core, and memory for the decoded song. */
+/** Limits of concurrent conversions. Each conversion uses one CPU core, and memory for the decoded song. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
 const parseConversion = strictParser({
@@ -78,7 +78,7 @@ const route: Route = ({ authenticator, config, service }) => {
   };
 };
 
-export const audio = {
+export const audioEndpoint = {
   summary: "Audio of a song; supports ranges",
   description:
     "Files carry title, prompt, lyrics, tempo, key and seed as tags unless SVC_AUDIO_TAGS=false. Without ffmpeg only wav and wav32 at 48 kHz can be written.",
@@ -212,7 +212,7 @@ const previewRoute: Route =
     }
   };
 
-export const preview = {
+export const previewEndpoint = {
   summary: "Preview of the first song of a task while it is decoded",
   answer: {
     media: "audio/wav",

@@ -11,7 +11,7 @@ import type { SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
 import { callerOf, type Route, type RouteContext, withTag } from "./route.js";
-import { accept } from "./task-endpoints.js";
+import { acceptTask } from "./task-endpoints.js";
 
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
@@ -27,7 +27,7 @@ const route: Route = (context) => async (request, response) => {
   const { fields } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);
   const { uploads, dispose } = await storeRecordings(context, chat.recordings);
-  const accepted = await accept(context, { fields: chat.fields, uploads, dispose }, caller);
+  const accepted = await acceptTask(context, { fields: chat.fields, uploads, dispose }, caller);
   const ended = songOf(context, accepted.task_id, caller.signal);
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);

@@ -6,7 +6,7 @@ import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
-import { chatModels, MODEL_ENDPOINTS, metrics } from "./model-endpoints.js";
+import { chatModels, MODEL_ENDPOINTS, metricsRoute } from "./model-endpoints.js";
 import { commandRoute, type Endpoints, getRoute, type Route, type RouteContext, withTag } from "./route.js";
 import { SESSION_ENDPOINTS } from "./session.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
@@ -34,7 +34,7 @@ const DESCRIPTION_ENDPOINTS = withTag("Service", {
   "GET /metrics": {
     summary: "Prometheus metrics",
     answer: { media: "text/plain", description: "Prometheus text format" },
-    route: metrics,
+    route: metricsRoute,
   },
 });
 
@@ -51,7 +51,7 @@ export const ENDPOINTS: Endpoints = {
 /** Base path for OpenRouter clients, which expect another model list at `/v1/models`. */
 const OPENROUTER_BASE = "/openrouter";
 
-/** Paths that other servers use for the same endpoints. */
+/** Additional paths of endpoints, for clients that were written for other server products. */
 const ALIASES = {
   "POST /create_sample": "POST /v1/create_sample",
   "GET /server_stats": "GET /v1/stats",
@@ -59,11 +59,11 @@ const ALIASES = {
 
 type Routes = Readonly<Record<string, Route>>;
 
-export function endpoints(context: RouteContext): Router {
+export function endpointRouter(context: RouteContext): Router {
   const routes: Routes = Object.fromEntries([
     ...Object.entries(ENDPOINTS).map(([endpoint, { route }]) => [endpoint, route]),
     ...Object.entries(ALIASES).map(([alias, endpoint]) => [alias, ENDPOINTS[endpoint]?.route]),
-    // Other servers use this path to remove a task in any state.
+    // Path for removing a task in any state, for clients that were written for other server products.
     ["DELETE /cleanup/:id", removalRoute(() => TASK_STATES)],
   ]);
   const refused = context.service.queue.isShared ? NOT_IN_FLEETS : {};

@@ -22,7 +22,7 @@ type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
 };
 
 /** Health check. By default it needs no key, because readiness probes send none. A wrong key is refused. */
-export const health =
+export const healthRoute =
   ({ config, authenticator, service }: ProcessContext): RequestHandler =>
   (request, response) => {
     if (config.healthRequiresKey) authenticator.authorize(request);
@@ -30,7 +30,7 @@ export const health =
     sendEnvelope(response, healthOf(service.engine));
   };
 
-export const metrics =
+export const metricsRoute =
   ({ authenticator, service }: ProcessContext): RequestHandler =>
   async (request, response) => {
     authenticator.authorize(request);
@@ -65,7 +65,7 @@ export const MODEL_ENDPOINTS = {
       summary: "Health check",
       answer: answers.health,
       isOpen: true,
-      route: health,
+      route: healthRoute,
     },
   }),
   ...withTag("Models", {
@@ -82,26 +82,26 @@ export const MODEL_ENDPOINTS = {
     "POST /v1/init": command({
       summary: "Load or switch models",
       body: parseModelSwitch,
-      answer: answers.modelSwitch,
+      answer: answers.switchedModels,
       run: ({ service }, input) => switchModels(service.engine, input),
     }),
     "GET /v1/models/pull": getEndpoint({
       summary: "Progress of a model download",
-      answer: answers.modelPull,
+      answer: answers.modelPullStatus,
       run: ({ service }) => service.modelPulls.status(),
     }),
     /** The download continues if the client disconnects. */
     "POST /v1/models/pull": command({
       summary: "Download a model into the checkpoint directory",
       body: parseModelPull,
-      answer: answers.modelPull,
+      answer: answers.modelPullStatus,
       errors: [409],
       example: { model: "acestep-v15-turbo" },
       run: ({ service }, { model }) => service.modelPulls.start(model),
     }),
     "DELETE /v1/models/pull": command({
       summary: "Cancel the download; the next one resumes",
-      answer: answers.modelPull,
+      answer: answers.modelPullStatus,
       errors: [404],
       run: ({ service }) => service.modelPulls.cancel(),
     }),

@@ -19,7 +19,6 @@ import {
   formatTextSchema,
   parseFormatInput,
   parseRandomSample,
-  parseRemoval,
   parseRetake,
   parseRetentionQuery,
   parseSampleRequest,
@@ -27,11 +26,12 @@ import {
   parseTaskFilter,
   parseTaskId,
   parseTaskIds,
+  parseTaskRemoval,
   sampleRequestSchema,
 } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
-import { audio, preview } from "./audio.js";
+import { audioEndpoint, previewEndpoint } from "./audio.js";
 import {
   abortableCommand,
   command,
@@ -41,7 +41,7 @@ import {
   type RouteContext,
   withTag,
 } from "./route.js";
-import { taskEvents } from "./task-events.js";
+import { taskEventsEndpoint } from "./task-events.js";
 
 /** Size limit of a response, enough for about a thousand finished tasks of two songs with lyrics. */
 const MAX_ANSWER_BYTES = 8 * 2 ** 20;
@@ -70,7 +70,7 @@ const TASKS = withTag("Tasks", {
     example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
     rule: BODY_RULES.releaseTask,
     run: (context, body, caller, request) =>
-      accept(context, body, withClient(context, caller, request, body), {
+      acceptTask(context, body, withClient(context, caller, request, body), {
         idempotencyKey: request.get("Idempotency-Key"),
       }),
   }),
@@ -129,11 +129,11 @@ const TASKS = withTag("Tasks", {
   "DELETE /v1/tasks/:id": {
     summary:
       "Cancel a waiting or running task, or remove a failed one; with state=succeeded, delete its songs",
-    query: parseRemoval,
+    query: parseTaskRemoval,
     answer: answers.removedTask,
     errors: [404, 409, 507],
     route: removalRoute(({ query }) => {
-      const { state } = parseRemoval(query);
+      const { state } = parseTaskRemoval(query);
       return state === null ? ["queued", "running", "failed"] : [state];
     }),
   },
@@ -143,9 +143,9 @@ const TASKS = withTag("Tasks", {
     answer: retentionForecast,
     run: ({ service }, { query }) => service.retention.forecast(parseRetentionQuery(query).ids),
   }),
-  "GET /v1/tasks/:id/events": taskEvents,
-  "GET /v1/tasks/:id/preview": preview,
-  "GET /v1/audio": audio,
+  "GET /v1/tasks/:id/events": taskEventsEndpoint,
+  "GET /v1/tasks/:id/preview": previewEndpoint,
+  "GET /v1/audio": audioEndpoint,
   "GET /v1/stats": getEndpoint({
     summary: "Queue statistics",
     answer: answers.statistics,
@@ -176,7 +176,7 @@ const TEXT = withTag("Text", {
         parseSampleRequest(fields, config.rangePolicy),
         caller,
       );
-      // Add the metadata under the field names of other servers, too.
+      // Repeat key and time signature under the names that older clients read.
       return { ...sample, keyscale: sample.key_scale, timesignature: sample.time_signature };
     },
   }),
@@ -206,7 +206,7 @@ interface Acceptance {
 }
 
 /** Parses and queues a task. Uploads are deleted unless the accepted task uses them. */
-export async function accept(
+export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
@@ -247,7 +247,7 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
       ...(batchSize !== null && { batch_size: batchSize }),
       ...(seed.length > 0 && { seed: seed.map((one) => one ?? -1), use_random_seed: false }),
     };
-    return await accept(context, { ...body, fields }, withClient(context, caller, request, body), {
+    return await acceptTask(context, { ...body, fields }, withClient(context, caller, request, body), {
       idempotencyKey: request.get("Idempotency-Key"),
       retakeOf: first,
     });
@@ -257,7 +257,7 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
   }
 }
 
-/** Adds the name of the client, by its API key, so that clients take fair turns in the queue. */
+/** Adds the name of the client, found by its API key, so that clients take fair turns in the queue. */
 function withClient(
   { authenticator }: RouteContext,
   caller: Caller,
@@ -274,7 +274,10 @@ function refusal(error: unknown): never {
   throw error;
 }
 
-/** Reads the status of the tasks, one after another and each only once, up to the size limit of a response. */
+/**
+ * Returns the status of the tasks. Reads one task at a time, and repeated ids only once.
+ * @throws RequestError if the results are too large for a response
+ */
 async function statesOf(ids: readonly string[], service: MusicService): Promise<TaskStatusItem[]> {
   const known = new Map<string, TaskStatusItem>();
   const items: TaskStatusItem[] = [];

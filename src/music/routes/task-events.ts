@@ -9,8 +9,8 @@ const HEARTBEAT_MS = 5_000;
 const RETRY_MS = 1_000;
 
 /**
- * Streams task events until the task has ended. On reconnect, `Last-Event-ID` replays missed events. After the last event
- * the response is 204, which stops browsers from reconnecting.
+ * Streams task events until the task has ended. On reconnect, `Last-Event-ID` replays missed events. If the client
+ * already has the last event, the response is 204, which stops browsers from reconnecting.
  */
 const route: Route =
   ({ authenticator, service }) =>
@@ -28,7 +28,7 @@ const route: Route =
     else stream(response, log, number, signal);
   };
 
-export const taskEvents = {
+export const taskEventsEndpoint = {
   summary: "Stream the events of a task",
   headers: { "Last-Event-ID": "Id of the last received event." },
   answer: {

@@ -14,7 +14,7 @@ import { provideLanguageModel, readRecordings, readySlot, type SongContext } fro
 import { metasOf } from "./song-record.js";
 import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
-/** Sampling options. The temperature is low, so that descriptions of a recording hardly vary. */
+/** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
 /** @throws NativeError, EngineError, DecodeError, or the signal's reason */

@@ -1,6 +1,6 @@
 /**
- * Prepares songs for the renderer with the language model. sample and format write caption, lyrics and metadata.
- * plan adds missing metadata and audio codes.
+ * Prepares songs for the renderer with the language model. The functions `sample` and `format` write caption,
+ * lyrics and metadata; `plan` adds missing metadata and audio codes.
  */
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";

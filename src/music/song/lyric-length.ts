@@ -22,7 +22,7 @@ export interface LengthEstimate {
   reason: string;
 }
 
-/** @param lyrics section tags are on lines of their own */
+/** @param lyrics with section tags on lines of their own */
 export function estimateLength(
   lyrics: string,
   { bpm, timeSignature }: Pick<Metadata, "bpm" | "timeSignature">,
@@ -67,6 +67,6 @@ function syllablesOf(line: string): number {
     .match(/[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*(?:[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*)*/giu);
   const letters = line.match(/\p{L}/gu) ?? [];
   const others = Math.max(0, letters.length - whole.length);
-  // Scripts without vowels, such as Arabic and Hebrew: one syllable for every two letters.
+  // If a line has no vowels, as in Arabic and Hebrew, count one syllable for every two letters.
   return whole.length + (vowels?.length ?? Math.ceil(others / 2));
 }

@@ -54,7 +54,7 @@ export interface SongOptions {
   adapters?: readonly SongAdapter[] | undefined;
   signal: AbortSignal;
   onProgress(progress: TaskProgress): void;
-  /** Write title, prompt, lyrics, tempo, key and seed into the files; default false. */
+  /** Whether to write title, prompt, lyrics, tempo, key and seed into the files; default false. */
   writesTags?: boolean;
   /** Receives the audio of the first song while it is decoded. */
   preview?: Preview;
@@ -67,7 +67,7 @@ export interface SongOptions {
  * rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also determines its
  * metadata. On the CPU, a seed gives the same song alone and in a batch.
  * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
- * reason of the signal. All written files are deleted then.
+ * reason of the signal. After an error, all written files are deleted.
  */
 export async function makeSongs(
   engine: MusicEngine,

@@ -39,7 +39,7 @@ export class PlansAhead {
 
   /**
    * Returns the plans of a running task: plans made ahead, or else new ones. While new ones are made, waiting tasks
-   * are planned in the same batch, if their songs are not longer.
+   * are planned in the same batch, if their songs are not longer than those of the running task.
    */
   async plan(
     { id, request }: Task,

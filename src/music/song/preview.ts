@@ -91,7 +91,7 @@ export class Preview {
     });
   }
 
-  /** Waits for the first audio; false if the song ends without any. @throws if the signal fires first */
+  /** Waits for the first audio. Returns false if the song ends without any. @throws if the signal fires first */
   async hasAudio(signal: AbortSignal): Promise<boolean> {
     if (this.#parts.length === 0 && !this.#isComplete) await once(this.#changes, "change", { signal });
     return this.#parts.length > 0;

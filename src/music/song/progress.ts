@@ -91,7 +91,7 @@ export class SongProgress {
     private readonly onProgress: (progress: TaskProgress) => void,
   ) {}
 
-  /** Says which songs the next steps make together: `count` songs, from index `first` on. */
+  /** Sets the songs that the next steps make together: `count` songs, from index `first` on. */
   beginSongs(first: number, count: number): void {
     this.#first = first;
     this.#count = count;
@@ -139,7 +139,7 @@ export class SongProgress {
   }
 }
 
-/** For example `DiT diffusion: 50%|#####     | 4/8 [00:02<00:02, 1.60steps/s]`. */
+/** Returns a progress line such as `DiT diffusion: 50%|#####     | 4/8 [00:02<00:02, 1.60steps/s]`. */
 export function progressLine(label: string, done: number, total: number, elapsedSeconds: number): string {
   const fraction = Math.min(done / total, 1);
   const bar = "#".repeat(Math.floor(fraction * 10)).padEnd(10);

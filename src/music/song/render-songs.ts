@@ -118,8 +118,8 @@ function renderRequestOf(
 }
 
 /**
- * Length of the song; null if not planned. Codes of the client set it. Codes of the language model follow the
- * planned length.
+ * Returns the planned length of the song; null if none was planned. Audio codes of the client determine the length.
+ * Those of the language model were written for the length in the metadata.
  */
 function plannedSeconds(
   request: GenerationRequest,

@@ -28,12 +28,12 @@ export function parseSeed(value: string | number): Seed | null | undefined {
   return seed <= MAX_SEED ? String(seed) : undefined;
 }
 
-/** A uniform seed from 0 to 2^32 - 1. */
+/** Returns a random seed, uniform from 0 to 2^32 - 1. */
 export function drawSeed(): number {
   return randomInt(2 ** 32);
 }
 
-/** Fills missing seeds with drawn ones. */
+/** Returns one seed for each song. Draws the seeds that are null or missing. */
 export function assignSeeds(positions: SeedPositions, batchSize: number, draw: () => Seed): Seed[] {
   return Array.from({ length: batchSize }, (_, item) => positions[item] ?? draw());
 }

@@ -15,13 +15,13 @@ import type {
 } from "../../engine/types.js";
 import { decodeAudio } from "../audio/decode.js";
 import { readLatents } from "../audio/latents-file.js";
-import { namedModel, selectSlot, supportedTaskTypes } from "../models/models.js";
+import { findModelByName, selectSlot, supportedTaskTypes } from "../models/models.js";
 import { LANGUAGE_MODEL_TASKS } from "../request/effects.js";
 import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../request/schema.js";
 import { makesStems } from "../request/stems.js";
 import type { SongProgress } from "./progress.js";
 
-/** Same as `planSongs` of the engine, but gets the language model of the task. */
+/** Same as `planSongs` of the engine, but also receives the language model of the task. */
 export type PlanSongs = (
   lm: LanguageModelInfo,
   requests: PlanRequest[],
@@ -102,7 +102,7 @@ export async function readySlot({
   const { slot, model, isTurbo, isLegoSft } =
     selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
   const used = model ?? "";
-  if (request.model !== null && namedModel([used], request.model) === undefined) {
+  if (request.model !== null && findModelByName([used], request.model) === undefined) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
   if (request.analysis === null && !supportedTaskTypes(engine, used).includes(request.taskType)) {

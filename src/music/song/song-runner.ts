@@ -87,8 +87,8 @@ export class SongRunner implements TaskRunner {
   async prepare(): Promise<void> {
     const { engine, log } = this;
     if (engine === null) return;
-    // Probe ffmpeg before models are loaded, because forking is cheap now. Do not await the probe: it starts
-    // several short processes.
+    // Probe ffmpeg before models are loaded, because forking is cheap while the process is small. Do not await
+    // the probe: it starts several short processes.
     void findFfmpeg().then(
       ({ program, sandbox: { description } }) =>
         log.info({ program, sandbox: description }, "ffmpeg limits in effect"),

@@ -109,7 +109,10 @@ export async function signatureOf(path: string): Promise<string> {
   return digestOf(JSON.stringify([path, await Promise.all(stats)]));
 }
 
-/** Finds the files of an adapter: those in a folder, or a file and its configuration. @throws EngineError ADAPTER */
+/**
+ * Finds the files of an adapter: all in a folder, or a single weights file and its configuration.
+ * @throws EngineError ADAPTER
+ */
 async function adapterAt(path: string): Promise<{ folder: string; entry: string; names: string[] }> {
   const found = await stat(path).catch(() => null);
   if (found === null) throw new EngineError("ADAPTER", `${path}: there is no such file or folder`);

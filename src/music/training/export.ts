@@ -8,7 +8,7 @@ import type { AdapterExport } from "../request/adapter-bodies.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "./portable-lora.js";
 
-/** Folder in which a run stores the files of a LoRA. Many other programs expect these files one level higher. */
+/** Folder in which a run stores the files of a LoRA. Many other programs expect these files in the parent folder. */
 const PEFT_FOLDER = "adapter";
 const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAME];
 /** Names of all files that an exported adapter can have. */
@@ -63,7 +63,8 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
 async function latestCheckpoint(directory: string): Promise<string | null> {
   const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
     const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
-    // A checkpoint of a stop within an epoch is older than the checkpoint at the end of that epoch.
+    // A checkpoint that was saved when training stopped within an epoch is older than that epoch's last
+    // checkpoint.
     const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
     return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
   });

@@ -117,7 +117,7 @@ function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** Progress lines for an event; most steps give none. */
+/** Returns the progress lines for an event. Most steps have none. */
 export function progressLines(
   event: TrainingEvent,
   run: { epochs: number; gradientCheckpointing: boolean },

@@ -14,7 +14,7 @@ import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
-/** Limits of concurrent texts. Only one is written at a time, so that a song waits for at most one text. */
+/** Limits of requests that write text. One text is written at a time, so that a song waits for at most one text. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 /** Response of /format_input and /v1/create_sample. */
@@ -45,7 +45,7 @@ export class TextWriter {
     );
   }
 
-  /** @throws as `formatInput` */
+  /** Writes caption, lyrics and metadata for a short description. @throws as `formatInput` */
   createSample(input: SampleRequest, caller: Caller): Promise<WrittenText> {
     const hints = parseQueryHints(input.query);
     // "en" counts as no preference, because clients send it by default.

@@ -1,10 +1,13 @@
-/** Fields for the parameters without controls of their own, generated from GET /openapi.json. */
+/** Fields for all parameters that have no other control in the form. Generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
 import { call, type Parameters } from "./api.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 
-/** Parameters without a generated field: they have their own controls, or no effect (`lm_backend`). */
+/**
+ * Parameters without a generated field, because the form has another control for them, or because they have
+ * no effect (`lm_backend`).
+ */
 const PLAIN_FIELDS = new Set(
   `prompt lyrics thinking get_lrc vocal_language audio_format bpm key_scale time_signature audio_duration batch_size task_type
    src_audio_path reference_audio_path track_name track_classes repainting_start repainting_end audio_cover_strength
@@ -30,7 +33,7 @@ interface Description {
   >;
 }
 
-/** Groups of settings. A setting belongs to the first group whose pattern matches its name. */
+/** Groups of fields. A field belongs to the first group whose pattern matches its parameter name. */
 const GROUPS: readonly (readonly [title: () => string, names: RegExp])[] = [
   [() => t("Planner"), /^(lm_|use_cot|constrained|allow_lm|use_format)/],
   [() => t("Guidance"), /^(guidance|cfg|use_adg|dcw)/],

@@ -14,7 +14,7 @@ export type SongSheet = z.output<typeof answers.songSheet>;
 export type ModelInventory = z.output<typeof answers.modelInventory>;
 export type AvailableAdapters = z.output<typeof answers.availableAdapters>;
 export type AdapterStatus = z.output<typeof answers.adapterStatus>;
-export type ModelPull = z.output<typeof answers.modelPull>;
+export type ModelPull = z.output<typeof answers.modelPullStatus>;
 export type TrainingStatus = z.output<typeof answers.trainingStatus>;
 export type DataSetSample = z.output<typeof answers.dataSetSample>;
 

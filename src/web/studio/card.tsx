@@ -7,8 +7,8 @@ import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
-import { Download, LyricsFile, letterOf, linkOf, nameOf, type Track } from "./song.js";
-import { tasks } from "./source.js";
+import { Download, LyricsFile, nameOf, songUrl, type Track, versionLetter } from "./song.js";
+import { recordingTasks } from "./source.js";
 import { formatTime, timeAgo } from "./words.js";
 
 export interface SongActions {
@@ -22,7 +22,7 @@ export interface SongActions {
   useDescription: (task: Task) => void;
   /** Copies a link to the song. */
   share: (task: Task) => void;
-  /** Makes the song the reference recording of the next one. */
+  /** Uses the song as the reference recording of the next song. */
   reference: (task: Task, song: Song) => void;
   change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
 }
@@ -84,10 +84,10 @@ export function Card({ task, expiry, track, onPlay, on }: CardProps) {
               class="tag"
               key={version.file}
               aria-pressed={isCurrent && track?.index === index}
-              aria-label={t("Play version {letter} of {song}", { letter: letterOf(index), song: name })}
+              aria-label={t("Play version {letter} of {song}", { letter: versionLetter(index), song: name })}
               onClick={() => onPlay({ task, index })}
             >
-              {letterOf(index)}
+              {versionLetter(index)}
             </button>
           ))}
         <button
@@ -158,7 +158,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
 
 /** Badges of songs made from a recording: task type and stems. */
 function Badges({ task }: { task: Task }) {
-  const kind = tasks()[task.task_type]?.name;
+  const kind = recordingTasks()[task.task_type]?.name;
   const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);
   const named = stems.length > 0 ? stems : [task.parameters.track_classes ?? []].flat().map(String);
   if (kind === undefined) return null;
@@ -224,7 +224,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
         <SaveSettings task={task} />
         <a
           class="button"
-          href={linkOf(task)}
+          href={songUrl(task)}
           onClick={(event) => {
             // Pages without TLS cannot use the clipboard, so the browser opens the link instead.
             if (navigator.clipboard === undefined) return;
@@ -247,7 +247,7 @@ function More({ task, expiry, on, onRename }: MoreProps) {
       </div>
       {songs.map((song, index) => (
         <div class="row" key={song.file}>
-          {songs.length > 1 && <strong>{letterOf(index)}</strong>}
+          {songs.length > 1 && <strong>{versionLetter(index)}</strong>}
           <button type="button" onClick={() => on.edit(task, song)}>
             {t("Edit")}
           </button>

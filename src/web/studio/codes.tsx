@@ -176,7 +176,10 @@ function sizeOf(codes: readonly number[]): string {
   });
 }
 
-/** Splits a parameter into lines of codes. Text or a list of numbers is one line; another list has a line per item. */
+/**
+ * Splits a parameter into lines of codes. Text or a list of numbers is one line; any other list has one line
+ * per item.
+ */
 function linesOf(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const items = Array.isArray(value) && !value.every(Number.isInteger) ? value : [value];

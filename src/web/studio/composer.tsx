@@ -12,7 +12,12 @@ import { type Attempt, useEndpoint } from "./part.js";
 import { PresetsGroup } from "./presets.js";
 import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
-import { MAX_LYRICS, MAX_PROMPT, PROMPT_USED, TextLength } from "./text-length.js";
+import {
+  MAX_LYRICS_CHARACTERS,
+  MAX_PROMPT_CHARACTERS,
+  PROMPT_CHARACTERS_READ,
+  TextLength,
+} from "./text-length.js";
 import type { DraftChange } from "./undo.js";
 
 const KEYS = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"].flatMap((tonic) => [
@@ -81,7 +86,8 @@ export function Composer({
       }
     });
   const hasWords = text("prompt").trim() !== "" || (text("lyrics").trim() !== "" && !isInstrumental);
-  const isFit = text("prompt").length <= MAX_PROMPT && text("lyrics").length <= MAX_LYRICS;
+  const isFit =
+    text("prompt").length <= MAX_PROMPT_CHARACTERS && text("lyrics").length <= MAX_LYRICS_CHARACTERS;
   const isReady = hasSource(draft) || hasWords;
   const make = () => {
     setHint(isReady ? "" : t("Describe the sound first."));
@@ -119,7 +125,12 @@ export function Composer({
         <p id="hint" class="failed" role="status">
           {hint}
         </p>
-        <TextLength id="prompt-length" text={text("prompt")} max={MAX_PROMPT} used={PROMPT_USED} />
+        <TextLength
+          id="prompt-length"
+          text={text("prompt")}
+          max={MAX_PROMPT_CHARACTERS}
+          used={PROMPT_CHARACTERS_READ}
+        />
       </div>
       <OneSentence isWriting={isWriting} isInstrumental={isInstrumental} write={write} onSubmit={onSubmit} />
       <Lyrics value={text("lyrics")} onChange={(lyrics) => set({ lyrics })} />
@@ -219,7 +230,7 @@ interface OneSentenceProps {
 
 function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentenceProps) {
   const [sentence, setSentence] = useState("");
-  const isReady = !isWriting && sentence.trim() !== "" && sentence.length <= MAX_PROMPT;
+  const isReady = !isWriting && sentence.trim() !== "" && sentence.length <= MAX_PROMPT_CHARACTERS;
   const body = { query: sentence, instrumental: isInstrumental };
   return (
     <div class="field wish">
@@ -233,7 +244,7 @@ function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentence
           aria-describedby="wish-length"
           onKeyDown={(event) => {
             if (event.key !== "Enter") return;
-            // Makes the song from this sentence instead of submitting the form.
+            // Enter makes a song from this sentence instead of submitting the form.
             event.preventDefault();
             event.stopPropagation();
             if (isReady) write("/v1/create_sample", body, onSubmit);
@@ -252,7 +263,7 @@ function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentence
           {t("Surprise me")}
         </button>
       </div>
-      <TextLength id="wish-length" text={sentence} max={MAX_PROMPT} />
+      <TextLength id="wish-length" text={sentence} max={MAX_PROMPT_CHARACTERS} />
     </div>
   );
 }

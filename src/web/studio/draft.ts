@@ -21,10 +21,10 @@ export const SONG_PARAMETERS: ReadonlySet<string> = new Set(
    use_random_seed full_analysis_only`.split(/\s+/),
 );
 
-/** Settings that stay when the form is cleared. */
+/** Settings that are kept when the form is cleared. */
 const PREFERENCES = new Set(["audio_format", "batch_size", "get_lrc", "model", "mp3_bitrate", "thinking"]);
 
-/** Each tab has its own draft. A new tab restores the draft of the tab closed last. */
+/** Loads the draft of this tab. A new tab takes over the draft of the last closed tab. */
 export function loadDraft(): Draft {
   const own = sessionStorage.getItem(ITEM);
   const left = localStorage.getItem(ITEM);
@@ -45,7 +45,8 @@ addEventListener("pagehide", () => {
   const own = sessionStorage.getItem(ITEM);
   if (own !== null) localStorage.setItem(ITEM, own);
 });
-// If this tab returns from the back/forward cache, it has its draft again, so no new tab may restore the copy.
+// A tab restored from the back/forward cache still has its draft. Remove the copy, so that no new tab takes
+// it over.
 addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
 
 /** Returns the draft with values set; empty values are removed. */
@@ -62,23 +63,23 @@ export function clearedDraft({ values }: Draft): Draft {
   };
 }
 
-/** Draft whose songs take the timbre of a song on the server. */
+/** Draft with a song of the server as the reference for timbre. */
 export function withReference(draft: Draft, song: Song): Draft {
   const { reference_audio: _, ...files } = draft.files;
   return { ...withValues(draft, { reference_audio_path: song.file }), files };
 }
 
-/** Draft with a file as source; makes a cover unless another task is chosen. */
+/** Draft with a file as the source. The task type is cover unless another one is chosen. */
 export function withSource(draft: Draft, file: File): Draft {
   const { src_audio_path: _, ...values } = draft.values;
   return {
-    values: { ...values, task_type: taskOf(draft) },
+    values: { ...values, task_type: taskTypeOf(draft) },
     files: { ...draft.files, src_audio: file },
     sourceName: file.name,
   };
 }
 
-export function draftOf(parameters: Parameters): Draft {
+export function draftFromParameters(parameters: Parameters): Draft {
   const draft = withValues(EMPTY_DRAFT, parameters);
   return draft.values.src_audio_path === undefined ? draft : { ...draft, sourceName: "an earlier recording" };
 }
@@ -87,7 +88,7 @@ export function hasSource({ values, files }: Draft): boolean {
   return files.src_audio !== undefined || values.src_audio_path !== undefined;
 }
 
-/** For each parameter that only some tasks with a source recording use: these tasks. */
+/** Task types that use a parameter. Parameters not listed here apply to all task types. */
 const TASK_PARAMETERS: Record<string, string[]> = {
   audio_cover_strength: ["cover"],
   repainting_start: ["repaint"],
@@ -97,15 +98,15 @@ const TASK_PARAMETERS: Record<string, string[]> = {
   track_classes: ["complete"],
 };
 
-/** Task type for the recording: cover unless another one is chosen. */
-export function taskOf({ values }: Draft): string {
+/** Task type of a draft with a source: cover unless another one is chosen. */
+export function taskTypeOf({ values }: Draft): string {
   const { task_type: task = "text2music" } = values;
   return task === "text2music" ? "cover" : String(task);
 }
 
-/** Body of the request, without parameters that the task does not use. */
+/** Parameters of the request, without those that the task type does not use. */
 export function parametersOf(draft: Draft): Parameters {
-  const task = hasSource(draft) ? taskOf(draft) : "text2music";
+  const task = hasSource(draft) ? taskTypeOf(draft) : "text2music";
   const used = Object.entries(draft.values).filter(([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true);
   const { task_type: _, ...values } = Object.fromEntries(used);
   return hasSource(draft) ? { ...withAllWindows(values), task_type: task } : values;
@@ -124,8 +125,8 @@ function withAllWindows(values: Parameters): Parameters {
   return { ...others, repainting_windows: isSelected ? [...windows, [start, end]] : windows };
 }
 
-/** Draft with another task, and without the stem that was chosen for the previous one. */
-export function withTask(draft: Draft, task: string): Draft {
+/** Draft with another task type. Clears the stem that was chosen for the previous type. */
+export function withTaskType(draft: Draft, task: string): Draft {
   return withValues(draft, { task_type: task, track_name: null, track_classes: null });
 }
 

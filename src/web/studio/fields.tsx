@@ -1,4 +1,4 @@
-/** Form fields of parameters; an empty field uses the service's default. */
+/** Form fields for request parameters. An empty field leaves the default to the service. */
 import type { ComponentChildren, Ref } from "preact";
 import type { Parameters } from "./api.js";
 import { Icon, type IconName } from "./icons.js";
@@ -7,14 +7,14 @@ import { t } from "./language.js";
 interface GroupProps {
   icon: IconName;
   title: string;
-  /** Summary of the settings inside. It is visible while the group is closed, too. */
+  /** Summary of the fields in the group, also shown while the group is closed. */
   summary: string;
   children: ComponentChildren;
   onToggle?: (isOpen: boolean) => void;
   field?: Ref<HTMLDetailsElement>;
 }
 
-/** A collapsible group of fields. */
+/** Collapsible group of fields. */
 export function Group({ icon, title, summary, children, onToggle, field }: GroupProps) {
   return (
     <details class="group" ref={field ?? null} onToggle={(event) => onToggle?.(event.currentTarget.open)}>
@@ -68,7 +68,7 @@ export function NumberField(props: NumberFieldProps) {
 }
 
 interface SelectFieldProps extends FieldProps {
-  /** Values, or pairs of value and label. */
+  /** Options of the menu: a value, or a pair of value and label. */
   options: readonly (string | [string, string])[];
 }
 

@@ -1,7 +1,7 @@
-/** Formats of `audio_format`, and of conversions by GET /v1/audio. */
+/** Values of the parameter `audio_format`. GET /v1/audio converts songs to the same formats. */
 export const FORMATS = ["mp3", "flac", "wav", "wav24", "wav32", "opus", "aac", "ogg"];
 
-/** The extension of a file of this format. */
+/** File extension for a format. */
 export function extensionOf(format: string): string {
   return format.replace(/^wav\d+$/, "wav");
 }

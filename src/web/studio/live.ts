@@ -2,10 +2,10 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, listTasks, type Task } from "./api.js";
 
-/** Polling finds changes that other programs make. */
+/** Polling interval. Polling detects changes made by other programs. */
 const POLL_MS = 5000;
 export const PAGE_SIZE = 40;
-/** Number of songs that are read: the page in view and one before and after it. */
+/** Number of songs per request: the page in view, and the pages before and after it. */
 const READ_SONGS = 3 * PAGE_SIZE;
 const FAILURES_SHOWN = 5;
 /** Maximum number of simultaneous event streams. Browsers open only six connections to a server. */
@@ -22,9 +22,9 @@ export interface LibraryQuery {
   search: string;
   favorite: boolean;
   order: "newest" | "oldest" | "title";
-  /** Shows only these songs, in this order: a playlist, or a song that a link names. */
+  /** If set, only these songs are shown, in this order: a playlist, or the song of a link. */
   list: SongList | null;
-  /** Index of the first song that is read. */
+  /** Index of the first song to request. */
   offset: number;
 }
 

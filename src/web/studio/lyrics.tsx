@@ -1,7 +1,7 @@
 /** The lyrics field: words, section tags, a switch for instrumental songs. */
 import { useRef } from "preact/hooks";
 import { t } from "./language.js";
-import { LYRICS_USED, MAX_LYRICS, TextLength } from "./text-length.js";
+import { LYRICS_CHARACTERS_READ, MAX_LYRICS_CHARACTERS, TextLength } from "./text-length.js";
 
 /** Lyrics of a song without vocals. */
 export const NO_VOCALS = "[Instrumental]";
@@ -67,7 +67,7 @@ export function Lyrics({ value, onChange }: LyricsProps) {
           ))}
         </div>
       )}
-      <TextLength id="lyrics-length" text={value} max={MAX_LYRICS} used={LYRICS_USED} />
+      <TextLength id="lyrics-length" text={value} max={MAX_LYRICS_CHARACTERS} used={LYRICS_CHARACTERS_READ} />
     </div>
   );
 }

@@ -3,7 +3,14 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, call, newIdempotencyKey, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
-import { draftOf, EMPTY_DRAFT, parametersOf, withReference, withSource, withValues } from "./draft.js";
+import {
+  draftFromParameters,
+  EMPTY_DRAFT,
+  parametersOf,
+  withReference,
+  withSource,
+  withValues,
+} from "./draft.js";
 import { FileDrop } from "./file-drop.js";
 import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
@@ -13,7 +20,7 @@ import { type LibraryQuery, notifyTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
-import { linkOf, nameOf, useTrack } from "./song.js";
+import { nameOf, songUrl, useTrack } from "./song.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { Workshop } from "./workshop.js";
@@ -61,7 +68,7 @@ function Studio() {
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
     attempt(() => submit(parameters, files, newIdempotencyKey()), t("Queued."));
   const fill = (parameters: Parameters, done: string) => {
-    replace(() => draftOf(parameters), done);
+    replace(() => draftFromParameters(parameters), done);
     setView("make");
     document.getElementById("prompt")?.focus();
   };
@@ -194,7 +201,7 @@ function Studio() {
               useDescription,
               share: (task) =>
                 attempt(
-                  () => navigator.clipboard.writeText(new URL(linkOf(task), location.href).href),
+                  () => navigator.clipboard.writeText(new URL(songUrl(task), location.href).href),
                   t("The link is copied."),
                 ),
               reference: (task, song) =>

@@ -7,7 +7,10 @@ import { watchChanges } from "./live.js";
 /** Runs a user action, then shows `done` or the error as a notice. */
 export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
-/** Response of an endpoint, null if the request fails, and a function that reloads it. Also reloads on `notifyTabs`. */
+/**
+ * Returns the response of GET `path` (null if the request fails) and a function that reloads it. `notifyTabs`
+ * also reloads it.
+ */
 export function useEndpoint<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
   const read = () => call<T>("GET", path).then(setAnswer, () => setAnswer(null));

@@ -1,4 +1,4 @@
-/** State of the player, which song cards show. It changes often, so it is kept outside the page's state. */
+/** Playback state shown on song cards. It changes often, so it is kept outside the page's state. */
 import { useEffect, useState } from "preact/hooks";
 
 export interface Playback {
@@ -16,7 +16,10 @@ export function updatePlayback(change: Partial<Playback>): void {
   for (const listener of listeners) listener(now);
 }
 
-/** State of the player. @param isUsed whether to follow its changes; false for songs that are not in the player */
+/**
+ * Hook for the playback state. @param isUsed whether to re-render on changes; false for songs that are not in the
+ * player
+ */
 export function usePlayback(isUsed: boolean): Playback {
   const [playback, setPlayback] = useState(now);
   useEffect(() => {
@@ -28,9 +31,9 @@ export function usePlayback(isUsed: boolean): Playback {
   return playback;
 }
 
-/** Controls for the cards; the player replaces these functions. */
+/** Player controls that song cards call. The player replaces these empty functions with its own. */
 export const controls = {
   toggle(): void {},
-  /** @param part of the song, 0 to 1 */
+  /** @param _part position as a fraction of the song, 0 to 1 */
   seek(_part: number): void {},
 };

@@ -4,15 +4,18 @@ import type WaveSurfer from "wavesurfer.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, updatePlayback } from "./playback.js";
-import { Download, letterOf, lineAt, nameOf, type Track } from "./song.js";
+import { Download, lyricLineAt, nameOf, type Track, versionLetter } from "./song.js";
 import { watchTheme } from "./theme.js";
 import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
-import { makeWave, PICTURE_RATE_HZ, SpectrogramButton, waveColors } from "./wave.js";
+import { makeWave, SpectrogramButton, WAVEFORM_SAMPLE_RATE_HZ, waveColors } from "./wave.js";
 import { formatTime } from "./words.js";
 
 const unplayable = () => t("This song cannot be played: it may have been removed.");
 const PREVIEW_MAX_SECONDS = 240;
-/** Seconds between updates of the page while a song plays; wavesurfer reports the time at every frame. */
+/**
+ * Step of the shown time in seconds. wavesurfer reports the time at every frame, which would re-render too
+ * often.
+ */
 const SHOWN_STEP = 0.1;
 const unfinished = () => ({
   queued: "",
@@ -147,7 +150,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         </span>
       </div>
       <div class="canvas" ref={container} />
-      {song?.lrc && <p class="sung">{lineAt(song, time)}</p>}
+      {song?.lrc && <p class="sung">{lyricLineAt(song, time)}</p>}
       {track && track.task.songs.length > 1 && (
         <fieldset class="row" aria-label={t("Versions")}>
           {track.task.songs.map(({ file }, index) => (
@@ -156,10 +159,10 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
               class="tag"
               key={file}
               aria-pressed={index === track.index}
-              aria-label={t("Version {letter}", { letter: letterOf(index) })}
+              aria-label={t("Version {letter}", { letter: versionLetter(index) })}
               onClick={() => onTrack({ ...track, index })}
             >
-              {letterOf(index)}
+              {versionLetter(index)}
             </button>
           ))}
         </fieldset>
@@ -192,7 +195,7 @@ async function loadSong(url: string): Promise<{ blob: Blob; channels: Float32Arr
   const response = await fetch(url);
   if (!response.ok) throw new Error(unplayable());
   const blob = await response.blob();
-  const context = new OfflineAudioContext(1, 1, PICTURE_RATE_HZ);
+  const context = new OfflineAudioContext(1, 1, WAVEFORM_SAMPLE_RATE_HZ);
   const audio = await context.decodeAudioData(await blob.arrayBuffer());
   const channels = Array.from({ length: audio.numberOfChannels }, (_, index) => audio.getChannelData(index));
   return { blob, channels, seconds: audio.duration };

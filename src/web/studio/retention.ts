@@ -8,7 +8,7 @@ const DAY_SECONDS = 86_400;
 /** Maximum number of ids in a request. */
 const IDS_AT_ONCE = 100;
 
-/** Retention of the given songs. Loads it again when the songs change. Null before the first response. */
+/** Hook for the retention of the given songs. Reloads when the songs change; null before the first response. */
 export function useRetention(library: readonly Task[]): Retention | null {
   const [retention, setRetention] = useState<Retention | null>(null);
   const shown = library.map(({ task_id, favorite }) => `${task_id}${favorite}`).join();

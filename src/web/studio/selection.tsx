@@ -4,7 +4,7 @@ import { call, type Task } from "./api.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_SONGS, usePlaylists } from "./playlists.js";
-import { letterOf, nameOf } from "./song.js";
+import { nameOf, versionLetter } from "./song.js";
 
 interface SelectionProps {
   chosen: readonly Task[];
@@ -126,7 +126,7 @@ async function saveZip(tasks: readonly Task[]): Promise<void> {
   async function* files() {
     for (const task of tasks) {
       for (const [index, song] of task.songs.entries()) {
-        const version = task.songs.length > 1 ? ` - ${letterOf(index)}` : "";
+        const version = task.songs.length > 1 ? ` - ${versionLetter(index)}` : "";
         const base = `${nameOf(task).replace(/[\\/:*?"<>|]/g, "_")}${version}`;
         const count = (names.get(base) ?? 0) + 1;
         names.set(base, count);

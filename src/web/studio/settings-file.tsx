@@ -1,4 +1,4 @@
-/** Settings files: JSON that makes a song again, with the same words, settings and seeds. */
+/** Settings files: JSON files that recreate a song with the same lyrics, settings and seeds. */
 import type { Parameters, Task } from "./api.js";
 import { t } from "./language.js";
 import { nameOf } from "./song.js";

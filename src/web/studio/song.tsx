@@ -1,4 +1,4 @@
-/** Song display shared by queue, library and player. */
+/** Titles, links and downloads of songs, shared by queue, library and player. */
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, call, type Song, type Task } from "./api.js";
 import { extensionOf, FORMATS } from "./formats.js";
@@ -9,7 +9,10 @@ export interface Track {
   task: Task;
   /** Index among the task's songs. */
   index: number;
-  /** Start as a fraction, 0 to 1. Default: the position of another version of this task that plays now, else 0. */
+  /**
+   * Start position as a fraction, 0 to 1. By default, keeps the position if another version of this task is
+   * playing, else 0.
+   */
   start?: number;
 }
 
@@ -87,13 +90,13 @@ export function Download({ name, song }: { name: string; song: Song }) {
   );
 }
 
-/** The lyric line that is sung at a time of the song; "" if times are unknown. */
-export function lineAt({ lrc = "" }: Song, seconds: number): string {
+/** Lyric line sung at the given time; "" if the song has no lyric timestamps. */
+export function lyricLineAt({ lrc = "" }: Song, seconds: number): string {
   const lines = [...lrc.matchAll(/^\[(\d+):([\d.]+)\](.*)$/gm)];
   return lines.findLast(([, minutes, rest]) => 60 * Number(minutes) + Number(rest) <= seconds)?.[3] ?? "";
 }
 
-/** Lyric times as an LRC file. */
+/** Download link of the lyric timestamps as an LRC file. */
 export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
   return (
     <a
@@ -107,10 +110,10 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
 }
 
 /** URL that opens the studio with this song. */
-export function linkOf({ task_id }: Task): string {
+export function songUrl({ task_id }: Task): string {
   return `/?song=${task_id}`;
 }
 
-export function letterOf(index: number): string {
+export function versionLetter(index: number): string {
   return String.fromCharCode(65 + index);
 }

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Parameters } from "./api.js";
-import { type Draft, hasSource, taskOf, withSource, withTask, withValues } from "./draft.js";
+import { type Draft, hasSource, taskTypeOf, withSource, withTaskType, withValues } from "./draft.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import { Recorder } from "./recorder.js";
@@ -10,8 +10,8 @@ import { roundToTenths, type TimeRange, Wave } from "./wave.js";
 import { Windows } from "./windows.js";
 import { formatTime } from "./words.js";
 
-/** Tasks that work on a recording. */
-export const tasks = (): Record<string, { name: string; help: string }> => ({
+/** Task types that need a source recording, with name and help text in the user's language. */
+export const recordingTasks = (): Record<string, { name: string; help: string }> => ({
   cover: { name: t("Cover"), help: t("The same song in another sound: describe it above.") },
   repaint: { name: t("Repaint or extend"), help: t("Drag over the part to replace.") },
   lego: { name: t("Add a stem"), help: t("Lays one more instrument over the recording.") },
@@ -21,7 +21,10 @@ export const tasks = (): Record<string, { name: string; help: string }> => ({
 const STEMS =
   "vocals backing_vocals drums bass guitar keyboard strings synth percussion brass woodwinds fx".split(" ");
 
-/** Seconds that an extension adds, and seconds of the song that it renders again for a smooth transition. */
+/**
+ * An extension adds EXTENSION_SECONDS, and renders the adjacent OVERLAP_SECONDS again for a smooth
+ * transition.
+ */
 const EXTENSION_SECONDS = 10;
 const OVERLAP_SECONDS = 1;
 
@@ -49,7 +52,7 @@ export function Source({ draft, onChange, onDescribe }: RecordingTaskProps) {
   );
 }
 
-/** Field for a reference recording. Songs of any task take its timbre. */
+/** Field for a reference recording, whose timbre the song takes. All task types can use it. */
 export function Reference({ draft, onChange }: SourceProps) {
   const { values, files } = draft;
   const path = values.reference_audio_path;
@@ -125,7 +128,7 @@ function Drop({ id, label, onFile, children }: DropProps) {
 function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
   const { values, files, sourceName } = draft;
   const [length, setLength] = useState(0);
-  const task = taskOf(draft);
+  const task = taskTypeOf(draft);
   const set = (change: Parameters) => onChange(withValues(draft, change));
   const fields = { values, set };
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
@@ -172,9 +175,12 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
           label={t("What to do")}
           name="task_type"
           placeholder=""
-          options={Object.entries(tasks()).map(([name, words]): [string, string] => [name, words.name])}
+          options={Object.entries(recordingTasks()).map(([name, words]): [string, string] => [
+            name,
+            words.name,
+          ])}
           values={{ task_type: task }}
-          set={({ task_type: chosen }) => onChange(withTask(draft, String(chosen)))}
+          set={({ task_type: chosen }) => onChange(withTaskType(draft, String(chosen)))}
         />
         {task === "cover" && (
           <NumberField
@@ -248,13 +254,13 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
         )}
       </div>
       <p class="faint">
-        {tasks()[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
+        {recordingTasks()[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
       </p>
     </fieldset>
   );
 }
 
-/** Describes the effect of a window on a recording of this length. */
+/** Text for the user: what a repaint of this window does to a recording of this length. */
 function effectOf({ start, end }: TimeRange, length: number): string {
   const until = end > 0 ? end : length;
   if (start === 0 && until === length) return "";
@@ -274,7 +280,7 @@ function addressOf(path: string): string {
   return path.startsWith("/v1/audio") ? path : "";
 }
 
-/** URL of the recording: a local file or a song. */
+/** URL of the source recording: a local file, an uploaded recording or a song. */
 function useSourceUrl(file: File | undefined, path: unknown): string {
   const [url, setUrl] = useState("");
   useEffect(() => {

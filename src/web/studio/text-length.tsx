@@ -2,12 +2,12 @@
 
 import { t } from "./language.js";
 
-/** Characters that the service accepts (../../parameters.ts). */
-export const MAX_PROMPT = 4096;
-export const MAX_LYRICS = 32_768;
+/** Maximum lengths that the service accepts (../../parameters.ts). */
+export const MAX_PROMPT_CHARACTERS = 4096;
+export const MAX_LYRICS_CHARACTERS = 32_768;
 /** Approximate number of characters that models read: 256 tokens of prompt and metadata, 2048 tokens of lyrics. */
-export const PROMPT_USED = 800;
-export const LYRICS_USED = 6000;
+export const PROMPT_CHARACTERS_READ = 800;
+export const LYRICS_CHARACTERS_READ = 6000;
 
 interface TextLengthProps {
   id: string;

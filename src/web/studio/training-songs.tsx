@@ -1,4 +1,7 @@
-/** Songs for training: drop zone, labels and upload. Also makes a song without and with the adapter to compare. */
+/**
+ * Songs for training: drop zone, labels and upload. Also makes the same song without and with the adapter,
+ * for comparison.
+ */
 import { call, newIdempotencyKey, type Parameters, submit } from "./api.js";
 import { t } from "./language.js";
 
@@ -65,7 +68,7 @@ export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
   );
 }
 
-/** Uploads the songs to a new folder of the training root. @returns the folder */
+/** Uploads the songs to a new folder of the training root. @returns the name of the folder */
 export async function sendSongs(name: string, songs: readonly TrainingSong[]): Promise<string> {
   const folder = `${name.replace(/[^\p{L}\p{N} _-]/gu, "_")} ${Date.now().toString(36)}`;
   for (const { file } of songs) {
@@ -75,8 +78,8 @@ export async function sendSongs(name: string, songs: readonly TrainingSong[]): P
   return folder;
 }
 
-/** Queues the same song without and with the adapter. */
-export async function makePair(adapter: string, { name, caption }: Parameters): Promise<void> {
+/** Queues two tasks that make the same song, one without and one with the adapter. */
+export async function makeComparisonPair(adapter: string, { name, caption }: Parameters): Promise<void> {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const prompt = String(caption || name || t("the trained style"));
   for (const [title, loras] of [

@@ -1,10 +1,13 @@
-/** Trains an adapter on dropped songs or on a folder of the server; then makes a song without and with the adapter. */
+/**
+ * Trains an adapter on dropped songs or on a folder of the server; then makes the same song without and with
+ * the adapter.
+ */
 import { useEffect, useState } from "preact/hooks";
 import { call, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
-import { makePair, sendSongs, type TrainingSong, TrainingSongs } from "./training-songs.js";
+import { makeComparisonPair, sendSongs, type TrainingSong, TrainingSongs } from "./training-songs.js";
 import { remainingTime } from "./words.js";
 
 const POLL_MS = 1000;
@@ -93,7 +96,10 @@ export function Training({ attempt }: { attempt: Attempt }) {
           <button
             type="button"
             onClick={() =>
-              void attempt(() => makePair(String(status.output_path), values), t("Two songs are queued."))
+              void attempt(
+                () => makeComparisonPair(String(status.output_path), values),
+                t("Two songs are queued."),
+              )
             }
           >
             {t("Compare a song before and after")}

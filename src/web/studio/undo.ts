@@ -11,7 +11,7 @@ interface Replacement {
 
 export interface DraftHistory {
   draft: Draft;
-  /** Sets the draft after typing, which the browser undoes. */
+  /** Sets the draft after typing. The browser undoes typing itself. */
   setDraft: (draft: Draft) => void;
   /** Replaces text of the current draft. @returns a function that undoes it */
   replaceDraft: (change: DraftChange) => () => void;
@@ -52,7 +52,7 @@ export function useDraft(): DraftHistory {
       steps.current = [...steps.current, step].slice(-MAX_STEPS);
       show(step.after);
       return () => {
-        // Also undoes replacements that came after this one.
+        // Later replacements are undone, too.
         const index = steps.current.indexOf(step);
         if (index < 0) return;
         steps.current = steps.current.slice(0, index);

@@ -11,7 +11,7 @@ import { formatTime } from "./words.js";
 const ENTERED_REGION = "shown";
 
 const SPECTROGRAM_HEIGHT = 96;
-/** A shorter drag is a click. */
+/** Shorter drags count as clicks. */
 const DRAG_THRESHOLD_PX = 1;
 
 /** Part of a recording, in seconds; an end of 0 means the end of the recording. */
@@ -28,10 +28,10 @@ interface WaveProps {
   onWindow?: (window: TimeRange) => void;
 }
 
-/** Sample rate of the drawn audio; a spectrogram shows up to half of it. */
-export const PICTURE_RATE_HZ = 24_000;
+/** Sample rate of the decoded audio. A spectrogram shows frequencies up to half of it. */
+export const WAVEFORM_SAMPLE_RATE_HZ = 24_000;
 
-/** Options of all waveforms. */
+/** Creates a waveform with the common options. */
 export function makeWave(
   container: HTMLElement | null,
   options: Omit<WaveSurferOptions, "container">,
@@ -42,7 +42,7 @@ export function makeWave(
     barGap: 1,
     barRadius: 1,
     normalize: true,
-    sampleRate: PICTURE_RATE_HZ,
+    sampleRate: WAVEFORM_SAMPLE_RATE_HZ,
     ...waveColors(),
     ...options,
   });

@@ -1,4 +1,4 @@
-/** Formats numbers for people. */
+/** Formats times, durations and sizes for display. */
 import { language, t } from "./language.js";
 
 export function formatTime(seconds: number): string {
@@ -6,7 +6,7 @@ export function formatTime(seconds: number): string {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** Formats an estimated duration. */
+/** Formats the estimated remaining time of a task. */
 export function remainingTime(seconds: number): string {
   if (seconds < 10) return t("a few seconds left");
   if (seconds < 90) return t("about {count} s left", { count: Math.round(seconds / 5) * 5 });

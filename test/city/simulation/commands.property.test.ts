@@ -19,7 +19,7 @@ const coordinate = fc.oneof(
 );
 const point = fc.record({ x: coordinate, z: coordinate });
 const position = fc.record({ x: coordinate, y: fc.constantFrom(0, 60), z: coordinate });
-/** Buildings have low ids; the town's nodes and segments come after those of the highway. */
+/** Ids of buildings (1 to 30), of the town's nodes and segments (215 to 250), and invalid ids. */
 const id = fc.oneof(
   fc.integer({ min: 1, max: 30 }),
   fc.integer({ min: 215, max: 250 }),
@@ -27,7 +27,7 @@ const id = fc.oneof(
 );
 const dryRun = fc.boolean();
 
-/** The command and the fields of its body. */
+/** Type of a command, and the fields of its body. */
 type Call = { readonly type: string } & Record<string, unknown>;
 
 const command: fc.Arbitrary<Call> = fc.oneof(
@@ -133,7 +133,7 @@ const command: fc.Arbitrary<Call> = fc.oneof(
 /** A random command, and the number of frames to simulate after it. */
 const step = fc.record({ command, frames: fc.constantFrom(0, 0, 300, 2000) });
 
-/** A new copy of the same grown small town. */
+/** Snapshot of a small town after some growth. Every run starts from a copy of it. */
 let town: string;
 
 function newTown(): SimulatedCity {
@@ -166,7 +166,7 @@ describe("any sequence of commands", () => {
     town = fingerprint(city);
   });
 
-  it("keeps the city consistent", () => {
+  it("any sequence of commands leaves the city consistent", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const city = newTown();
@@ -181,7 +181,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("changes nothing when rejected or in dry runs", () => {
+  it("a dry run or a rejected command changes nothing", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
         const city = newTown();
@@ -196,7 +196,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("makes the same city every time, with or without a save in between", () => {
+  it("the same commands make the same city, with or without a save in between", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), fc.nat(30), (steps, savedAfter) => {
         const once = newTown();
@@ -215,7 +215,7 @@ describe("any sequence of commands", () => {
     );
   }).timeout(120_000);
 
-  it("leaves a city that can be bulldozed to bare land", () => {
+  it("after any commands, everything in the city can be bulldozed", () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 40 }), (commands) => {
         const city = newTown();

@@ -22,7 +22,7 @@ function messageIds(city: SimulatedCity): string[] {
 }
 
 describe("growth in the embedded city", () => {
-  it("fills a supplied, connected town with people who work and shop", () => {
+  it("growth fills a supplied, connected town with people who work and shop", () => {
     const city = grownTown();
     expect(city.citizenCount).to.be.greaterThan(40);
     const shops = city.world.buildings.all().filter(({ prefab }) => prefab.service === "Commercial");
@@ -31,7 +31,7 @@ describe("growth in the embedded city", () => {
     expect(countFlag(city, "Abandoned")).to.equal(0);
   });
 
-  it("does not happen without demand", () => {
+  it("a town does not grow without demand", () => {
     const city = newCity();
     smallTown(city);
     Object.assign(city.world.demand, { residential: 0, commercial: 0, workplace: 0 });
@@ -39,7 +39,7 @@ describe("growth in the embedded city", () => {
     expect(city.buildings().filter(({ prefab }) => prefab.service === "Residential")).to.have.length(0);
   });
 
-  it("needs a road to the outside", () => {
+  it("a town does not grow without a road to the map edge", () => {
     const city = newCity("empty");
     smallTown(city);
     advance(city, 2 * WEEK);
@@ -48,7 +48,7 @@ describe("growth in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("no road leads here"))).to.equal(true);
   });
 
-  it("levels up only homes near schools, parks and clinics @slow", () => {
+  it("only homes near schools, parks and clinics level up @slow", () => {
     const levels = (city: SimulatedCity) =>
       city
         .buildings()
@@ -76,7 +76,7 @@ describe("growth in the embedded city", () => {
 });
 
 describe("decline in the embedded city", () => {
-  it("follows a power cut in steps: problem, major problem, abandoned, collapsed", () => {
+  it("without power, buildings get a problem, then a major problem, are abandoned, and collapse", () => {
     const city = grownTown();
     bulldozeAll(city, "Wind Turbine");
     advance(city, WEEK);
@@ -100,7 +100,7 @@ describe("decline in the embedded city", () => {
     expect(dark.filter((building) => city.building(building.id) === building)).to.have.length.below(6);
   });
 
-  it("follows a lack of water", () => {
+  it("a lack of water makes a town decline", () => {
     const city = grownTown();
     bulldozeAll(city, "Water Tower");
     const abandoned = new Set<number>();
@@ -112,7 +112,7 @@ describe("decline in the embedded city", () => {
     expect(messageIds(city)).to.include("CHIRP_NO_WATER");
   });
 
-  it("follows the loss of the road", () => {
+  it("the loss of its road makes a town decline", () => {
     const city = grownTown();
     const active = countFlag(city, "Active");
     for (const { id, prefab } of city.segments()) {
@@ -122,12 +122,12 @@ describe("decline in the embedded city", () => {
     advance(city, 600);
     expect(countProblem(city, "RoadNotConnected")).to.be.greaterThan(8);
     expect(countFlag(city, "RoadAccessFailed")).to.equal(countProblem(city, "RoadNotConnected"));
-    // The most patient owners give up after 52 weeks.
+    // Owners abandon their buildings after at most 52 weeks.
     advance(city, 54 * WEEK);
     expect(countFlag(city, "Active")).to.be.lessThan(active / 2);
   });
 
-  it("follows high taxes, not moderate ones", () => {
+  it("high taxes make a town decline, moderate ones do not", () => {
     const abandonedAt = (rate: number) => {
       const city = grownTown();
       const filters = { service: "", subService: "", level: "" };
@@ -145,7 +145,7 @@ describe("decline in the embedded city", () => {
     expect(dear.citizens).to.be.within(1, fair.citizens / 2);
   });
 
-  it("reaches homes that stay empty because nobody wants to move in", () => {
+  it("homes are abandoned if nobody wants to move in", () => {
     const city = newCity("empty");
     smallTown(city);
     zone(city, "Unzoned", 360, 40, 30);
@@ -158,7 +158,7 @@ describe("decline in the embedded city", () => {
     expect(city.messages().some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
   });
 
-  it("follows fires in a town without a fire house", () => {
+  it("fires make a town without a fire house decline", () => {
     const burn = (withEngines: boolean) => {
       const city = grownTown();
       if (withEngines) place(city, "Fire House", 370, -30);

@@ -17,11 +17,11 @@ describe("the embedded city", () => {
     return city;
   };
 
-  it("has the same states for the same seed and commands", () => {
+  it("the same seed and commands give the same states", () => {
     expect(fingerprint(play(5))).to.equal(fingerprint(play(5)));
   });
 
-  it("is the same after ten years for any seed, with or without saves in between @slow", () => {
+  it("any seed gives the same city after ten years, with or without saves in between @slow", () => {
     const seeds = fc.integer({ min: 0, max: 0x7fff_ffff });
     const weeks = fc.integer({ min: 1, max: TEN_YEARS_WEEKS });
     const property = fc.property(seeds, weeks, (seed, savedAfter) => {
@@ -40,7 +40,7 @@ describe("the embedded city", () => {
     fc.assert(property, { numRuns: 2 });
   }).timeout(300_000);
 
-  it("has other land and people for another seed", () => {
+  it("another seed gives other land and people", () => {
     const [one, other] = [play(5), play(6)];
     expect(one.groundHeight(-4000, -4000)).to.not.equal(other.groundHeight(-4000, -4000));
     expect(one.citizenCount).to.be.greaterThan(20);

@@ -26,7 +26,7 @@ const everything = {
 };
 
 describe("the embedded city's finances", () => {
-  it("list the tax rows that each filter selects", () => {
+  it("each filter selects its tax rows", () => {
     const city = newCity("empty");
     const rows = (filter: Partial<typeof everything>) =>
       setTaxRate.act(city, { ...everything, ...filter, dryRun: true }).rows.length;
@@ -38,7 +38,7 @@ describe("the embedded city's finances", () => {
     expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
   });
 
-  it("change only the selected tax rates, within 0 to 29 percent, and none in a dry run", () => {
+  it("set-tax-rate changes only the selected rates, within 0 to 29 percent, and none in a dry run", () => {
     const city = newCity("empty");
     setTaxRate.act(city, { ...everything, service: "Commercial", dryRun: true });
     expect(city.taxRate("CommercialEco", 3)).to.equal(9);
@@ -58,7 +58,7 @@ describe("the embedded city's finances", () => {
     }
   });
 
-  it("collect income in proportion to the tax rate", () => {
+  it("income is proportional to the tax rate", () => {
     const income = (rate: number) => {
       const city = newCity();
       smallTown(city);
@@ -72,7 +72,7 @@ describe("the embedded city's finances", () => {
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 
-  it("add up: the start money plus income minus costs is the balance", () => {
+  it("the balance is the start money plus income minus costs", () => {
     const city = newCity();
     const { ledger } = city.world;
     expect(ledger.balanceCents).to.equal(START_MONEY * 100);
@@ -98,7 +98,7 @@ describe("the embedded city's finances", () => {
     );
   });
 
-  it("reject unaffordable builds with cost and balance", () => {
+  it("an unaffordable build is rejected with its cost and the balance", () => {
     const city = newCity();
     city.world.unlimitedMoney = false;
     const before = fingerprint(city);
@@ -121,7 +121,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(-800_000);
   });
 
-  it("price placed growables so that they earn less in a year than they cost", () => {
+  it("placed growables cost more than they earn in a year", () => {
     const play = (towers: number) => {
       const city = newCity();
       smallTown(city);
@@ -139,7 +139,7 @@ describe("the embedded city's finances", () => {
     expect(bought.ended).to.be.lessThan(without.ended);
   });
 
-  it("give no refund for a growable that is torn down for standing in the wrong zone", () => {
+  it("a growable that is removed from the wrong zone gives no refund", () => {
     const city = newCity();
     buildNetwork.act(city, road(0, 0, 160, 0));
     zone(city, "ResidentialHigh", 120, 0, 20);
@@ -151,7 +151,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(balance);
   });
 
-  it("pay 23 % more for services in a city of 8,000 than in a town of 4,000", () => {
+  it("services cost 23 % more in a city of 8,000 than in a town of 4,000", () => {
     const upkeep = (citizens: number) => {
       const city = newCity("empty");
       const { world } = city;
@@ -165,7 +165,7 @@ describe("the embedded city's finances", () => {
     expect(upkeep(20_000)).to.equal(upkeep(8_000));
   });
 
-  it("reward a milestone for each citizen since the last one", () => {
+  it("a milestone pays a reward for each citizen since the last milestone", () => {
     const city = newCity("empty");
     const rewardAt = (citizens: number) => {
       const before = city.budget.balance;
@@ -178,13 +178,13 @@ describe("the embedded city's finances", () => {
     ]);
   });
 
-  it("charge for an electricity pole", () => {
+  it("an electricity pole costs money", () => {
     const city = newCity();
     place(city, "Electricity Pole", 0, 0);
     expect(city.budget.balance).to.equal(START_MONEY - 40);
   });
 
-  it("allow one loan per bank, repaid weekly or at once", () => {
+  it("each bank gives one loan, repaid weekly or at once", () => {
     const city = newCity();
     const [offer] = city.budget.loanOffers;
     if (!offer) throw new Error("the city has no loan offers");
@@ -202,7 +202,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(START_MONEY + offer.amount - offer.weeks * offer.weeklyPayment);
   });
 
-  it("bail a city out once, then leave it bankrupt", () => {
+  it("a city is bailed out once, and then stays bankrupt", () => {
     const city = newCity();
     place(city, "Fusion Power Plant", 0, 0);
     city.world.unlimitedMoney = false;
@@ -232,7 +232,7 @@ describe("the embedded city's demand", () => {
     freeVisitorPlaces: 0,
   };
 
-  it("follows the published formulas and falls faster with empty homes", () => {
+  it("demand follows the published formulas, and falls faster with empty homes", () => {
     expect(demandTargets(nothing)).to.deep.equal({ residential: 100, commercial: 0, workplace: 0 });
     const town = { ...nothing, jobs: 120, openJobs: 20, homes: 200, emptyHomes: 10, unemployed: 5 };
     expect(
@@ -247,7 +247,7 @@ describe("the embedded city's demand", () => {
     });
   });
 
-  it("stays between 0 and 100, falls with empty homes and rises with open jobs", () => {
+  it("demand stays between 0 and 100, falls with empty homes and rises with open jobs", () => {
     const total = fc.nat(50_000);
     fc.assert(
       fc.property(total, total, total, total, (jobs, openJobs, homes, unemployed) => {
@@ -264,7 +264,7 @@ describe("the embedded city's demand", () => {
     );
   });
 
-  it("falls more in a town than in a village when homes grow by the same share", () => {
+  it("demand falls more in a town than in a village when homes grow by the same share", () => {
     const fallAt = (households: number) => {
       const { world } = newCity("empty");
       for (let id = 1; id <= households; id++)
@@ -281,7 +281,7 @@ describe("the embedded city's demand", () => {
     expect(fallAt(2_500) / fallAt(250)).to.be.closeTo(11 / 2, 0.001);
   });
 
-  it("rises by at most one point a cycle", () => {
+  it("demand rises by at most one point a cycle", () => {
     const city = newCity();
     smallTown(city);
     let last = { ...city.world.demand };
@@ -299,7 +299,7 @@ describe("the embedded city's demand", () => {
 });
 
 describe("messages in the embedded city", () => {
-  it("report events: a first road, an opening, a milestone, named citizens", () => {
+  it("messages report a first road, an opening, a milestone and named citizens", () => {
     const city = newCity();
     expect(city.messages()).to.deep.equal([]);
     smallTown(city);

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
-import { AGE_LIMITS, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
@@ -50,13 +50,13 @@ describe("the population of a town with all services", () => {
     return city;
   }
 
-  it("grows gradually without commands", () => {
+  it("the population grows gradually without commands", () => {
     expect(untouched[0]).to.be.greaterThan(500);
     expect(untouched.at(-1)).to.be.greaterThan(untouched[0] as number);
     expect(steepestLoss(untouched)).to.be.lessThan(0.05);
   });
 
-  it("falls with the tax rate, smoothly from 0 to 29 percent @slow", () => {
+  it("the population falls smoothly as the tax rate rises from 0 to 29 percent @slow", () => {
     const rates = [0, 9, 14, 19, 29];
     const ends = rates.map((rate) => {
       const city = grownCopy();
@@ -79,7 +79,7 @@ describe("the population of a town with all services", () => {
   });
 
   for (const prefab of new Set(TOWN_SERVICES.map(([name]) => name))) {
-    it(`suffers from the loss of every ${prefab}, but people leave gradually @slow`, () => {
+    it(`the loss of every ${prefab} lowers happiness or population, but people leave gradually @slow`, () => {
       const city = grownCopy();
       bulldozeAll(city, prefab);
       const citizens = course(city, 13);
@@ -91,7 +91,7 @@ describe("the population of a town with all services", () => {
     });
   }
 
-  it("abandons buildings on different days after a power cut", () => {
+  it("buildings are abandoned on different days after a power cut", () => {
     const city = grownCopy();
     bulldozeAll(city, "Wind Turbine");
     const fellDown = new Map<number, number>();
@@ -112,7 +112,7 @@ describe("the population of a town with all services", () => {
     }
   });
 
-  it("recovers once the cause of its decline is gone @slow", () => {
+  it("the population recovers once the cause of its decline is gone @slow", () => {
     const city = grownCopy();
     const pump = city.world.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
     if (!pump) throw new Error("the town has no water");
@@ -132,7 +132,7 @@ describe("the population of a town with all services", () => {
 
 describe("a first town", () => {
   for (const seed of [1, 2, 3]) {
-    it(`grows over a year without commands, for seed ${seed}`, () => {
+    it(`a first town grows over a year without commands, for seed ${seed}`, () => {
       const city = firstTown(seed);
       advance(city, 7200);
       const early = city.citizenCount;
@@ -147,7 +147,7 @@ describe("a first town", () => {
 
 describe("a town with all services over two years", () => {
   for (const seed of [7, 8]) {
-    it(`educates citizens slowly, and few homes reach level 5, for seed ${seed} @slow`, () => {
+    it(`a town with all services educates citizens slowly, and few homes reach level 5, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
       advance(city, 104 * WEEK);
       const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };
@@ -162,7 +162,7 @@ describe("a town with all services over two years", () => {
     });
   }
 
-  it("fills the cemetery, which takes the dead again once emptied @slow", () => {
+  it("the cemetery fills up, and takes the dead again once emptied @slow", () => {
     const city = servedTown();
     const [cemetery] = city.world.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");
@@ -199,12 +199,12 @@ describe("a town with all services over two years", () => {
 });
 
 describe("growth", () => {
-  it("lets grown children move into free homes in their street, each with a partner of the same age", () => {
+  it("grown children move into free homes in their street, each with a partner of the same age", () => {
     const city = newCity();
     homesOnly(city);
     settleByForce(city, 300);
     const { citizens, households, frame } = city.world;
-    const children = citizens.all().filter((citizen) => ageOf(citizen, frame) < AGE_LIMITS.adult);
+    const children = citizens.all().filter((citizen) => ageInUnits(citizen, frame) < AGE_LIMITS.adult);
     const parentsOf = new Map(children.map(({ id, householdId }) => [id, householdId]));
     for (const citizen of citizens.all()) {
       Object.assign(citizen, { bornFrame: frame - (parentsOf.has(citizen.id) ? 80 : 200) * WEEK });
@@ -219,7 +219,7 @@ describe("growth", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("keeps pace with new residents: demand falls with each new house", () => {
+  it("demand falls with each new house, so that homes do not outnumber new residents", () => {
     const city = newCity();
     smallTown(city);
     const before = { ...city.world.demand };
@@ -251,7 +251,7 @@ function happinessOf(city: SimulatedCity): number {
   return city.statistics().at(-1)?.happiness ?? 0;
 }
 
-/** The largest share of the people who left within one week. */
+/** Largest share of the population that left within one week. */
 function steepestLoss(citizens: readonly number[]): number {
   const losses = citizens.map((count, i) => {
     const before = citizens[i - 1] ?? count;

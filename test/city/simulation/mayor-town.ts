@@ -14,8 +14,8 @@ export const ORIGIN = { x: 400, z: 300 };
 /** Plants, industry and polluting services are built near this place. */
 export const WORKS = { x: -200, z: 260 };
 /**
- * Of every three by three blocks, the middle block is a square for parks and other small services, which residents of
- * all nine blocks can walk to. One corner block is kept free for a larger service.
+ * The middle of every three by three blocks holds parks and other small services, in walking distance of all nine
+ * blocks. One corner block is kept free for a larger service.
  */
 const SQUARE_BLOCKS = 3;
 const PARK_METERS = 200;
@@ -28,7 +28,7 @@ interface Spot {
 
 interface Block extends Spot {
   readonly center: GroundPoint;
-  /** Name of a zone, `square` for small services, or `civic` for a large one. */
+  /** Name of a zone, `square` for small services, or `civic` for a large service. */
   readonly use: string;
   readonly freeQuarters: GroundPoint[];
 }
@@ -58,13 +58,13 @@ export class Town {
     return [...this.#blocks.values()].filter((block) => block.use === use);
   }
 
-  /** Opens the free block nearest to a place and zones it. */
+  /** Builds streets, a pipe and a power line at the free block nearest to a place, and zones the block. */
   zone(zone: string, near: GroundPoint): void {
     const { center } = this.#open(this.#nearestFree(near, isForHomesOrWork), zone);
     setZone.act(this.city, { dryRun: false, preserveOccupied: false, zone, center, radius: 40 });
   }
 
-  /** Number of blocks of a zone with room for more growables. */
+  /** Number of blocks with this zone that have room for more growables. */
   unfinished(zone: string): number {
     return this.blocksOf(zone).filter(({ center }) => {
       const ids = this.city.world.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
@@ -79,7 +79,7 @@ export class Town {
     }).length;
   }
 
-  /** Builds a service near a place. Returns false if the money does not suffice. */
+  /** Builds a service building near a place. Returns false if money is short. */
   build(prefabName: string, near: GroundPoint): boolean {
     const prefab = findBuildingPrefab(prefabName);
     if (!prefab || prefab.cost + 2_000 > this.funds) return false;
@@ -111,7 +111,7 @@ export class Town {
     return best ?? this.#nearestFree(near);
   }
 
-  /** The suitable free block nearest to a place; the distance to the highway counts too, with less weight. */
+  /** The suitable free block nearest to a place. Its distance to the highway is added with less weight. */
   #nearestFree(near: GroundPoint, isSuitable = (spot: Spot) => !isForSquare(spot)): Spot {
     const metersTo = (spot: Spot) =>
       metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);

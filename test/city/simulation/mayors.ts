@@ -7,7 +7,7 @@ import {
   type Coverage,
   findBuildingPrefab,
 } from "../../../src/city/simulation/catalogue/building-prefabs.js";
-import { AGE_LIMITS, ageOf } from "../../../src/city/simulation/fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
@@ -38,9 +38,9 @@ const PROVIDERS: Readonly<Record<Coverage, string>> = {
 const LARGE_TOWN_CITIZENS = 8_000;
 const SOLAR_MONEY = 100_000;
 
-/** Load of a service, as a share of its total capacity, above which another building is added. */
+/** A service gets another building if its load exceeds this multiple of its capacity. */
 const BUSY = 1.3;
-/** Points of happiness that an unaffordable service may cost before the town stops zoning homes. */
+/** If a missing, unaffordable service costs more points of happiness, the town stops zoning homes. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
@@ -62,8 +62,8 @@ function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
 }
 
 /**
- * Adds plants before a utility runs short. Power has the largest reserve, because electric heating uses half as much
- * again in winter. Returns false if money is short.
+ * Adds plants before a utility runs short. Power has the largest reserve, because electric heating needs 50 % more
+ * power in winter. Returns false if money is short.
  */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
@@ -108,8 +108,8 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, sorted by happiness gained per price, and then adds to overloaded
- * services. If money is short for one building, the town saves for it.
+ * Builds the services that many households lack, in order of happiness gained per price, and then further buildings
+ * for overloaded services. If money is short for one building, the town saves for it.
  * @param most maximum number of new buildings
  * @returns false if money is short for a missing service that costs much happiness
  */
@@ -266,9 +266,11 @@ export function lastYear(city: SimulatedCity) {
   };
 }
 
-/** Percentage of adults who finished a school. */
+/** Percentage of adults who have finished any school. */
 function educatedPercent({ world }: SimulatedCity): number {
-  const adults = world.citizens.all().filter((citizen) => ageOf(citizen, world.frame) >= AGE_LIMITS.adult);
+  const adults = world.citizens
+    .all()
+    .filter((citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.adult);
   return (100 * adults.filter(({ education }) => education > 0).length) / Math.max(adults.length, 1);
 }
 

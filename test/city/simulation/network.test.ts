@@ -18,7 +18,7 @@ import {
 } from "./towns.js";
 
 describe("the embedded city's network", () => {
-  it("has two nodes, one segment, four zone blocks and build index 4 after the first road", () => {
+  it("the first road creates two nodes, one segment and four zone blocks, and sets build index 4", () => {
     const city = newCity("empty");
     const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
     expect(built).to.deep.equal({ segmentId: 1, startNodeId: 1, endNodeId: 2 });
@@ -36,7 +36,7 @@ describe("the embedded city's network", () => {
     ]);
   });
 
-  it("reuses a compatible node within 2 m, otherwise adds one", () => {
+  it("a road reuses a compatible node within 2 m, otherwise adds one", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     expect(buildNetwork.act(city, road(80.9, 1, 160, 0)).built?.startNodeId).to.equal(2);
@@ -60,7 +60,7 @@ describe("the embedded city's network", () => {
     ]);
   });
 
-  it("joins the starter highway, which reaches the map edge on both carriageways", () => {
+  it("a road can join the starter highway, whose two carriageways reach the map edge", () => {
     const city = newCity("highway");
     const nodes = city.nodes().length;
     connectToHighway(city, 400, 300);
@@ -69,7 +69,7 @@ describe("the embedded city's network", () => {
     expect(outside.map(({ position }) => Math.abs(position.x))).to.deep.equal([8640, 8640, 8640, 8640]);
   });
 
-  it("rejects invalid roads and stays unchanged", () => {
+  it("rejects invalid roads and changes nothing", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const before = fingerprint(city);
@@ -151,7 +151,7 @@ describe("the embedded city's network", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("assigns the lowest free ids first", () => {
+  it("new nodes and segments get the lowest free ids", () => {
     const city = newCity("empty");
     for (let i = 0; i < 4; i++) buildNetwork.act(city, road(i * 200, 0, i * 200 + 80, 0));
     bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: 2, keepNodes: false });
@@ -162,7 +162,7 @@ describe("the embedded city's network", () => {
     });
   });
 
-  it("follows the ground, and the water surface over the river", () => {
+  it("roads follow the ground, and the water surface over the river", () => {
     const city = newCity("empty");
     expect(city.surfaceHeight(0, 0)).to.equal(60);
     const wet = Array.from({ length: 60 }, (_, i) => 700 + i * 16).filter(
@@ -177,7 +177,7 @@ describe("the embedded city's network", () => {
     expect(city.segments().map(({ problems }) => problems.names)).to.deep.equal([["Flood"], [], []]);
   });
 
-  it("has terrain without cliffs along ground roads", () => {
+  it("the terrain has no cliffs", () => {
     const city = newCity("empty");
     const steepest = (meters: number) => {
       let most = 0;
@@ -192,7 +192,7 @@ describe("the embedded city's network", () => {
     expect(steepest(192)).to.be.within(15, 28);
   });
 
-  it("does not change without commands", () => {
+  it("the network does not change without commands", () => {
     const city = newCity("highway");
     advance(city, 600);
     expect([city.buildings().length, city.citizenCount]).to.deep.equal([0, 0]);

@@ -38,7 +38,7 @@ describe("saves of the embedded city", () => {
     return { city, path };
   }
 
-  it("restore exactly the same city, which then develops the same", async () => {
+  it("a save restores exactly the same city, which then develops the same", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = cityOf(await loadWorld(path));
     expect(restored.citizenCount).to.be.greaterThan(20);
@@ -53,7 +53,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(restored)).to.equal(fingerprint(city));
   });
 
-  it("restore records with the same field order as new records, for speed", async () => {
+  it("restored records have the same field order as new records, for speed", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
@@ -63,7 +63,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("contain the city's state when the save began", async () => {
+  it("a save contains the city's state when the save began", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);
@@ -74,7 +74,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
-  it("do not contain changes by commands that run during the save", async () => {
+  it("a save does not contain changes by commands that run during the save", async () => {
     const city = newCity();
     smallTown(city);
     advance(city, 5000);
@@ -90,7 +90,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
   });
 
-  it("are listed when complete, newest first, with name, path and size", async () => {
+  it("complete saves are listed with name, path and size, newest first", async () => {
     expect((await new SaveFiles(join(directory, "missing"), () => {}).list()).saves).to.deep.equal([]);
     const city = newCity("empty");
     for (const name of ["first", "second"]) {
@@ -104,7 +104,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("are rejected while another is being written", async () => {
+  it("a save is rejected while another is being written", async () => {
     const city = newCity("empty");
     saves.begin(city.world, "one");
     expect(() => saves.begin(city.world, "two")).to.throw(CommandRefusedError, /still being written/);
@@ -114,7 +114,7 @@ describe("saves of the embedded city", () => {
     expect((await saves.list()).saves).to.have.length(2);
   });
 
-  it("have safe file names", () => {
+  it("saves have safe file names", () => {
     expect(fileNameFor("a/b:c..")).to.equal("a_b_c__");
     expect(fileNameFor("  ")).to.equal("AgentAutoSave");
     expect(fileNameFor("../../etc/passwd")).to.equal("______etc_passwd");
@@ -122,7 +122,7 @@ describe("saves of the embedded city", () => {
     expect(fileNameFor("x".repeat(100))).to.have.length(64);
   });
 
-  it("are rejected under invalid or reserved names", async () => {
+  it("invalid or reserved save names are rejected", async () => {
     const { world } = newCity("empty");
     expect(() => saves.begin(world, "\u{20000}".repeat(64))).to.throw(
       CommandRefusedError,
@@ -143,7 +143,7 @@ describe("saves of the embedded city", () => {
     expect(names).to.deep.equal(["AutoSave", automatic?.name, longest]);
   });
 
-  it("of the first version still load and run", async () => {
+  it("saves of the first version still load and run", async () => {
     const saved = join(import.meta.dirname, "saved/version-1.crp");
     const city = cityOf(await loadWorld(saved));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([69, 25]);
@@ -153,7 +153,7 @@ describe("saves of the embedded city", () => {
     expect(city.statistics()).to.have.length(2);
   });
 
-  it("of the version before traffic still load and get traffic", async () => {
+  it("saves of the version before traffic still load and get traffic", async () => {
     const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-2.crp")));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([54, 22]);
     expect(city.budget.balance).to.equal(151_424.41);
@@ -162,7 +162,7 @@ describe("saves of the embedded city", () => {
     expect(driven.length).to.be.greaterThan(3);
   });
 
-  it("of the version before waits at services still load and run", async () => {
+  it("saves of the version before waits at services still load and run", async () => {
     const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-3.crp")));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([124, 14]);
     expect(city.world.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
@@ -170,7 +170,7 @@ describe("saves of the embedded city", () => {
     expect(city.citizenCount).to.be.greaterThan(60);
   });
 
-  it("of versions without a city identity still load and get one", async () => {
+  it("saves of versions without a city identity still load and get one", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");
     const { path } = saves.begin(city.world, "old");
@@ -195,7 +195,7 @@ describe("saves of the embedded city", () => {
     expect(error).to.be.instanceOf(SaveFileError);
   });
 
-  it("count as newest when written last, despite changes of the system clock", async () => {
+  it("the save written last counts as newest, despite changes of the system clock", async () => {
     const { world } = newCity("empty");
     const { path } = saves.begin(world, "ahead");
     await saves.settled();
@@ -208,7 +208,7 @@ describe("saves of the embedded city", () => {
     }
   });
 
-  it("leave no partial file after a failure", async () => {
+  it("a failed save leaves no partial file", async () => {
     const failures: Error[] = [];
     const blocked = new SaveFiles(directory, (error) => failures.push(error));
     await mkdir(join(directory, "town.crp"));
@@ -218,7 +218,7 @@ describe("saves of the embedded city", () => {
     expect(await readdir(directory)).to.deep.equal(["town.crp"]);
   });
 
-  it("are rejected with the reason when truncated, changed or foreign", async () => {
+  it("truncated, changed or foreign saves are rejected with the reason", async () => {
     const { path } = await savedTown(600);
     const whole = await readFile(path);
     const refusalOf = async (bytes: Buffer) => {
@@ -245,7 +245,7 @@ describe("saves of the embedded city", () => {
     expect((await loadWorld(path)).frame).to.equal(600);
   });
 
-  it("survive a kill while being overwritten @slow", async () => {
+  it("a save survives a kill while being overwritten @slow", async () => {
     const { city, path } = await savedTown(3000);
     const saver = fileURLToPath(new URL("./endless-saver.ts", import.meta.url));
     for (let delayMs = 5; delayMs < 60; delayMs += 12) {
@@ -260,7 +260,7 @@ describe("saves of the embedded city", () => {
     expect((await readdir(directory)).length).to.be.at.most(2);
   });
 
-  it("report failures", async () => {
+  it("a failed save is reported", async () => {
     const file = join(directory, "a file");
     await writeFile(file, "");
     const failures: string[] = [];
@@ -285,7 +285,7 @@ describe("automatic saves over a long life", () => {
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("load" as const), choice: fc.nat() }) },
   );
 
-  it("keep five per city, never replace another city's, and resume from the latest intact one", async () => {
+  it("automatic saves keep five per city and never replace those of another city; the newest intact one is resumed", async () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), liveThrough), {
       numRuns: 12,
     });

@@ -3,7 +3,7 @@ import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
-import { requestService } from "../../../src/city/simulation/life/services.js";
+import { requestServiceQuality } from "../../../src/city/simulation/life/services.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { advance, countProblem, newCity, place, road, smallTown } from "./towns.js";
 
@@ -21,11 +21,11 @@ function town(): { city: SimulatedCity; fireHouse: number } {
 
 /** Quality of the fire service at a building, 0 to 1. */
 function fireCover(city: SimulatedCity, id: number): number {
-  return requestService(city.world, city.world.buildings.at(id), "fire", 1);
+  return requestServiceQuality(city.world, city.world.buildings.at(id), "fire", 1);
 }
 
 describe("services of the embedded city", () => {
-  it("reach buildings along roads: fully nearby, less with distance, not at all without a connection", () => {
+  it("services reach buildings along roads: fully nearby, less with distance, not at all without a connection", () => {
     const { city } = town();
     for (let x = 400; x < 4400; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
     buildNetwork.act(city, road(360, -200, 440, -200));
@@ -41,7 +41,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, elsewhere)).to.equal(1);
   });
 
-  it("lose quality with demand above capacity", () => {
+  it("a service loses quality if demand exceeds its capacity", () => {
     const { city } = town();
     const home = place(city, "Water Tower", 300, 60);
     for (let i = 0; i < 600; i++) fireCover(city, home);
@@ -52,7 +52,7 @@ describe("services of the embedded city", () => {
     expect(fireCover(city, home)).to.equal(1);
   });
 
-  it("send people to the next provider if the nearest one is full", () => {
+  it("people go to the next provider if the nearest one is full", () => {
     const { city, fireHouse } = town();
     for (let x = 400; x < 1600; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
     const second = place(city, "Fire House", 1400, 60);
@@ -60,7 +60,7 @@ describe("services of the embedded city", () => {
     place(city, "Wind Turbine", 1420, 20);
     const homes = [600, 800].map((x) => city.world.buildings.at(place(city, "Electricity Pole", x, 95)));
     const { capacity } = city.world.buildings.at(second).prefab.civic?.coverage ?? { capacity: 0 };
-    const qualities = () => homes.map((home) => requestService(city.world, home, "fire", capacity));
+    const qualities = () => homes.map((home) => requestServiceQuality(city.world, home, "fire", capacity));
     const loads = () =>
       [fireHouse, second].map((id) => Math.round(city.world.buildings.at(id).lastLoad / capacity));
     advance(city, CYCLE);
@@ -75,7 +75,7 @@ describe("services of the embedded city", () => {
     for (const quality of qualities()) expect(quality).to.be.above(0.95);
   });
 
-  it("report uncollected dead in homes if there is no cemetery", () => {
+  it("homes report uncollected dead if there is no cemetery", () => {
     const { city } = town();
     advance(city, 32 * CYCLE);
     for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -5_000_000 });
@@ -83,15 +83,15 @@ describe("services of the embedded city", () => {
     expect(countProblem(city, "Death")).to.be.greaterThan(3);
   });
 
-  it("share visitors among all parks in walking distance", () => {
+  it("visitors are shared among all parks in walking distance", () => {
     const city = newCity("empty");
     const home = city.world.buildings.at(place(city, "Water Tower", 0, 0));
     for (const x of [0, 600]) place(city, "Wind Turbine", x, 40);
     const far = place(city, "Regular Park", 600, 0);
     const leisure = (visitors: number) => {
-      requestService(city.world, home, "leisure", visitors);
+      requestServiceQuality(city.world, home, "leisure", visitors);
       advance(city, CYCLE);
-      return requestService(city.world, home, "leisure", 0);
+      return requestServiceQuality(city.world, home, "leisure", 0);
     };
     expect(leisure(1)).to.equal(0);
     const parks = [40, -40].map((x) => place(city, "Regular Park", x, 0));
@@ -101,7 +101,7 @@ describe("services of the embedded city", () => {
     expect(city.world.buildings.at(far).lastLoad).to.equal(0);
   });
 
-  it("serve nobody when switched off, without power or without a road", () => {
+  it("a service that is switched off, without power or without a road serves nobody", () => {
     const outcomes = [
       (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),
       (city: SimulatedCity) => {
@@ -126,7 +126,7 @@ describe("services of the embedded city", () => {
     expect(outcomes).to.deep.equal([0, 0, 0]);
   });
 
-  it("cost their price once, a fifth to move, and upkeep every week while switched on", () => {
+  it("a service building costs its price once, a fifth to move, and upkeep every week while switched on", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const { totals } = city.world.ledger;

@@ -63,7 +63,7 @@ export function place(
   return placeBuilding.act(city, fields).buildingId as number;
 }
 
-/** Sets the zones of a block's first cells. No command can zone single cells. */
+/** Sets the zones of a block's first cells directly, because no command can zone single cells. */
 export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
   setCells(
     world,
@@ -225,7 +225,10 @@ const CITY_SERVICES = [
   "Regular Park",
   "University",
 ];
-/** Zones of consecutive blocks of the large city. Industrial and Office follow, then the zones repeat. */
+/**
+ * Zones of the first blocks of the large city. Blocks of Industrial and Office follow, then the sequence
+ * repeats.
+ */
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 
 /**
@@ -285,7 +288,7 @@ export function settleByForce(city: SimulatedCity, citizens: number): void {
   }
 }
 
-/** Empty homes for about a thousand, supplied and joined to the highway, without any service. */
+/** Empty homes for about a thousand people, with utilities and a road to the highway, but without services. */
 export function homesOnly(city: SimulatedCity): void {
   layLattice(city, 160, 0, 3, 3);
   for (const z of [40, 120, 200]) buildNetwork.act(city, road(160, z, 400, z, "Water Pipe"));
@@ -300,7 +303,7 @@ export function homesOnly(city: SimulatedCity): void {
   connectToHighway(city, 400, 300);
 }
 
-/** A service in every third block of every third row. */
+/** Places a service building in every third block of every third row. */
 function serveBlocks(city: SimulatedCity): void {
   let turn = 0;
   for (let z = -1960; z < 2400; z += 240) {

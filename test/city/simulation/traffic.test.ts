@@ -39,7 +39,7 @@ function meanCommute(city: SimulatedCity): number {
 }
 
 describe("traffic in the embedded city", () => {
-  it("crowds and slows the only road to work, and flows better on a wider one @slow", () => {
+  it("traffic slows down on the only road to work, and flows better on a wider one @slow", () => {
     const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
       const { city, bridgeId } = twoTowns(prefab);
       advance(city, 26 * WEEK);
@@ -57,7 +57,7 @@ describe("traffic in the embedded city", () => {
     expect(meanCommute(narrow.city)).to.be.greaterThan(meanCommute(wide.city));
   });
 
-  it("lowers speed, happiness and land value on an overloaded road", () => {
+  it("an overloaded road lowers speed, happiness and land value", () => {
     const [calm, jammed] = [twoTowns("Basic Road"), twoTowns("Basic Road")];
     for (const { city } of [calm, jammed]) advance(city, 20 * WEEK);
     for (let cycle = 0; cycle < 6 * 16; cycle++) {
@@ -73,7 +73,7 @@ describe("traffic in the embedded city", () => {
     expect(speed(jammed)).to.be.closeTo(speed(calm), 0.3 * speed(calm));
   });
 
-  it("costs people their jobs when the road to work is removed, until it is rebuilt", () => {
+  it("people lose their jobs when the road to work is removed, until it is rebuilt", () => {
     const { city, bridgeId } = twoTowns("Basic Road");
     advance(city, 20 * WEEK);
     const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;
@@ -86,7 +86,7 @@ describe("traffic in the embedded city", () => {
     expect(workers()).to.be.greaterThan(employed / 2);
   });
 
-  it("ignores pipes", () => {
+  it("pipes have no traffic", () => {
     const city = newCity("empty");
     const { segmentId } = buildNetwork.act(city, road(0, 0, 80, 0, "Water Pipe")).built as {
       segmentId: number;
@@ -96,7 +96,7 @@ describe("traffic in the embedded city", () => {
 });
 
 describe("goods by road", () => {
-  it("include fuel: a plant cut off from the map edge stops after weeks and restarts", () => {
+  it("a power plant cut off from the map edge runs out of fuel after weeks, and restarts when reconnected", () => {
     const city = newCity();
     const cut = buildNetwork.act(city, road(400, 220, 400, 300)).built?.segmentId as number;
     buildNetwork.act(city, road(320, 220, 400, 220));
@@ -115,7 +115,7 @@ describe("goods by road", () => {
     expect(noFuel()).to.equal(false);
   });
 
-  it("fill landfills, which serve nobody until emptied by road", () => {
+  it("a full landfill serves nobody until it is emptied by road", () => {
     const city = newCity();
     buildNetwork.act(city, road(320, 220, 400, 220));
     buildNetwork.act(city, road(400, 220, 400, 300));
@@ -139,7 +139,7 @@ describe("goods by road", () => {
     );
   });
 
-  it("supply shops: a town cut off from the map edge declines gradually and recovers @slow", () => {
+  it("a town whose shops are cut off from the map edge declines gradually, and recovers when reconnected @slow", () => {
     const { city } = twoTowns("Medium Road");
     advance(city, 30 * WEEK);
     const citizens = city.citizenCount;

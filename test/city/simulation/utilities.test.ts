@@ -4,8 +4,8 @@ import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
-import { powerNeed } from "../../../src/city/simulation/utilities/electricity.js";
-import { waterNeed } from "../../../src/city/simulation/utilities/pipes.js";
+import { powerNeedKw } from "../../../src/city/simulation/utilities/electricity.js";
+import { waterNeedM3 } from "../../../src/city/simulation/utilities/pipes.js";
 import {
   advance,
   connectToHighway,
@@ -35,7 +35,7 @@ function homes(city: SimulatedCity): number {
 }
 
 describe("the embedded city's utilities", () => {
-  it("serve no homes while there are no plants", () => {
+  it("homes get no power, water or drains while there are no plants", () => {
     const city = bareStreet();
     advance(city, WEEK);
     expect(homes(city)).to.be.greaterThan(3);
@@ -44,7 +44,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(homes(city));
   });
 
-  it("reach homes over a power line until it is cut", () => {
+  it("power reaches homes over a power line until it is cut", () => {
     const city = bareStreet();
     place(city, "Wind Turbine", -300, 40);
     const line = buildNetwork.act(city, road(-290, 40, 150, 40, "Power Line")).built;
@@ -60,7 +60,7 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Electricity")).to.equal(homes(city));
   });
 
-  it("spread power from building to building, but not across open land", () => {
+  it("power spreads from building to building, but not across open land", () => {
     const city = bareStreet();
     place(city, "Wind Turbine", 140, 40);
     place(city, "Medical Clinic", 2000, -1500);
@@ -69,7 +69,7 @@ describe("the embedded city's utilities", () => {
     expect(dark.map(({ prefab }) => prefab.name)).to.deep.equal(["Medical Clinic"]);
   });
 
-  it("carry water through joined pipes only", () => {
+  it("water flows only through joined pipes", () => {
     const city = bareStreet();
     place(city, "Wind Turbine", 140, 40);
     place(city, "Wind Turbine", -300, 0);
@@ -88,19 +88,19 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "Sewage")).to.equal(0);
   });
 
-  it("supply water in proportion to households, workers and visitors, and a little to empty buildings", () => {
+  it("water use is proportional to households, workers and visitors; empty buildings use a little", () => {
     const city = bareStreet();
     advance(city, WEEK);
     const [building] = city.world.buildings.all() as [SimBuilding];
     const need = (households: number, workers: number, visitors: number) => {
       const [householdIds, workerIds] = [Array(households).fill(1), Array(workers).fill(1)];
-      return waterNeed({ ...building, householdIds, workerIds, visitors });
+      return waterNeedM3({ ...building, householdIds, workerIds, visitors });
     };
     expect([need(0, 0, 0), need(2, 0, 0), need(0, 3, 0), need(0, 0, 5)]).to.deep.equal([1, 90, 24, 10]);
     expect(need(2, 3, 5)).to.equal(90 + 24 + 10);
   });
 
-  it("pump from the river, not from dry land", () => {
+  it("a water intake works at the river, not on dry land", () => {
     const dryHomes = (pumpX: number) => {
       const city = bareStreet();
       place(city, "Wind Turbine", 140, 40);
@@ -117,7 +117,7 @@ describe("the embedded city's utilities", () => {
     expect(dryHomes(bank - 200)).to.equal(1);
   });
 
-  it("leave the farthest homes unserved in a shortage", () => {
+  it("a shortage leaves the farthest homes unserved", () => {
     const city = newCity();
     layLattice(city, 0, 0, 12, 4);
     connectToHighway(city, 400, 320);
@@ -132,7 +132,7 @@ describe("the embedded city's utilities", () => {
     expect(mean(dark)).to.be.greaterThan(mean(all));
   });
 
-  it("show a problem for a plant that is not connected, and for a building that is switched off", () => {
+  it("a plant that is not connected and a building that is switched off show a problem", () => {
     const city = newCity();
     const tower = place(city, "Water Tower", 0, 0);
     place(city, "Boiler Station", 200, 0);
@@ -149,13 +149,13 @@ describe("the embedded city's utilities", () => {
     expect(countProblem(city, "TurnedOff")).to.equal(0);
   });
 
-  it("heat homes in winter from a boiler, or with more electricity", () => {
+  it("homes are heated in winter by a boiler, or with more electricity", () => {
     const city = bareStreet();
     advance(city, WEEK);
     const home = city.world.buildings.all().find(({ homes: places }) => places > 0) as SimBuilding;
-    const electricHeating = powerNeed(city.world, home);
+    const electricHeating = powerNeedKw(city.world, home);
     buildNetwork.act(city, road(160, 40, 400, 40, "Heating Pipe"));
-    expect(powerNeed(city.world, home)).to.be.lessThan(electricHeating);
+    expect(powerNeedKw(city.world, home)).to.be.lessThan(electricHeating);
     advance(city, 600);
     expect(countProblem(city, "Heating")).to.equal(homes(city));
     place(city, "Wind Turbine", 140, 80);

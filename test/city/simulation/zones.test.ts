@@ -38,7 +38,7 @@ const repair = {
 };
 
 describe("the embedded city's zones", () => {
-  it("paint whole blocks and count only changed cells", () => {
+  it("set-zone paints whole blocks and counts only changed cells", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const command = { ...paint, center: { x: 20, z: 24 }, radius: 1 };
@@ -52,7 +52,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, { ...paint, center: { x: 5000, z: 0 } }).matchingBlocks).to.equal(0);
   });
 
-  it("reject a radius outside 0 to 256 m and unknown zones", () => {
+  it("set-zone rejects unknown zones, and a radius outside 0 to 256 m", () => {
     const city = newCity("empty");
     for (const radius of [0, -1, 257, Number.NaN]) {
       expect(() => setZone.act(city, { ...paint, radius })).to.throw(CommandRefusedError, `not ${radius}`);
@@ -66,7 +66,7 @@ describe("the embedded city's zones", () => {
     );
   });
 
-  it("are kept near buildings with preserveOccupied", () => {
+  it("with preserveOccupied, set-zone keeps zones near buildings", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     place(city, "Water Tower", 32, 80);
@@ -79,7 +79,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, { ...reach, preserveOccupied: false }).changedCells).to.equal(20);
   });
 
-  it("are not kept near pipe junctions, bus depots, or buildings too far away", () => {
+  it("set-zone does not keep zones near pipe junctions and bus depots, or far from buildings", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     place(city, "Water Pipe Junction", 32, 40);
@@ -89,7 +89,7 @@ describe("the embedded city's zones", () => {
     expect(setZone.act(city, reach)).to.include({ skippedOccupiedBlocks: 0, changedCells: 20 });
   });
 
-  it("follow the nearest growable when repaired, except in a tie", () => {
+  it("a repaired block gets the zone of its nearest growable, except in a tie", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 40, 0));
     zone(city, "Industrial", 20, 0, 60);
@@ -111,7 +111,7 @@ describe("the embedded city's zones", () => {
     expect(repairZonesToGrowables.act(city, preview).skippedMixedUseBlocks).to.equal(1);
   });
 
-  it("get the main zone of their cluster when clusters are repaired", () => {
+  it("a repaired cluster has its main zone in all blocks", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     zone(city, "ResidentialLow", 40, 0, 100);
@@ -128,7 +128,7 @@ describe("the embedded city's zones", () => {
     expect(repairZoneClusters.act(city, { ...repair, gridSize: 160 }).repairableClusters).to.equal(0);
   });
 
-  it("grow no buildings that overlap each other or a road", () => {
+  it("growables overlap neither each other nor a road", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 3, 3);
     for (const block of city.world.blocks.all()) paintCells(city, block, Array(32).fill(2));
@@ -147,7 +147,7 @@ describe("the embedded city's zones", () => {
     }
   });
 
-  it("remove growables that were built for another zone", () => {
+  it("growables that were built for another zone are removed", () => {
     const city = newCity();
     smallTown(city);
     advance(city, 4096);

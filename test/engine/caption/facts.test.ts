@@ -24,7 +24,7 @@ const metreOf = (caption: string) => readCaption(caption).timeSignature?.value ?
 const pairs = (text: string) =>
   text.split(" | ").map((pair) => pair.split(" = ") as [statement: string, fact: string]);
 
-/** Captions whose numbers and words state no facts of a song. */
+/** Captions with numbers and words that state no tempo, key or time signature. */
 const plain = fc
   .array(
     fc.constantFrom(
@@ -85,7 +85,7 @@ describe("the caption parser", () => {
     );
   });
 
-  it("takes a bare number for the tempo only if it can mean nothing else", () => {
+  it("uses a bare number as the tempo only if it can mean nothing else", () => {
     expect(bpmOf("house at 124 in G minor")).to.equal(124);
     expect(bpmOf("techno @ 132, dark")).to.equal(132);
     expect(bpmOf("128 Am techno")).to.equal(128);
@@ -165,7 +165,7 @@ describe("the caption parser", () => {
     );
   });
 
-  it("does not take chord names and ordinary words for a key", () => {
+  it("does not mistake chord names or ordinary words for a key", () => {
     for (const caption of [
       ...[
         "a minor setback in a major city",
@@ -189,7 +189,7 @@ describe("the caption parser", () => {
     }
   });
 
-  it("finds a metre", () => {
+  it("finds a time signature", () => {
     const metres = pairs(
       "a tune in 6/8 = 6 | 3/4-Takt = 3 | 120 BPM, 4/4 = 4 | 2/4 Polka = 2 | a waltz = 3 | Walzer = 3 | une valse = 3 | 圆舞曲 = 3 | " +
         "ワルツ = 3 | 왈츠 = 3 | 4분의 3박자 = 3 | compás ternario = 3 | вальс = 3 | 8分の6拍子 = 6 | 8분의 6박자 = 6 | an Irish jig = 6",

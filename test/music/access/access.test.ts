@@ -76,14 +76,14 @@ describe("authentication", () => {
   }
 
   for (const key of ["", "   "]) {
-    it(`is disabled with the key ${JSON.stringify(key)}`, async () => {
+    it(`accepts every request if the configured key is ${JSON.stringify(key)}`, async () => {
       expect((await request(app(key)).get("/")).status).to.equal(200);
       expect((await request(app(key)).get("/").set("Authorization", "Bearer anything")).status).to.equal(200);
       expect((await request(app(key)).post("/").send({ ai_token: "anything" })).status).to.equal(200);
     });
   }
 
-  it("accepts health probes without a key, but refuses a wrong key", async () => {
+  it("accepts /health without a key, but not with a wrong key", async () => {
     expect((await request(app("k1")).get("/health")).status).to.equal(200);
     expect((await request(app("k1")).get("/health").set("Authorization", "Bearer k1")).status).to.equal(200);
     expect((await request(app("k1")).get("/health").set("Authorization", "Bearer k2")).status).to.equal(401);
@@ -103,7 +103,7 @@ describe("authentication", () => {
       return response.headers.get("set-cookie") as string;
     }
 
-    it("lets the server's own pages read and write; the cookie does not contain the key", async () => {
+    it("a session cookie does not contain the key, and lets the server's own pages read and write", async () => {
       for (const key of ["first key", "second key"]) {
         const set = await startSession(key);
         expect(set).to.match(/^carillon_\d+=.*; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Strict$/);
@@ -120,7 +120,7 @@ describe("authentication", () => {
       );
     });
 
-    it("ends on DELETE; refuses a forged or expired cookie, and a request from another site", async () => {
+    it("a forged or expired session cookie, or one sent from another site, is refused; DELETE clears it", async () => {
       const Cookie = (await startSession("first key")).split(";")[0] as string;
       const [name, value = ""] = Cookie.split("=");
       const [, mac] = value.split(".");
@@ -158,7 +158,7 @@ describe("origins", () => {
     "http://[::1]:1",
     "null",
   ]) {
-    it(`serves pages from ${origin}`, async () => {
+    it(`allows pages of the origin ${origin} to send requests`, async () => {
       const reply = await request(app("null")).post("/").set("Origin", origin);
       expect(reply.status).to.equal(200);
       expect(reply.headers["access-control-allow-origin"]).to.equal(origin);
@@ -167,7 +167,7 @@ describe("origins", () => {
     });
   }
 
-  it("answers preflights of allowed pages", async () => {
+  it("answers preflight requests from pages of allowed origins", async () => {
     const reply = await request(app("null"))
       .options("/")
       .set("Origin", "http://localhost:5173")
@@ -184,7 +184,7 @@ describe("origins", () => {
     "http://evil.example:8001",
     "http://127.0.0.1.nip.io",
   ]) {
-    it(`refuses writes and preflights from ${origin}`, async () => {
+    it(`refuses writes and preflight requests from pages of ${origin}`, async () => {
       const write = await request(app("null")).post("/").set("Origin", origin);
       expect(write.status).to.equal(403);
       expect(write.headers).to.not.have.property("access-control-allow-origin");
@@ -206,7 +206,7 @@ describe("origins", () => {
     expect((await request(app()).post("/").set("Origin", "null")).status).to.equal(403);
   });
 
-  it("serves pages of listed origins, and of all origins with *", async () => {
+  it("allows pages of listed origins to send requests; * allows pages of any origin", async () => {
     const origin = "https://studio.example";
     expect((await request(app(origin)).post("/").set("Origin", origin)).status).to.equal(200);
     expect((await request(app("*")).post("/").set("Origin", "https://any.example")).status).to.equal(200);
@@ -218,13 +218,13 @@ describe("origins", () => {
     expect(reply.body.detail).to.match(/set SVC_ALLOWED_ORIGINS=null,http:\/\/192\.168\.1\.5:3000$/);
   });
 
-  it("accepts its own pages by IP address, but not by a host name, which DNS rebinding could use", async () => {
+  it("accepts its own pages if their origin is an IP address; a host name could be DNS rebinding", async () => {
     const post = (host: string) => request(app()).post("/").set("Host", host).set("Origin", `http://${host}`);
     expect((await post("192.168.1.5:8001")).status).to.equal(200);
     expect((await post("rebound.example:8001")).status).to.equal(403);
   });
 
-  it("lets requests without an origin pass", async () => {
+  it("accepts requests without an Origin header", async () => {
     expect((await request(app()).post("/")).status).to.equal(200);
   });
 });
@@ -243,7 +243,7 @@ describe("hosts", () => {
     ).status;
 
   for (const host of ["localhost", "LOCALHOST:8001", "127.0.0.1:8001", "127.8.8.8", "[::1]:8001", "[::1]"]) {
-    it(`accepts ${host}`, async () => expect(await statusFor(host)).to.equal(200));
+    it(`accepts the Host header ${host}`, async () => expect(await statusFor(host)).to.equal(200));
   }
 
   for (const host of [
@@ -254,7 +254,7 @@ describe("hosts", () => {
     "none",
     "",
   ]) {
-    it(`refuses ${JSON.stringify(host)}`, async () => {
+    it(`refuses the Host header ${JSON.stringify(host)}`, async () => {
       const reply = await request(app()).get("/").set("Host", host);
       expect(reply.status).to.equal(403);
       expect(reply.body.detail).to.include("SVC_ALLOWED_HOSTS");
@@ -275,7 +275,7 @@ describe("hosts", () => {
     );
   });
 
-  it("accepts any host if a key is set or the server is not on a loopback address", async () => {
+  it("accepts any Host header if a key is set or the server is not on a loopback address", async () => {
     for (const rules of [
       { isLocal: true, apiKey: "k1" },
       { isLocal: false, apiKey: "" },
@@ -287,7 +287,7 @@ describe("hosts", () => {
     }
   });
 
-  it("accepts listed hosts on any port, and all hosts with *", async () => {
+  it("accepts listed hosts on any port; * accepts any host", async () => {
     for (const host of ["music.example", "Music.Example:443"])
       expect(await statusFor(host, "music.example")).to.equal(200);
     expect(await statusFor("other.example", "music.example")).to.equal(403);
@@ -313,14 +313,14 @@ describe("a server on a loopback address", () => {
     return Number(reply.split(" ")[1]);
   }
 
-  it("accepts only loopback names in the Host header and in the target", async () => {
+  it("on a loopback address, accepts only loopback names in the Host header and the request target", async () => {
     expect(await statusOf("/health", "localhost")).to.equal(200);
     expect(await statusOf("/health", "rebound.example")).to.equal(403);
     expect(await statusOf("http://localhost/health", "rebound.example")).to.equal(200);
     expect(await statusOf("http://rebound.example/health", "localhost")).to.equal(403);
   });
 
-  it("merges repeated slashes in a path", async () => {
+  it("merges repeated slashes in a request path", async () => {
     for (const target of ["//health", "/openrouter//v1///models", "//v1/audio?path=//absent.mp3"]) {
       const expected = target.includes("audio") ? 403 : 200;
       expect(await statusOf(target, "localhost"), target).to.equal(expected);
@@ -332,15 +332,15 @@ describe("a server on a loopback address", () => {
     expect(await statusOf("/health", "localhost", "rebound.example")).to.equal(400);
   });
 
-  it("answers 400 to a target that is not a URL", async () => {
+  it("answers 400 to a request target that is not a URL", async () => {
     for (const target of ["http://[", "http://[::1", "http://a:b/"]) {
       expect(await statusOf(target, "localhost"), target).to.equal(400);
     }
   });
 });
 
-describe("a server that other machines can reach", () => {
-  it("does not start without a key unless SVC_ALLOW_NO_KEY=true", async () => {
+describe("start of a server", () => {
+  it("a server that other machines can reach needs a key or SVC_ALLOW_NO_KEY=true to start", async () => {
     const failure = await startLiveServer(temporaryDirectory(), { SVC_API_HOST: "0.0.0.0" }).catch((e) => e);
     expect(failure).to.be.instanceOf(ConfigError);
     expect(failure.message).to.match(/^SVC_API_KEY is empty.*SVC_ALLOW_NO_KEY=true$/);

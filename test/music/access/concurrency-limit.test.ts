@@ -25,7 +25,7 @@ describe("ConcurrencyLimit", () => {
     }
   }
 
-  it("limits running calls per address, serves addresses in turn, and each address in order", async () => {
+  it("limits running calls per address, alternates between addresses, and keeps each address's order", async () => {
     const calls = new CallRecorder();
     for (const name of ["many1", "many2", "many3", "many4", "many5", "one1", "other1"]) void calls.call(name);
     expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);

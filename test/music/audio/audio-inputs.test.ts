@@ -74,7 +74,7 @@ describe("input recordings of tasks", () => {
     ["a result URL with a relative path", () => "/v1/audio?path=a%20b.wav", () => at("songs", "a b.wav")],
   ];
   for (const [what, path, real] of accepted) {
-    it(`are accepted from ${what}`, async () => {
+    it(`accepts as a source: ${what}`, async () => {
       const { sourceAudio } = await new AudioInputs(limits).admit(cover(path()), caller);
       expect(sourceAudio).to.deep.equal({ path: real(), isUpload: false });
     });
@@ -105,7 +105,7 @@ describe("input recordings of tasks", () => {
     ["text in a file of music", () => at("music", "song.mp3"), /^src_audio contains no decodable audio/],
   ];
   for (const [what, path, detail] of refused) {
-    it(`are rejected from ${what}`, async () => {
+    it(`rejects as a source and as a reference: ${what}`, async () => {
       expect(await refusalOf(cover(path()))).to.match(detail);
       const reference = parse({ reference_audio_path: path() });
       expect(await refusalOf(reference)).to.match(
@@ -114,7 +114,7 @@ describe("input recordings of tasks", () => {
     });
   }
 
-  it("may be anywhere if no root is set, but must be audio files", async () => {
+  it("accepts audio files in any folder if no root is set, and rejects other files", async () => {
     const inputs = new AudioInputs(anywhere);
     expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
       at("outside", "a b.wav"),
@@ -130,7 +130,7 @@ describe("input recordings of tasks", () => {
     );
   });
 
-  it("are checked again before the job reads them", async () => {
+  it("checks a path again before the job reads the file", async () => {
     const inputs = new AudioInputs(limits);
     const path = writeRecording(at("music", "b.wav"), { seconds: 1 });
     const admitted = await inputs.admit(cover(path), caller);
@@ -142,7 +142,7 @@ describe("input recordings of tasks", () => {
     expect((swapped as Error).message).to.match(outside);
   });
 
-  it("may be uploads, which skip the path check and are listed as uploads of their task", async () => {
+  it("accepts uploads without a path check, and lists them as uploads of their task", async () => {
     const uploads = {
       ...NO_UPLOADS,
       sourceAudio: { path: at("outside", "a b.wav") },
@@ -156,7 +156,7 @@ describe("input recordings of tasks", () => {
     expect(uploadPathsOf(cover("a b.wav"))).to.deep.equal([]);
   });
 
-  it("are limited in length", async () => {
+  it("rejects recordings over the maximum length", async () => {
     writeSilence(at("music", "long.flac"), 21);
     expect(await refusalOf(cover(at("music", "long.flac")))).to.equal(
       "src_audio lasts longer than 20 seconds",
@@ -166,7 +166,7 @@ describe("input recordings of tasks", () => {
     rmSync(at("music", "long.flac"));
   });
 
-  it("are rejected if the reference is silent, or the source is shorter than a latent frame", async () => {
+  it("rejects a silent reference, and a source that is shorter than a latent frame", async () => {
     const inputs = new AudioInputs(limits);
     const silence = writeSilence(at("music", "silence.flac"), 3);
     expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);
@@ -181,7 +181,7 @@ describe("input recordings of tasks", () => {
     await inputs.admit(parse({ reference_audio_path: click }), caller);
   });
 
-  describe("with a repaint window", () => {
+  describe("repaint windows", () => {
     const window = (repainting_start: number, repainting_end: number | null, task_type = "repaint") =>
       cover(at("songs", "a b.wav"), { task_type, repainting_start, repainting_end });
 
@@ -195,12 +195,12 @@ describe("input recordings of tasks", () => {
       [3.02, 9],
       [-4, null],
     ] as const) {
-      it(`accept a window from ${start} to ${end ?? "the end"} in a source of three seconds`, async () => {
+      it(`accepts a repaint window from ${start} to ${end ?? "the end"} in a source of three seconds`, async () => {
         await new AudioInputs(limits).admit(window(start, end), caller);
       });
     }
 
-    it("reject a window outside the source, or one that makes the song too long", async () => {
+    it("rejects a repaint window outside the source, or one that makes the song too long", async () => {
       expect(await refusalOf(window(3.5, 9))).to.match(
         /^repainting_start must not be after the end of .* 3\.00 seconds/,
       );
@@ -212,7 +212,7 @@ describe("input recordings of tasks", () => {
       expect(await refusalOf(window(-300, 400))).to.match(/make a song of 700\.00 seconds/);
     });
 
-    it("are accepted with any window in cover, extract and complete, which ignore it", async () => {
+    it("accepts any repaint window for cover, extract and complete, which ignore it", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
         await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }

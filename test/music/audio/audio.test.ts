@@ -185,7 +185,7 @@ describe("GET /v1/audio", () => {
     }
   });
 
-  it("converts a song with format parameters, and rejects them if invalid or without a format", async () => {
+  it("converts a downloaded song with format parameters, and rejects invalid ones or those without a format", async () => {
     const { file } = await server.client.makeOne({ ...shortSong, audio_format: "wav" });
     expect(await download(`${file}&format=mp3&mp3_bitrate=192`)).to.include({ codec: "mp3", bits: 192_000 });
     expect(await download(`${file}&format=ogg&sample_rate=44100`)).to.include({

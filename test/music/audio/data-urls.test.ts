@@ -13,7 +13,7 @@ import { temporaryDirectory } from "../tasks.js";
 describe("songs as data URLs", () => {
   const directory = temporaryDirectory();
 
-  it("contain the bytes of their files, of any length", async () => {
+  it("a data URL contains the bytes of its file, whatever the length", async () => {
     const lengths = [0, 1, 2, 3, 49_151, 49_152, 49_153, 200_000];
     const contents = lengths.map((length) => Buffer.from(Array.from({ length }, (_, i) => (i * 7) % 256)));
     const paths = contents.map((content, index) => {
@@ -36,7 +36,7 @@ describe("songs as data URLs", () => {
     }
   });
 
-  it("abort the response if a file was truncated", async () => {
+  it("the response is aborted if a file has been truncated", async () => {
     const path = join(directory, "short.mp3");
     writeFileSync(path, Buffer.alloc(100_000));
     const songs = await DataUrls.open([path]);
@@ -48,7 +48,7 @@ describe("songs as data URLs", () => {
     expect(sent.destroyed).to.equal(true);
   });
 
-  it("buffer only a few pieces for a slow reader, however long the song is", async () => {
+  it("the response buffers only a few pieces for a slow reader, however long the song is", async () => {
     const path = join(directory, "long.wav");
     writeFileSync(path, "");
     truncateSync(path, 2 ** 30);

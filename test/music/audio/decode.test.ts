@@ -171,10 +171,10 @@ describe("decoding recordings", () => {
     return at(name);
   }
 
-  it("rejects headers that demand more memory or time than any song", async () => {
+  it("rejects headers that would take more memory or time than any song", async () => {
     const others = childrenNow();
     for (const [sampleRate, channels] of [
-      [1, 2], // Resampled from 1 Hz, the file would take gigabytes.
+      [1, 2], // After resampling from 1 Hz, the file would take gigabytes.
       [0x7fffffff, 2],
       [1_999_999_973, 1],
       [48_000, 65_535],

@@ -18,7 +18,7 @@ const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 describe("a system without free file descriptors, processes or memory", () => {
   const directory = temporaryDirectory();
 
-  it("rejects requests with 503 and Retry-After, and loses no finished song", function () {
+  it("without free file descriptors, answers 503 with Retry-After and still saves a finished song", function () {
     if (process.platform === "win32") this.skip();
     const script = fileURLToPath(new URL("./short-of-descriptors.ts", import.meta.url));
     const recording = writeRecording(join(directory, "tone.wav"), { seconds: 1 });
@@ -38,7 +38,7 @@ describe("a system without free file descriptors, processes or memory", () => {
   });
 
   for (const code of ["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"]) {
-    it(`retries after ${code}, and reports a busy server if the error persists`, async () => {
+    it(`retries the start of ffmpeg after ${code}, and reports a busy server if the error persists`, async () => {
       const lacking = Object.assign(new Error(`spawn ${code}`), { code });
       let attempts = 0;
       const work = async () => {
@@ -54,7 +54,7 @@ describe("a system without free file descriptors, processes or memory", () => {
     });
   }
 
-  it("stops retrying after an abort", async () => {
+  it("stops retrying the start of ffmpeg after an abort", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
     const lacking = Object.assign(new Error("spawn EMFILE"), { code: "EMFILE" });
@@ -70,20 +70,20 @@ describe("a system without free file descriptors, processes or memory", () => {
 describe("the start of ffmpeg", () => {
   const failureOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
-  it("is skipped after an abort", async () => {
+  it("does not start ffmpeg after an abort", async () => {
     const reason = new Error("enough");
     const started = startFfmpeg(["-version"], { ...START, signal: AbortSignal.abort(reason) });
     expect(await failureOf(started)).to.equal(reason);
   });
 
-  it("fails with an FfmpegError that has ffmpeg's message", async () => {
+  it("fails with an FfmpegError that contains ffmpeg's message", async () => {
     const { exited } = await startFfmpeg(["-i", "file:/no/such/file"], { ...START, signal: undefined });
     const failure = await failureOf(exited);
     expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_FAILED" });
     expect((failure as FfmpegError).stderr).to.include("No such file or directory");
   });
 
-  it("passes only the environment variables that ffmpeg needs", async function () {
+  it("gives ffmpeg only the environment variables that it needs", async function () {
     if (process.platform === "win32") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -119,7 +119,7 @@ describe("the start of ffmpeg", () => {
     }
   });
 
-  it("uses a helper process, and replaces the helper if it has ended or is unreachable", async function () {
+  it("starts ffmpeg in a helper process, and replaces a helper that has ended or is unreachable", async function () {
     if (process.platform !== "linux") this.skip();
     await findFfmpeg();
     const folder = temporaryDirectory();
@@ -139,7 +139,7 @@ describe("the start of ffmpeg", () => {
       const { stdout, exited } = await startFfmpeg(FOREVER, options);
       process.env.PATH = `${folder}:${PATH}`;
       let outputs = 0;
-      // Before its first output, ffmpeg may not be set up yet to end with its parent, and would run for ever.
+      // Waits for the first output. Until then, ffmpeg may not yet be set to end with its parent.
       for await (const _ of stdout) if (outputs++ === 0) process.kill(small, "SIGKILL");
       expect(await failureOf(exited))
         .to.be.instanceOf(FfmpegError)
@@ -170,7 +170,7 @@ describe("the start of ffmpeg", () => {
       .and.include({ code: "TIMEOUT" });
   });
 
-  it("fails if the program is missing or not executable", async () => {
+  it("fails with a shell's exit code if the program is missing or not executable", async () => {
     const failure = await failureOf(ProcessSandbox.probe("no-such-program", ["-version"], process.env));
     expect(failure).to.include({ code: 127 });
     expect(await failureOf(ProcessSandbox.probe("/dev/null", ["-version"], process.env))).to.include({
@@ -186,7 +186,7 @@ describe("limits of ffmpeg", () => {
   let sandbox: ProcessSandbox;
 
   before(async function () {
-    // Windows has no such limits.
+    // Windows cannot limit ffmpeg.
     if (process.platform === "win32") this.skip();
     ({ sandbox } = await findFfmpeg());
   });
@@ -199,14 +199,14 @@ describe("limits of ffmpeg", () => {
     return { code, signal };
   }
 
-  it("include CPU time, so that a search through a huge file ends", async () => {
+  it("limits the CPU time of ffmpeg, so that a search through a huge file ends", async () => {
     const bomb = writeRecording(at("bomb.mp3"), { seconds: 1 });
     truncateSync(bomb, 4e10);
     const { signal } = await run(["-i", `file:${bomb}`, "-f", "null", "-"], { cpuSeconds: 1 });
     expect(signal).to.equal("SIGKILL");
   });
 
-  it("include memory", async function () {
+  it("limits the memory of ffmpeg", async function () {
     if (process.platform !== "linux") this.skip();
     const large = ["-xerror", "-threads", "1", "-f", "lavfi", "-i", "sine=r=1000000:d=20", "-af", "areverse"];
     expect((await run([...large, "-f", "null", "-"])).code).to.equal(0);
@@ -215,14 +215,14 @@ describe("limits of ffmpeg", () => {
     });
   });
 
-  it("include the size of files", async () => {
+  it("limits the size of files that ffmpeg writes", async () => {
     const tone = ["-f", "lavfi", "-i", "sine=d=1", "-f", "wav"];
     expect((await run([...tone, at("none.wav")])).signal).to.equal("SIGXFSZ");
     expect(existsSync(at("none.wav")) ? readFileSync(at("none.wav")).length : 0).to.equal(0);
     expect((await run([...tone, at("some.wav")], { fileBytes: 200_000 })).code).to.equal(0);
   });
 
-  it("exclude the network, if the system supports it", async function () {
+  it("denies ffmpeg the network if the system supports this", async function () {
     if (!sandbox.description.includes("no network")) this.skip();
     let connections = 0;
     const server = createServer((_request, response) => response.end()).on("connection", () => connections++);

@@ -17,7 +17,7 @@ describe("uploads", () => {
     directory = temporaryDirectory();
   });
 
-  it("have four field names", () => {
+  it("are accepted in four form fields", () => {
     expect(
       ["ref_audio", "reference_audio", "ctx_audio", "src_audio", "file", "__proto__"].map(uploadKind),
     ).to.deep.equal(["referenceAudio", "referenceAudio", "sourceAudio", "sourceAudio", null, null]);
@@ -52,7 +52,7 @@ describe("uploads", () => {
     expect(await readFile(path, "utf8")).to.equal("old");
   });
 
-  it("left by an earlier process are deleted unless a task needs them; other files are kept", async () => {
+  it("from an earlier process are deleted unless a task needs them; other files are kept", async () => {
     await mkdir(join(directory, "keep"));
     for (const name of ["ref_audio_1.wav", "ctx_audio_2", "ctx_audio_3.mp3", "song.mp3"])
       await writeFile(join(directory, name), "");

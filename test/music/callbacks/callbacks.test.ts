@@ -38,7 +38,7 @@ describe("callbacks", () => {
       "100::1",
     ],
   ]) {
-    it(`classify ${address} as not public`, () => expect(isPublic(address)).to.equal(false));
+    it(`treats the address ${address} as not public`, () => expect(isPublic(address)).to.equal(false));
   }
 
   for (const address of [
@@ -49,7 +49,7 @@ describe("callbacks", () => {
     "2606:4700::1111",
     "2a00::1",
   ]) {
-    it(`classify ${address} as public`, () => expect(isPublic(address)).to.equal(true));
+    it(`treats the address ${address} as public`, () => expect(isPublic(address)).to.equal(true));
   }
 
   const refused: [url: string, allowed: string[], mentions: string][] = [
@@ -68,7 +68,7 @@ describe("callbacks", () => {
     ["http://name.invalid/", [], "name.invalid could not be resolved"],
   ];
   for (const [url, allowed, mentions] of refused) {
-    it(`reject ${url.slice(0, 50)} if the allowed hosts are ${allowed.join() || "empty"}`, async () => {
+    it(`rejects the callback URL ${url.slice(0, 50)} if the allowed hosts are ${allowed.join() || "empty"}`, async () => {
       const admit = async () => resolveTarget(parseCallbackUrl(url), allowed);
       const failure = await admit().catch((error: Error) => error);
       expect(failure).to.be.instanceOf(Error);
@@ -78,7 +78,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("accept allowed hosts; an entry with a port accepts only that port", async () => {
+  it("accepts callback URLs of allowed hosts; an allowed host with a port allows only that port", async () => {
     for (const allowed of ["localhost", "localhost:9000"]) {
       const { address } = await resolveTarget(parseCallbackUrl("http://localhost:9000/"), [allowed]);
       expect(address.address).to.be.oneOf(["127.0.0.1", "::1"]);
@@ -87,7 +87,7 @@ describe("callbacks", () => {
     expect(plain.address.address).to.equal("127.0.0.1");
   });
 
-  it("connect to the address that was checked, even if the name now resolves to another one", async () => {
+  it("connects to the address that was checked, even if the host name now resolves to another one", async () => {
     const receiver = await CallbackReceiver.start();
     const { port } = new URL(receiver.url);
     const url = new URL(`http://rebound.invalid:${port}/hook`);
@@ -103,7 +103,7 @@ describe("callbacks", () => {
   });
 
   for (const status of [302, 404, 500]) {
-    it(`fail if the receiver answers ${status}, and follow no redirect`, async () => {
+    it(`fails if the receiver answers ${status}, and follows no redirect`, async () => {
       const receiver = await CallbackReceiver.start();
       receiver.status = status;
       const url = new URL(`${receiver.url}/hook`);
@@ -116,7 +116,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("are taken from the schedule once when they are due, and again only after rescheduling", () => {
+  it("takes a due callback from the schedule once, and again only if it is rescheduled", () => {
     const schedule = new CallbackSchedule();
     for (const id of ["a", "b", "c"]) schedule.set(id, 0);
     schedule.set("later", 60_000);

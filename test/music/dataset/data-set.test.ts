@@ -34,7 +34,7 @@ function changeFirst(set: DataSet, change: Partial<DataSetSample>): DataSet {
 const promptOf = (set: DataSet) => trainingPrompts(set).get("0");
 
 describe("training prompts", () => {
-  it("put the tag at its configured position", () => {
+  it("training prompts have the tag at its configured position", () => {
     const tagged = (tagPosition: DataSet["tagPosition"]) => dataSet(1, { customTag: "zydeco", tagPosition });
     expect(promptOf(tagged("prepend"))).to.equal("zydeco, caption 0");
     expect(promptOf(tagged("append"))).to.equal("caption 0, zydeco");
@@ -44,7 +44,7 @@ describe("training prompts", () => {
     expect(promptOf(dataSet(1))).to.equal("caption 0");
   });
 
-  it("use the genre for the configured percentage of samples, and always for the same samples", () => {
+  it("training prompts use the genre for a percentage of samples, always the same ones", () => {
     const byGenre = (count: number, genreRatio: number) =>
       [...trainingPrompts(dataSet(count, { genreRatio }))].flatMap(([id, text]) =>
         text.startsWith("genre") ? [id] : [],
@@ -55,20 +55,20 @@ describe("training prompts", () => {
     expect(byGenre(10, 39)).to.deep.equal(byGenre(10, 30));
   });
 
-  it("follow prompt_override, and use the caption if the sample has no genre", () => {
+  it("training prompts follow prompt_override, and use the caption if the sample has no genre", () => {
     expect(promptOf(changeFirst(dataSet(1), { promptOverride: "genre" }))).to.equal("genre 0");
     const all = dataSet(1, { genreRatio: 100 });
     expect(promptOf(changeFirst(all, { promptOverride: "caption" }))).to.equal("caption 0");
     expect(promptOf(changeFirst(all, { genre: "" }))).to.equal("caption 0");
   });
 
-  it("skip unlabeled samples", () => {
+  it("unlabeled samples get no training prompt", () => {
     expect([...trainingPrompts(changeFirst(dataSet(2), { labeled: false })).keys()]).to.deep.equal(["1"]);
   });
 });
 
 describe("sample ids", () => {
-  it("are made unique, and the first sample keeps its id", () => {
+  it("repeated sample ids are replaced by unique ones; the first sample keeps its id", () => {
     const [sample] = dataSet(1).samples as [DataSetSample];
     const ids = withUniqueIds([sample, sample, sample]).map(({ id }) => id);
     expect(ids[0]).to.equal("0");
@@ -79,7 +79,7 @@ describe("sample ids", () => {
 const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json");
 
 describe("data set files", () => {
-  it("have defaults for missing fields", () => {
+  it("a data set file has defaults for missing fields", () => {
     const { createdAt, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
     expect(Date.parse(createdAt)).to.be.a("number").that.is.not.NaN;
     const { id, ...sample } = set.samples[0] as (typeof set.samples)[0];
@@ -112,7 +112,7 @@ describe("data set files", () => {
     });
   });
 
-  it("may be a bare list; numbers may be sent as strings, and strings as numbers", () => {
+  it("a data set file may be a bare list, with numbers as strings and strings as numbers", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;
@@ -120,14 +120,14 @@ describe("data set files", () => {
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
   });
 
-  it("have ids replaced that are unsafe as file names", () => {
+  it("sample ids that are unsafe as file names are replaced", () => {
     const ids = ["../../escape", "a/b", "", ".", "x".repeat(65)];
     for (const { id } of parse(ids.map((id) => ({ id, audio_path: `/${id}.wav` }))).samples) {
       expect(id).to.match(/^[0-9a-f]{8}$/);
     }
   });
 
-  it("are the same after saving and loading; saving creates the folder", async () => {
+  it("a data set is the same after saving and loading; saving creates the folder", async () => {
     const path = join(temporaryDirectory(), "new", "set.json");
     const set = parse({
       metadata: {
@@ -156,7 +156,7 @@ describe("data set files", () => {
     expect(written.samples[0]).to.include({ id: "one", keyscale: "", prompt_override: "genre" });
   });
 
-  it("are unchanged if a write fails", async () => {
+  it("a failed save leaves no partial file", async () => {
     const directory = temporaryDirectory();
     await mkdir(join(directory, "set.json"));
     const failure = await saveDataSet(parse([]), join(directory, "set.json")).catch(
@@ -166,7 +166,7 @@ describe("data set files", () => {
     expect(await readdir(directory)).to.deep.equal(["set.json"]);
   });
 
-  it("are rejected with the reason if they are unusable", async () => {
+  it("an unusable data set file is rejected with the reason", async () => {
     const refused = (value: unknown, reason: string) =>
       expect(() => parse(value)).to.throw(RequestError, `Dataset /music/sets/set.json: ${reason}`);
     refused({}, "samples: ");
@@ -184,7 +184,7 @@ describe("data set files", () => {
       .with.property("detail", "Dataset /absent/set.json not found");
   });
 
-  it("with any content are parsed, or rejected with a RequestError", () => {
+  it("a data set file with any JSON is parsed, or rejected with a RequestError", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         try {

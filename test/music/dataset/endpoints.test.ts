@@ -29,7 +29,7 @@ describe("data set endpoints", () => {
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
 
-  it("answer 400 before there is a data set", async () => {
+  it("answer 400 before a data set is loaded", async () => {
     await expectRefusal(client.get("/v1/dataset/samples"), 400, "No dataset loaded");
     await expectRefusal(client.get("/v1/dataset/sample/0"), 400, "No dataset loaded");
     await expectRefusal(
@@ -57,7 +57,7 @@ describe("data set endpoints", () => {
       writeRecording(join(music, "two.wav"), { seconds: SECONDS + 1, channels: 1, sampleRate: 22050 });
     });
 
-    it("scan it into a data set", async () => {
+    it("scan a folder of music into a data set", async () => {
       const { status, body } = await client.post("/v1/dataset/scan", {
         audio_dir: "music",
         custom_tag: "zydeco",
@@ -83,7 +83,7 @@ describe("data set endpoints", () => {
       });
     });
 
-    it("show samples and update one", async () => {
+    it("return samples, and update one", async () => {
       const { data } = (await client.get("/v1/dataset/samples")).body;
       expect(data).to.include({ dataset_name: "my_lora_dataset", num_samples: 2, labeled_count: 1 });
       const change = { sample_idx: 0, caption: "a march", bpm: "90", keyscale: "C major", language: "en" };
@@ -102,7 +102,7 @@ describe("data set endpoints", () => {
       expect(sample).to.include.all.keys("id", "raw_lyrics", "formatted_lyrics", "custom_tag");
     });
 
-    it("reject unknown samples and invalid values", async () => {
+    it("reject unknown sample numbers and invalid values", async () => {
       for (const index of ["2", "-1", "1.5", "x", "99999999999"]) {
         await expectRefusal(client.get(`/v1/dataset/sample/${index}`), 404, "out of range");
         await expectRefusal(put(`/v1/dataset/sample/${index}`, {}), 404, "out of range");
@@ -149,7 +149,7 @@ describe("data set endpoints", () => {
       expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
     });
 
-    it("write sample files that fit the model, and a manifest that lists them for training", async () => {
+    it("prepare the samples for training: files that fit the model, and a manifest that lists them", async () => {
       const { status, body } = await client.post("/v1/dataset/preprocess", { output_dir: "tensors" });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.deep.equal({
@@ -174,7 +174,7 @@ describe("data set endpoints", () => {
       expect(info.body.data).to.include({ dataset_name: "mine", num_samples: 2, custom_tag: "zydeco" });
     });
 
-    it("prepare samples that an adapter can be trained on", async () => {
+    it("prepare samples on which an adapter can be trained", async () => {
       const wish = { tensor_dir: "tensors", lora_output_dir: "lora", train_epochs: 1, lora_rank: 2 };
       const started = await client.post("/v1/training/start", wish);
       expect(started.status, started.body.detail).to.equal(200);
@@ -272,8 +272,8 @@ describe("data set endpoints", () => {
   }
 });
 
-describe("a preparation that is running when the server stops", () => {
-  it("is aborted and leaves no partial files", async () => {
+describe("preparation of samples", () => {
+  it("a running preparation is aborted when the server stops, and leaves no partial files", async () => {
     const root = realpathSync(temporaryDirectory());
     mkdirSync(join(root, "music"));
     writeSilence(join(root, "music/long.flac"), 240);

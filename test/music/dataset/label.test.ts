@@ -19,7 +19,7 @@ describe("automatic labels", () => {
   });
   beforeEach(() => client.post("/v1/dataset/scan", { audio_dir: "music" }));
 
-  it("describe samples without a caption, and keep existing descriptions", async () => {
+  it("automatic labels describe samples without a caption, and keep existing descriptions", async () => {
     const { status, body } = await client.post("/v1/dataset/auto_label", {});
     expect(status, body.detail).to.equal(200);
     expect(body.data.message).to.equal("✅ Labeled 2/2 samples");
@@ -33,7 +33,7 @@ describe("automatic labels", () => {
     expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
   });
 
-  it("take lyrics from the language model with transcribe_lyrics, and add no metadata with skip_metas", async () => {
+  it("transcribe_lyrics takes lyrics from the language model; skip_metas adds no metadata", async () => {
     const wish = { transcribe_lyrics: true, skip_metas: true };
     const { samples } = (await client.post("/v1/dataset/auto_label", wish)).body.data;
     expect(samples[0]).to.include({ bpm: null, keyscale: "", timesignature: "" });
@@ -42,7 +42,7 @@ describe("automatic labels", () => {
     expect(sample.lyrics).to.equal(sample.formatted_lyrics || "la la la");
   });
 
-  it("run in the background and are saved after each sample", async () => {
+  it("labeling runs in the background, and saves after each sample", async () => {
     const { data } = (await client.post("/v1/dataset/auto_label_async", { save_path: "sets/set.json" })).body;
     expect(data).to.include({ message: "Auto-labeling started", total: 2 });
     const refused = await client.post("/v1/dataset/auto_label", {});
@@ -57,7 +57,7 @@ describe("automatic labels", () => {
     expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
   });
 
-  it("are rejected without a data set, for a bad path, and for a missing model", async () => {
+  it("labeling is rejected for an unsafe path, a missing model and an unknown task", async () => {
     const refused = async (body: object, detail: string) => {
       const answer = await client.post("/v1/dataset/auto_label", body);
       expect(answer.body.detail).to.contain(detail);

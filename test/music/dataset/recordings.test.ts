@@ -19,7 +19,7 @@ describe("recordings for a data set", function () {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
-  it("are stored byte for byte, and replaced", async () => {
+  it("are stored byte for byte; a second upload replaces the first", async () => {
     const { status, body } = await put("my%20songs/a%20tune.mp3", new Uint8Array([1, 2, 3]));
     expect(status).to.equal(200);
     expect(body.data).to.deep.equal({ audio_dir: "my songs", bytes: 3 });
@@ -48,7 +48,7 @@ describe("recordings for a data set", function () {
     expect(readdirSync(outside)).to.deep.equal([]);
   });
 
-  it("need the key", async () => {
+  it("are rejected without the right API key", async () => {
     expect((await put("limits/tune.mp3", "x", "wrong")).status).to.equal(401);
     expect(readdirSync(join(root, "limits"))).to.deep.equal([]);
   });

@@ -22,7 +22,7 @@ describe("sample set", () => {
   const writeManifest = (manifest: unknown) =>
     writeFile(join(tensors, "manifest.json"), JSON.stringify(manifest));
 
-  it("contains all sample files by name without a manifest", async () => {
+  it("without a manifest, contains all sample files in order of their names", async () => {
     await write("sets/one/c.tmp.pt", "sets/one/training_state.pt", "sets/one/notes.txt");
     await mkdir(join(tensors, "folder.pt"));
     expect(await discoverSamples(tensors, root)).to.deep.equal({
@@ -32,7 +32,7 @@ describe("sample set", () => {
     });
   });
 
-  it("contains .safetensors and .pt files, and a sample in both formats once", async () => {
+  it("contains .safetensors and .pt files; a sample in both formats counts once", async () => {
     await write(
       ...["sets/one/a.safetensors", "sets/one/c.safetensors"],
       ...["sets/one/training_state.safetensors", "sets/one/d.tmp.safetensors"],

@@ -73,7 +73,7 @@ describe("scanning a folder", () => {
     expect(plain).to.include({ caption: "", lyrics: "[Instrumental]", isInstrumental: true, labeled: false });
   });
 
-  it("gives the same ids every time", async () => {
+  it("gives samples the same ids in every scan", async () => {
     writeRecording(join(root, "a.wav"), { seconds: 1 });
     const ids = async () => (await scan()).dataSet.samples.map(({ id }) => id);
     expect(await ids()).to.deep.equal(await ids());

@@ -27,7 +27,7 @@ describe("sidecar files", () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
-  it("prefer tables to JSON, and JSON to the caption file", async () => {
+  it("a table takes precedence over JSON, and JSON over the caption file", async () => {
     const files = {
       "song.caption.txt": "from the text file",
       "song.json":
@@ -69,7 +69,7 @@ describe("sidecar tables", () => {
     return { rows: Object.fromEntries(table), warnings };
   };
 
-  it("accept comma, semicolon or tab, and columns in any order and case", () => {
+  it("tables are separated by comma, semicolon or tab, with columns in any order and case", () => {
     const expected = { "a.mp3": { caption: "a waltz", bpm: 90, keyScale: "C major" }, "b.mp3": {} };
     for (const separator of [",", ";", "\t"]) {
       const lines = [
@@ -83,12 +83,12 @@ describe("sidecar tables", () => {
     }
   });
 
-  it("accept quotes, a byte order mark and short rows", () => {
+  it("tables may have quotes, a byte order mark and short rows", () => {
     const { rows } = read('\uFEFFFile,Caption\n"a, b.mp3","says ""hello"",\ntwice"\nc.mp3\n\n');
     expect(rows).to.deep.equal({ "a, b.mp3": { caption: 'says "hello",\ntwice' }, "c.mp3": {} });
   });
 
-  it("are skipped with a warning if syntax or columns are invalid", () => {
+  it("tables are skipped with a warning if their syntax or columns are invalid", () => {
     for (const content of ["", "Name,Caption\na.mp3,x", 'File\n"a.mp3']) {
       const { rows, warnings } = read(content);
       expect(rows).to.deep.equal({});
@@ -97,7 +97,7 @@ describe("sidecar tables", () => {
     }
   });
 
-  it("are parsed without an exception for any content", () => {
+  it("tables are parsed without an exception for any content", () => {
     const content = fc.string({
       unit: fc.constantFrom("File", ",", ";", "\t", '"', "\n", "\r", "a", "1", "é"),
     });
@@ -111,7 +111,7 @@ describe("sidecar tables", () => {
     );
   });
 
-  it("return quoted names and captions unchanged, whatever they contain", () => {
+  it("quoted names and captions in tables are read unchanged, whatever they contain", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

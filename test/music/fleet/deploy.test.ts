@@ -7,7 +7,7 @@ import { renderConfigTable } from "../../../src/config.js";
 const folder = new URL("../../../src/music/fleet/deploy/", import.meta.url);
 
 describe("deployment files of a fleet", () => {
-  it("use only settings that exist", () => {
+  it("deployment files use only settings that exist", () => {
     const files = readdirSync(fileURLToPath(folder));
     const texts = files.map((name) => readFileSync(new URL(name, folder), "utf8"));
     const named = new Set(texts.join("\n").match(/\bSVC_[A-Z_]+\b/g));

@@ -8,7 +8,7 @@ import { connectRedis } from "../../../src/music/fleet/redis.js";
 import { EVERY_TASK, makeTask } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
-/** More changes than Redis keeps. */
+/** Number of changes: one more than Redis keeps. */
 const MANY = 10_001;
 const BATCH = 500;
 
@@ -36,7 +36,7 @@ describe("the tasks of a fleet", () => {
   const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
     (await store.page({ ...EVERY_TASK, state, search: words })).ids;
 
-  it("are searched in their current state after changes of other processes", async () => {
+  it("a search sees tasks as they are after changes by other processes", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const tasks = [1, 2, 3].map((sequence) => makeTask({ sequence }));
     const [first, second, third] = tasks.map(({ id }) => id) as [string, string, string];
@@ -55,7 +55,7 @@ describe("the tasks of a fleet", () => {
     expect(others).to.deep.equal({ total: 1, ids: [third] });
   });
 
-  it("are searched in their current state after more changes than Redis keeps", async () => {
+  it("a search sees tasks as they are after more changes than Redis keeps", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const removed = makeTask({ state: "succeeded", finishedAtMs: 1 });
     await near.add(removed);
@@ -70,7 +70,7 @@ describe("the tasks of a fleet", () => {
     expect(ids).to.deep.equal([tasks[0]?.id]);
   });
 
-  it("are searched in their current state after Redis has lost changes", async () => {
+  it("a search sees tasks as they are after Redis has lost changes", async () => {
     const store = await openStore();
     const lost = makeTask({ sequence: 1 });
     await store.add(lost);

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { EngineError } from "../../../src/engine/errors.js";
 import { HttpError, RequestError } from "../../../src/music/errors.js";
-import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
+import { Calls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
@@ -15,7 +15,7 @@ import { RedisServer } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
-/** Short, so that tests need not wait long for a dead worker's tasks. */
+/** A short lease, so that the tasks of a dead worker are requeued soon. */
 const LEASE_MS = 600;
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -91,7 +91,7 @@ describe("a fleet", () => {
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });
 
-  it("gives no task to a worker with other model files until the earlier workers have stopped", async () => {
+  it("gives no task to a worker whose model files differ from those of running workers", async () => {
     const first = await join({});
     const other = await join({ models: [stubModel("stub", true, "other files")] });
     const tasks = [await other.queue.submit(request), await other.queue.submit(request)];
@@ -99,7 +99,7 @@ describe("a fleet", () => {
     const { workers } = await first.queue.statistics();
     expect(workers?.map(({ models }) => models.length)).to.deep.equal([1, 0]);
     await die(first);
-    // The key would expire, because no worker renews it. Deleting it saves the wait.
+    // No worker renews the key, so it would expire. Deleting it saves the wait.
     await server.forget("carillon:checkpoint:stub");
     expect((await other.runner.startedAtLeast(1)).task.id).to.be.oneOf(tasks.map(({ task }) => task.id));
   });
@@ -109,7 +109,7 @@ describe("a fleet", () => {
     const warm = await join({ models: [stubModel("stub", true)] });
     const { task } = await cold.queue.submit(request);
     expect((await warm.runner.startedAtLeast(1)).task.id).to.equal(task.id);
-    // The worker with the loaded model is busy.
+    // The worker with the loaded model is busy, so the other one takes the second task.
     const second = await cold.queue.submit(request);
     expect((await cold.runner.startedAtLeast(1)).task.id).to.equal(second.task.id);
   });
@@ -139,7 +139,7 @@ describe("a fleet", () => {
     expect(old.runner.started).to.deep.equal([]);
   });
 
-  it("runs a dead worker's task on another worker with the same request, up to a limit", async () => {
+  it("restarts a dead worker's task unchanged on another worker, up to a limit of restarts", async () => {
     const gateway = await join();
     const deaths: Member[] = [];
     const next = async () => {
@@ -231,7 +231,7 @@ describe("a fleet", () => {
     expect(worker.runner.started).to.have.length(2);
   });
 
-  it("rejects new tasks and shows ended ones while Redis is down; records missed ends later", async () => {
+  it("while Redis is down, rejects new tasks and returns ended ones; later records tasks that ended", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
@@ -273,22 +273,27 @@ describe("a fleet", () => {
       const begun = new Promise<void>((resolve) => {
         begin = resolve;
       });
-      first.serve(TEXT_CALLS, () => {
+      first.serve(TEXT_CALL_QUEUE, () => {
         begin();
         return new Promise(() => {});
       });
-      const result = caller.call(TEXT_CALLS, "double", { value: 21 });
+      const result = caller.call(TEXT_CALL_QUEUE, "double", { value: 21 });
       await begun;
       await first.close();
-      second.serve(TEXT_CALLS, async (name, data) => {
+      second.serve(TEXT_CALL_QUEUE, async (name, data) => {
         const { value } = data as { value: number };
         if (name !== "double") throw new EngineError("PROMPT_TOO_LONG", "too long");
         return 2 * value;
       });
       expect(await result).to.equal(42);
-      const refused = await failureOf(caller.call(TEXT_CALLS, "read", { value: 1 }));
+      const refused = await failureOf(caller.call(TEXT_CALL_QUEUE, "read", { value: 1 }));
       expect(refused).to.deep.include({ code: "PROMPT_TOO_LONG", message: "too long" });
-      const hungUp = caller.call(TEXT_CALLS, "double", { value: 1 }, AbortSignal.abort(new Error("hung up")));
+      const hungUp = caller.call(
+        TEXT_CALL_QUEUE,
+        "double",
+        { value: 1 },
+        AbortSignal.abort(new Error("hung up")),
+      );
       expect(await failureOf(hungUp)).to.have.property("message", "hung up");
     } finally {
       for (const calls of [caller, first, second]) await calls.close();

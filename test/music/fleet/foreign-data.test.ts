@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { Calls, TEXT_CALLS } from "../../../src/music/fleet/calls.js";
+import { Calls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
 import { hasEnded } from "../../../src/music/queue/catalog.js";
@@ -66,7 +66,7 @@ describe("a fleet with foreign data in Redis", () => {
     }
   };
 
-  it("drops foreign messages with one log line, and receives its own", async () => {
+  it("drops foreign messages with one log line, and still receives its own messages", async () => {
     const gateway = await join(null);
     const worker = await join("stub");
     const foreign = [
@@ -105,7 +105,7 @@ describe("a fleet with foreign data in Redis", () => {
 
   /** Kinds of foreign values. Each function overwrites a key, or returns null for a key whose type does not fit. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
-    // In one transaction, because a heartbeat may write the key between deletion and replacement.
+    // One transaction deletes and replaces the key. Otherwise a heartbeat could write it in between.
     "another type": (key, type) => {
       const replacing = other.multi().del(key);
       return (type === "list" ? replacing.set(key, GARBAGE) : replacing.rpush(key, GARBAGE, "{}")).exec();
@@ -141,11 +141,11 @@ describe("a fleet with foreign data in Redis", () => {
   };
 
   for (const [kind, overwrite] of Object.entries(KINDS)) {
-    it(`survives ${kind} in any key`, async () => {
+    it(`keeps working with ${kind} in any of its Redis keys`, async () => {
       const gateway = await join(null);
       const worker = await join("stub");
       const busy = await join("busy");
-      worker.calls.serve(TEXT_CALLS, async (name) => name);
+      worker.calls.serve(TEXT_CALL_QUEUE, async (name) => name);
       const adapters = new FleetAdapters(gateway.fleet, gateway.calls, null as unknown as AdapterStorage);
       let made = 0;
       const make = async (origin = {}): Promise<string> => {
@@ -176,7 +176,7 @@ describe("a fleet with foreign data in Redis", () => {
         text: "t",
         previewSeconds: 0,
       });
-      await gateway.calls.call(TEXT_CALLS, "hello", {});
+      await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {});
       await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.state("stub")));
       await other.set("carillon:forgotten", "1");
       await other.zadd("carillon:callbacks", 0, done);
@@ -207,7 +207,7 @@ describe("a fleet with foreign data in Redis", () => {
           await gateway.queue.finished();
           await gateway.queue.submittedAs("submission");
           await adapters.state("stub");
-          expect(await gateway.calls.call(TEXT_CALLS, "hello", {})).to.equal("hello");
+          expect(await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {})).to.equal("hello");
         } catch (error) {
           throw new Error(`${key} with ${kind}: ${(error as Error).stack}`);
         }

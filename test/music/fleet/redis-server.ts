@@ -70,7 +70,7 @@ export class RedisServer {
     const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
     const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
-    // Redis answers LOADING until it has read its file.
+    // Redis answers LOADING until it has read its append-only file.
     while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
     redis.disconnect();
   }
@@ -85,7 +85,7 @@ export class RedisServer {
     await ended;
   }
 
-  /** Content of the append-only files: all write commands since the first start. */
+  /** Contents of the append-only files: all write commands since the first start. */
   get written(): string {
     const folder = join(this.directory, "appendonlydir");
     return readdirSync(folder)

@@ -40,7 +40,7 @@ describe("the store of a fleet", () => {
     for (const fleet of fleets.splice(0)) await fleet.close();
   });
 
-  it("is recognised if servers mount the same directory, also after all have stopped", async () => {
+  it("servers that mount the same directory share a store, even after all have stopped", async () => {
     const directory = temporaryDirectory();
     await enter(directory);
     await enter(directory);
@@ -49,7 +49,7 @@ describe("the store of a fleet", () => {
     expect(readdirSync(join(directory, "fleet"))).to.have.length(1);
   });
 
-  it("is rejected if another server has a different one, with an error that names both", async () => {
+  it("a server with another store than the fleet's is rejected with an error that names both", async () => {
     const [first, second] = [temporaryDirectory(), temporaryDirectory()];
     await enter(first, "s3://songs");
     const other = await refusal(enter(second, "s3://other"));
@@ -58,12 +58,12 @@ describe("the store of a fleet", () => {
     );
     expect(other).to.include("which uses s3://songs");
     expect(await refusal(enter(second, "s3://songs"))).to.include("this server sees other files there");
-    // The key would expire soon, because the servers have stopped. Deleting it saves the wait.
+    // The servers have stopped, so the key would expire soon. Deleting it saves the wait.
     await server.forget("carillon:store");
     await enter(second, "s3://other");
   });
 
-  it("is checked again after a reconnect; a server without it neither accepts nor starts tasks", async () => {
+  it("a server that lost the store neither accepts nor starts tasks until it finds the store again", async () => {
     const directory = join(temporaryDirectory(), "mount");
     mkdirSync(directory);
     const { fleet } = await enter(directory, "file:///mount");

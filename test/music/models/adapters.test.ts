@@ -96,7 +96,7 @@ describe("the adapter endpoints", () => {
     expect((await client.download(afterwards)).equals(base)).to.equal(true);
   });
 
-  it("scales and disables an adapter; scale 0 and disabled equal the base model", async () => {
+  it("scales and disables an adapter; at scale 0 or disabled, songs equal those of the base model", async () => {
     await change("load", { lora_path: style, adapter_name: "warm" });
     const styled = await song();
     const scaled = await change("scale", { scale: 0.5 });
@@ -147,7 +147,7 @@ describe("the adapter endpoints", () => {
     expect(again.body.detail).to.match(/^❌ .*"dora" is already loaded/);
   });
 
-  it("scales, toggles and unloads the named adapter, and reports when nothing changes", async () => {
+  it("scales, toggles and unloads the named adapter, and reports if nothing changed", async () => {
     await change("load", { lora_path: style });
     const alone = await song();
     expect((await change("load", { lora_path: other })).message).to.match(/; also active: style$/);
@@ -195,7 +195,7 @@ describe("the adapter endpoints", () => {
       return { bytes: await client.download(record), info: record.generation_info };
     };
 
-    it("replace the loaded adapters for this task only", async () => {
+    it("adapters in a request replace the loaded adapters for its task only", async () => {
       await change("load", { lora_path: style });
       const loaded = await song();
       const own = await under([{ path: other, scale: 0.5 }]);
@@ -235,14 +235,14 @@ describe("the adapter endpoints", () => {
       ["text that is not JSON", "style", "loras must be a list"],
     ];
     for (const [what, loras, mentions] of refused) {
-      it(`are refused with 400 for ${what}`, async () => {
+      it(`answers 400 to a request whose loras have ${what}`, async () => {
         const { status: code, body } = await client.post("/release_task", { ...seededSong, loras });
         expect(code).to.equal(400);
         expect(body.detail).to.include(mentions);
       });
     }
 
-    it("fail the task if their files belong to another model, without affecting the next task", async () => {
+    it("an adapter of another model in a request fails its task, but not the next one", async () => {
       const { item } = await client.finished(
         await client.submit({ ...seededSong, loras: [{ path: foreign() }] }),
       );
@@ -264,7 +264,7 @@ describe("the adapter endpoints", () => {
     expect((await song()).equals(trained)).to.equal(false);
   });
 
-  it("does not change a song that is rendering", async () => {
+  it("does not change a rendering song when an adapter is loaded", async () => {
     const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
     const alone = await client.download(await client.makeOne(slowSong));
     let loading: Promise<unknown> | undefined;
@@ -280,7 +280,7 @@ describe("the adapter endpoints", () => {
     expect((await client.download(record)).equals(alone)).to.equal(true);
   });
 
-  it("reports how many tensors do not match the model", async () => {
+  it("reports how many tensors of an adapter do not match the model", async () => {
     const { name, out, in: inputs } = attentionProjections()[0] as Projection;
     const path = join(folder, "mixed.safetensors");
     writeSafetensors(path, {
@@ -293,7 +293,7 @@ describe("the adapter endpoints", () => {
     );
   });
 
-  it("reports when no adapter is loaded", async () => {
+  it("reports that no adapter is loaded", async () => {
     expect(await change("unload", {})).to.deep.equal({ message: "⚠️ No LoRA adapter loaded." });
     expect(await change("toggle", { use_lora: false })).to.deep.equal({
       message: "⚠️ Nothing changed: no LoRA adapter is loaded",
@@ -381,7 +381,7 @@ describe("adapters and the models of slot 1", () => {
 
   after(() => server.close());
 
-  it("stay with a model that is unloaded between songs, and are dropped when the model is switched", async () => {
+  it("keeps adapters of a model that is offloaded between songs, and drops them at a model switch", async () => {
     const { client } = server;
     const song = async () => client.download(await client.makeOne(seededSong));
     const base = await song();
@@ -396,7 +396,7 @@ describe("adapters and the models of slot 1", () => {
   });
 });
 
-describe("adapters of a server that other machines can reach", () => {
+describe("adapters of a public server", () => {
   const root = temporaryDirectory();
   const server = serverForAll({
     SVC_API_HOST: "0.0.0.0",
@@ -404,7 +404,7 @@ describe("adapters of a server that other machines can reach", () => {
     SVC_TRAINING_ROOT: root,
   });
 
-  it("are loaded only from SVC_TRAINING_ROOT", async () => {
+  it("on a server that other machines can reach, loads adapters only from SVC_TRAINING_ROOT", async () => {
     const outside = writeLora(join(temporaryDirectory(), "style"));
     writeLora(join(root, "style"));
     symlinkSync(outside, join(root, "link"));
@@ -436,7 +436,7 @@ describe("adapters before the model of slot 1 is loaded", () => {
     ["scale", () => adapters.scale({ scale: 0.5, name: null })],
   ];
   for (const [verb, call] of calls) {
-    it(`answer 500 to ${verb}`, async () => {
+    it(`answers 500 to ${verb} if no model is loaded in slot 1`, async () => {
       const failure = await (async () => call())().catch((error: unknown) => error);
       expect(failure).to.include({ status: 500, detail: "Model not initialized" });
     });

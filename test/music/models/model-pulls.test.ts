@@ -89,7 +89,7 @@ describe("/v1/models/pull", () => {
     expect(await ended()).to.deep.include({ state: "completed", new_folders: [] });
   });
 
-  it("downloads models that a slot can be switched to at once", async () => {
+  it("a slot can be switched to a downloaded model without a restart", async () => {
     const switched = await client.post("/v1/init", { model: "acestep-v15-turbo", slot: 2 });
     expect(switched.status).to.equal(200);
     const { slots } = (await client.get("/v1/model_inventory")).body.data;
@@ -101,7 +101,7 @@ describe("/v1/models/pull", () => {
     expect(song.dit_model).to.equal("acestep-v15-turbo");
   });
 
-  it("reports errors", async () => {
+  it("reports why a download failed", async () => {
     hub.repositories["someone/gone"] = { "README.md": Buffer.from("nothing") };
     await pull("someone/gone");
     const { state, error } = await ended();

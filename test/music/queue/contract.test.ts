@@ -297,7 +297,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await page(retake.id)).to.deep.equal({ total: 1, ids: [retake.id] });
     });
 
-    it("keeps an idempotency key as long as its task, and lists ended tasks for clean-up", async () => {
+    it("keeps an idempotency key until its task is removed, and lists ended tasks for clean-up", async () => {
       const submission = { key: "the key", digest: "the digest" };
       const { task } = await queue.submit(request, { submission });
       expect(await queue.submittedAs("the key")).to.equal(task.id);

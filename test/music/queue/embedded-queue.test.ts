@@ -39,14 +39,14 @@ describe("EmbeddedQueue", () => {
     await store.close();
   });
 
-  it("averages the durations of the last jobs only", () => {
+  it("reports the average duration of only the last jobs", () => {
     const average = new JobStatistics(5, 3);
     expect(average.averageJobSeconds).to.equal(5);
     for (const seconds of [100, 1, 2, 3]) average.jobFinished(seconds);
     expect(average.averageJobSeconds).to.equal(2);
   });
 
-  it("restarts a task after a crash, up to a limit", async () => {
+  it("restarts a task that a crash interrupted, and fails it after too many crashes", async () => {
     const once = makeTask({ sequence: 1, state: "running" });
     const often = makeTask({ sequence: 2, state: "running", interruptions: 9 });
     const done = makeTask({ sequence: 3, state: "succeeded", finishedAtMs: 1, result: makeResult() });
@@ -76,7 +76,7 @@ describe("EmbeddedQueue", () => {
       store = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
     });
 
-    it("keeps interrupted tasks and starts them once there is room", async () => {
+    it("keeps interrupted tasks while the disk is full, and starts them when space is free", async () => {
       const interrupted = makeTask({ state: "running" });
       await store.add(interrupted);
       freeBytes = 0;
@@ -96,7 +96,7 @@ describe("EmbeddedQueue", () => {
       });
     });
 
-    it("records the end of a job once there is room", async () => {
+    it("records the end of a job when the full disk has space again", async () => {
       await openQueue();
       const { task } = await queue.submit(request);
       const job = await runner.startedAtLeast(1);
@@ -108,7 +108,7 @@ describe("EmbeddedQueue", () => {
       expect((await untilSettled(task.id)).state).to.equal("succeeded");
     });
 
-    it("rejects a cancellation that it cannot record", async () => {
+    it("rejects a cancellation that it cannot record on a full disk", async () => {
       await openQueue();
       await queue.submit(request);
       await runner.startedAtLeast(1);
@@ -148,7 +148,7 @@ describe("EmbeddedQueue", () => {
     }
   });
 
-  it("runs a previously interrupted task alone", async () => {
+  it("runs no other task beside one that was interrupted before", async () => {
     const suspect = makeTask({ sequence: 1, interruptions: 1 });
     const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
     for (const task of [suspect, ...others]) await store.add(task);

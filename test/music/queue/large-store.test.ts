@@ -19,10 +19,10 @@ async function fillStore(directory: string, count: number): Promise<void> {
   await store.close();
 }
 
-describe("a task store larger than the JavaScript heap", () => {
+describe("large task store", () => {
   afterEach(endServed);
 
-  it("is loaded, cleaned up and used for new tasks @slow", async () => {
+  it("a server loads a store larger than the JavaScript heap, cleans it up and accepts tasks @slow", async () => {
     const directory = temporaryDirectory();
     await fillStore(directory, 3000);
     const server = await ServedProcess.startStub(directory, 0, {}, { maxHeapMiB: 96 });

@@ -68,7 +68,7 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("unknown")).to.equal(undefined);
   });
 
-  it("counts as undamaged if it contains records of lost tasks and records of a newer version", async () => {
+  it("is not treated as damaged if it has records of lost tasks or of a newer version", async () => {
     const home = temporaryDirectory();
     const task = makeTask();
     const old = LmdbTaskStore.open(join(home, "tasks"));
@@ -100,7 +100,7 @@ describe("LmdbTaskStore", () => {
     await fresh.close();
   });
 
-  it("rejects new tasks on a nearly full disk, still updates others, and accepts again when there is room", async () => {
+  it("on a nearly full disk, rejects new tasks and updates stored ones; accepts tasks when space is free", async () => {
     let freeBytes = 2 ** 30;
     const small = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
     const failureOf = (write: Promise<unknown>) => write.catch((error: unknown) => error);

@@ -2,7 +2,6 @@ import type { SongResult, Task } from "../../../src/music/queue/store.js";
 import type { RunControl, TaskRunner } from "../../../src/music/queue/task-queue.js";
 import { makeResult } from "../tasks.js";
 
-/** A job that runs until the test ends it. */
 export interface HeldJob {
   task: Task;
   context: RunControl;
@@ -13,9 +12,9 @@ export interface HeldJob {
 /** Task runner whose jobs run until the test ends them. `started` lists the jobs in starting order. */
 export class ManualRunner implements TaskRunner {
   readonly started: HeldJob[] = [];
-  /** Ids and states of ended tasks, in order. */
+  /** Ids and final states of tasks, in the order in which they ended. */
   readonly ends: { id: string; state: string }[] = [];
-  /** Whether jobs ignore the abort. */
+  /** Whether jobs ignore their abort signal. */
   ignoresAbort = false;
   #onStart: (() => void) | null = null;
 

@@ -73,7 +73,7 @@ describe("Retention", () => {
     expect((await queue.statistics()).counts).to.include({ total: 1, succeeded: 1 });
   });
 
-  it("removes the oldest tasks until the audio fits", async () => {
+  it("removes the oldest tasks until the audio fits the limit", async () => {
     const tasks = [await finishedTask(1, 40), await finishedTask(3, 40), await finishedTask(2, 40)];
     await sweep({ maxAudioBytes: 100 });
     expect(await Promise.all(tasks.map(isKept))).to.deep.equal([true, false, true]);
@@ -122,7 +122,7 @@ describe("Retention", () => {
     expect((await store.get(waiting.id))?.state).to.equal("queued");
   });
 
-  it("removes the oldest tasks until the records fit, also those without audio", async () => {
+  it("removes the oldest tasks until the records fit the limit, even tasks without audio", async () => {
     const request = { prompt: "x".repeat(10_000) } as Task["request"];
     const tasks = [3, 1, 2].map((ageSeconds) =>
       makeTask({ state: "failed", finishedAtMs: nowMs - ageSeconds * 1000, request }),
@@ -135,7 +135,7 @@ describe("Retention", () => {
 });
 
 describe("AudioFiles", () => {
-  it("removes leftovers of tasks, moves songs without a task to quarantine, and keeps everything else", async () => {
+  it("removes partial and unlisted audio files, and moves songs without a task to quarantine", async () => {
     const root = temporaryDirectory();
     const files = new AudioFiles(join(root, "audio"));
     const quarantine = join(root, "quarantine");
@@ -158,7 +158,7 @@ describe("AudioFiles", () => {
 });
 
 describe("AudioFiles of several servers", () => {
-  it("remove partial files older than a day, and nothing else", async () => {
+  it("in a folder that servers share, removes only partial files older than a day", async () => {
     const files = new AudioFiles(join(temporaryDirectory(), "audio"));
     const [dead, alive] = [makeTask(), makeTask()];
     const unfinished = (id: string) => `${files.nameOf(id, 0, "mp3")}.part`;
@@ -168,7 +168,7 @@ describe("AudioFiles of several servers", () => {
     const twoDaysAgo = Date.now() / 1000 - 2 * 24 * 60 * 60;
     for (const name of old) utimesSync(files.pathOf(name), twoDaysAgo, twoDaysAgo);
     const { now } = Date;
-    // Simulates a machine whose clock is ahead of the file server's.
+    // Simulates a server whose clock is ahead of the file system's clock.
     Date.now = () => now() + 3 * 24 * hourMs;
     try {
       await files.removeAbandoned();
@@ -195,7 +195,7 @@ describe("ServiceClock", () => {
 
   const first = Math.round(nowMs / hourMs) * hourMs;
 
-  it("counts at most a day of downtime, and none if the system clock was set back", async () => {
+  it("the service clock counts at most a day of downtime, and none if the system clock was set back", async () => {
     expect(await started(first)).to.equal(first);
     expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
     expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
@@ -203,7 +203,7 @@ describe("ServiceClock", () => {
     expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
   });
 
-  it("continues from the newest song's time if the saved clock is missing or damaged", async () => {
+  it("the service clock continues from the newest song's time if its file is missing or damaged", async () => {
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
     writeFileSync(file, "{");
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);

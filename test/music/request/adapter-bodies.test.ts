@@ -36,7 +36,7 @@ describe("training requests", () => {
     resumeFrom: null,
   };
 
-  it("have the defaults of the API", () => {
+  it("training requests have the defaults of the API", () => {
     expect(parseLoraTraining({ tensor_dir: "sets/mine" })).to.deep.equal({
       ...common,
       outputDir: "./lora_output",
@@ -63,7 +63,7 @@ describe("training requests", () => {
   });
 
   for (const [name, parse] of kinds) {
-    it(`accept every common parameter of a ${name}, also as text`, () => {
+    it(`${name} training accepts every common parameter, also as text`, () => {
       const values = parse({
         tensor_dir: " sets/mine ",
         train_epochs: "7",
@@ -96,13 +96,13 @@ describe("training requests", () => {
       });
     });
 
-    it(`accept both names of a ${name}'s output directory`, () => {
+    it(`${name} training accepts both names of the output directory`, () => {
       for (const key of ["output_dir", "lora_output_dir"]) {
         expect(parse({ tensor_dir: "t", [key]: "out" })).to.have.property("outputDir", "out");
       }
     });
 
-    it(`treat shift 0 of a ${name} as the default`, () => {
+    it(`${name} training treats shift 0 as the default`, () => {
       expect(parse({ tensor_dir: "t", training_shift: 0 })).to.have.property("shift", 3);
     });
 
@@ -133,12 +133,12 @@ describe("training requests", () => {
       ["resume_from", {}],
     ];
     for (const [field, value] of refused) {
-      it(`refuse ${field} ${JSON.stringify(value)} for a ${name} and name it`, () => {
+      it(`${name} training refuses ${field} ${JSON.stringify(value)} and names the field`, () => {
         expect(refusalOf(parse, { tensor_dir: "t", [field]: value })).to.match(new RegExp(`^${field} `));
       });
     }
 
-    it(`require tensor_dir for a ${name}`, () => {
+    it(`${name} training requires tensor_dir`, () => {
       expect(refusalOf(parse, {})).to.include("tensor_dir is required");
     });
   }
@@ -151,7 +151,7 @@ describe("training requests", () => {
     [parseLokrTraining, "lokr_factor", 1, 8],
   ];
   for (const [parse, field, low, high] of bounds) {
-    it(`limit ${field} to ${low} to ${high}`, () => {
+    it(`${field} must be from ${low} to ${high}`, () => {
       for (const value of [low, high]) {
         expect(Object.values(parse({ tensor_dir: "t", [field]: value }))).to.include(value);
       }
@@ -161,7 +161,7 @@ describe("training requests", () => {
     });
   }
 
-  it("limit lora_dropout to 0 to 1", () => {
+  it("lora_dropout must be from 0 to 1", () => {
     for (const value of [0, 1]) {
       expect(parseLoraTraining({ tensor_dir: "t", lora_dropout: value }).dropout).to.equal(value);
     }
@@ -172,14 +172,14 @@ describe("training requests", () => {
     }
   });
 
-  it("accept lokr_factor -1 (automatic) and refuse other negative values", () => {
+  it("lokr_factor may be -1 (automatic), but not another negative value", () => {
     expect(parseLokrTraining({ tensor_dir: "t", lokr_factor: -1 }).factor).to.equal(-1);
     expect(refusalOf(parseLokrTraining, { tensor_dir: "t", lokr_factor: -2 })).to.include(
       "lokr_factor must be -1",
     );
   });
 
-  it("read the flags for LoKr factors and DoRA", () => {
+  it("LoKr training reads the flags for its factors and DoRA", () => {
     const values = parseLokrTraining({
       tensor_dir: "t",
       lokr_decompose_both: true,
@@ -195,7 +195,7 @@ describe("training requests", () => {
     });
   });
 
-  it("name missing parameters of export and load_tensor_info", () => {
+  it("an export without a required path is refused with the name of the parameter", () => {
     const paths = { export_path: "mine", lora_output_dir: "out" };
     expect(parseAdapterExport(paths)).to.deep.equal({
       exportPath: "mine",
@@ -208,7 +208,7 @@ describe("training requests", () => {
     expect(parseTensorInfo({ tensor_dir: "t" }).tensorDir).to.equal("t");
   });
 
-  it("with random values have parsed values in range, or are rejected with a one-line message", () => {
+  it("random values of training requests are parsed to values in range, or refused in one line", () => {
     const fieldNames = [
       ...[
         "train_epochs",

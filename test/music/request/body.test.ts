@@ -51,7 +51,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("reads a form; the last value of a name wins", async () => {
+    it("reads a form, and takes the last value of a repeated field", async () => {
       const { body } = await send(
         "prompt=a+b%21&x=1&x=2&blank=",
         "application/x-www-form-urlencoded; charset=utf-8",
@@ -59,12 +59,12 @@ describe("request bodies", () => {
       expect(body.fields).to.deep.equal({ prompt: "a b!", x: "2", blank: "" });
     });
 
-    it("reads JSON sent with the form type of curl", async () => {
+    it("reads JSON that curl sent with its default Content-Type, that of a form", async () => {
       const { body } = await send(object, "application/x-www-form-urlencoded");
       expect(body.fields).to.deep.equal({ prompt: "café" });
     });
 
-    it("collects repeated list fields of a form, and takes the last value of others", async () => {
+    it("collects the values of repeated list fields in a form", async () => {
       const form = "track_classes=drums&track_classes=bass&prompt=x&prompt=y&audio_codes=1";
       const { body } = await send(form, "application/x-www-form-urlencoded");
       expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], prompt: "y", audio_codes: "1" });
@@ -123,7 +123,7 @@ describe("request bodies", () => {
     });
   });
 
-  it("give the same request as JSON, form and multipart", async () => {
+  it("equal fields give the same request as JSON, as a form and as multipart", async () => {
     const values = {
       prompt: "né & co",
       thinking: true,
@@ -210,7 +210,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.be.a("string");
     });
 
-    it("accepts JSON of 64 levels, not counting brackets in strings", async () => {
+    it("accepts JSON nested 64 levels deep, not counting brackets in strings", async () => {
       const text = `\\"${"[".repeat(100)}${"{,".repeat(10_000)}`;
       for (const object of [nest(64), JSON.stringify({ a: text, b: [text] })]) {
         const { body } = await send(object, "application/json");
@@ -254,7 +254,7 @@ describe("request bodies", () => {
   });
 
   describe("multipart", () => {
-    it("returns fields, repeated ones as a list", async () => {
+    it("returns the fields of multipart data, with repeated fields as a list", async () => {
       const { app } = start();
       const reply = await request(app)
         .post("/releaseTask")
@@ -329,7 +329,7 @@ describe("request bodies", () => {
       expect(reply.body.detail).to.equal("src_audio is larger than the limit of 70000 bytes");
     });
 
-    it("refuses more files than the limit", async () => {
+    it("refuses a request with more files than the limit", async () => {
       const { app } = start({ maxFiles: 1 });
       const reply = await request(app)
         .post("/releaseTask")
@@ -420,7 +420,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("reports the error in a form instead of 401 if a valid ai_token precedes the error", async () => {
+    it("answers with the error of a form, not with 401, if a valid ai_token precedes the error", async () => {
       const { app } = start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");
@@ -432,7 +432,7 @@ describe("request bodies", () => {
       expect((await post("k2")).status).to.equal(401);
     });
 
-    it("stores a file after a valid header or an earlier ai_token", async () => {
+    it("stores an uploaded file if a valid key came first, in a header or as ai_token", async () => {
       const { app } = start({ apiKey: "k1" });
       const byHeader = await request(app)
         .post("/releaseTask")
@@ -446,7 +446,7 @@ describe("request bodies", () => {
       expect(byToken.body.source.content).to.equal("sound");
     });
 
-    it("discards a file that comes before the only valid key", async () => {
+    it("discards an uploaded file that precedes the only valid API key", async () => {
       const { app } = start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
@@ -456,7 +456,7 @@ describe("request bodies", () => {
       expect(reply.body.source).to.equal("withheld");
     });
 
-    it("ignores an empty file input before the key", async () => {
+    it("accepts an empty file input that precedes the API key", async () => {
       const { app } = start({ apiKey: "k1" });
       const body = [
         '--b\r\nContent-Disposition: form-data; name="src_audio"; filename=""',
@@ -482,7 +482,7 @@ describe("request bodies", () => {
       expect(existsSync(directory)).to.equal(false);
     });
 
-    it("deletes stored files when a later ai_token is wrong", async () => {
+    it("deletes uploaded files when an ai_token after them is wrong", async () => {
       const { app } = start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
@@ -494,7 +494,7 @@ describe("request bodies", () => {
   });
 });
 
-/** JSON object nested to the given depth. */
+/** Returns JSON of an object with arrays nested to the given depth. */
 function nest(levels: number): string {
   return `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
 }

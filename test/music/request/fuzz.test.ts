@@ -51,7 +51,7 @@ const fields = fc
   )
   .map(([flat, inner]): Fields => ({ ...flat, ...inner }));
 
-/** Returns the result, or undefined if parsing fails. Expects failures to be RequestErrors with one line of detail. */
+/** Returns the result of `run`, or undefined if it throws a RequestError. Its detail must be one line. */
 function orRefusal<T>(run: () => T): T | undefined {
   try {
     return run();
@@ -64,7 +64,7 @@ function orRefusal<T>(run: () => T): T | undefined {
 
 describe("request parsers under random input", () => {
   for (const rangePolicy of ["refuse", "clamp"] as const) {
-    it(`return a request within range or refuse it (${rangePolicy})`, () => {
+    it(`random song requests are parsed to values in range or refused, range policy ${rangePolicy}`, () => {
       fc.assert(
         fc.property(fields, fc.boolean(), (input, isTurbo) => {
           const request = orRefusal(() =>
@@ -92,7 +92,7 @@ describe("request parsers under random input", () => {
     });
   }
 
-  it("parse a value the same way whether it is sent as JSON or as text", () => {
+  it("a parameter has the same value whether it is sent as JSON or as text", () => {
     const scalar = fc.oneof(
       fc.integer({ min: -5, max: 700 }),
       fc.boolean(),
@@ -115,7 +115,7 @@ describe("request parsers under random input", () => {
     );
   });
 
-  it("parse or refuse the fields of all other endpoints", () => {
+  it("random fields of all other endpoints are parsed or refused", () => {
     const keys = fc.constantFrom(
       ...["task_id_list", "taskIdList", "prompt", "lyrics", "temperature", "param_obj", "time_signature"],
       ...["sample_type", "model", "slot", "init_llm", "lm_model_path"],
@@ -193,7 +193,7 @@ describe("request bodies under random input", () => {
     fc.webQueryParameters().map((text) => Buffer.from(text)),
   );
 
-  it("that are forms are parsed like URLSearchParams does", async () => {
+  it("random forms are parsed as URLSearchParams parses them", async () => {
     const piece = fc.oneof(
       fc.constantFrom("%", "+", "&", "=", "%4", "%41", "%e4%bd%a0", "%7E", "%C3%A9", "%zz", "%C3", "a"),
       fc.string(),
@@ -217,7 +217,7 @@ describe("request bodies under random input", () => {
     );
   });
 
-  it("get a response and leave no files, whatever their type and content", async () => {
+  it("random request bodies of any type get a response and leave no files", async () => {
     await fc.assert(
       fc.asyncProperty(
         path,
@@ -254,7 +254,7 @@ describe("request bodies under random input", () => {
   const multipart = fc
     .array(part, { maxLength: 5 })
     .map((parts) => Buffer.from(`${parts.join("")}--b--\r\n`));
-  /** Replaces a random piece by noise and splits the result into chunks. */
+  /** Multipart bodies with a random piece replaced by noise, split into chunks. */
   const damaged = fc
     .tuple(
       multipart,
@@ -278,7 +278,7 @@ describe("request bodies under random input", () => {
     ["whole", multipart.map((bytes) => [bytes])],
     ["damaged", damaged],
   ] as const) {
-    it(`of ${name} multipart data get a response and leave no files`, async () => {
+    it(`random ${name} multipart bodies get a response and leave no files`, async () => {
       await fc.assert(
         fc.asyncProperty(path, key, chunks, async (where, auth, bytes) => {
           await check(
@@ -290,7 +290,7 @@ describe("request bodies under random input", () => {
     });
   }
 
-  it("leave no files and do not affect later requests if they are cut off anywhere", async () => {
+  it("multipart bodies that are cut off anywhere leave no files and do not affect later requests", async () => {
     await fc.assert(
       fc.asyncProperty(multipart, fc.nat(), async (bytes, at) => {
         const socket = connect(address.port, "127.0.0.1");
@@ -315,7 +315,7 @@ describe("request bodies under random input", () => {
   });
 });
 
-/** Time in which the server certainly responds. */
+/** How long a test waits for a response before it disconnects. */
 const PATIENCE_MS = 50;
 
 describe("a live server under attack", () => {

@@ -7,7 +7,7 @@ import { COMPANIONS, SAMPLES } from "./samples.js";
 const parameterNames = Object.values(generationSchema.shape).map((schema) => namesOf(schema));
 
 describe("generation requests", () => {
-  it("have the defaults of the API", () => {
+  it("a generation request has the defaults of the API", () => {
     expect(parse({})).to.deep.equal({
       prompt: "",
       lyrics: "",
@@ -83,23 +83,23 @@ describe("generation requests", () => {
     });
   });
 
-  it("keep a language that the client sent, even if it is the default", () => {
+  it("a generation request records a language that the client sent, even if it is the default", () => {
     expect(DEFAULT_LANGUAGE).to.equal("en");
     expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });
 
-  it("are unchanged by a JSON round trip", () => {
+  it("a generation request is unchanged by a JSON round trip", () => {
     const request = parse({ timesteps: "1,0.5", use_audio_codes: true, audio_codes: "1,2" });
     expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
   });
 
   describe("names", () => {
-    it("belong to only one parameter each", () => {
+    it("each parameter name belongs to only one parameter", () => {
       const all = parameterNames.flat();
       expect(new Set(all).size).to.equal(all.length);
     });
 
-    it("include the names of the API", () => {
+    it("the parameter names include all names of the API", () => {
       const all = parameterNames.flat();
       expect(all).to.include.members([
         ...[
@@ -154,14 +154,14 @@ describe("generation requests", () => {
   });
 
   describe("lookup", () => {
-    it("prefers the top level, then param_obj, then the metadata", () => {
+    it("takes a value from the top level, else from param_obj, else from the metadata", () => {
       const metas = { bpm: 120 };
       expect(parse({ bpm: 100, param_obj: { bpm: 110 }, metas }).bpm).to.equal(100);
       expect(parse({ param_obj: { bpm: 110 }, metas }).bpm).to.equal(110);
       expect(parse({ param_obj: {}, metas }).bpm).to.equal(120);
     });
 
-    it("tries all names of a parameter in one place before the next place", () => {
+    it("looks for all names of a parameter in one object before the next object", () => {
       expect(parse({ caption: "b", prompt: "a" }).prompt).to.equal("a");
       expect(parse({ caption: "b", param_obj: { prompt: "a" } }).prompt).to.equal("b");
     });
@@ -204,7 +204,7 @@ describe("generation requests", () => {
         .and.match(/, and 25 more$/);
     });
 
-    it("suggests the parameter that an unknown field may be a typo of", () => {
+    it("suggests the parameter whose name an unknown field resembles", () => {
       const { warnings } = parse({ scheduler: "x", promt: "a waltz", steps: 8, audioDuratoin: 10 });
       expect(warnings).to.deep.equal([
         'unknown fields were ignored: "promt" (did you mean prompt?), "steps" (did you mean inference_steps?), ' +

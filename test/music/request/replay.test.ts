@@ -39,7 +39,7 @@ describe("parameters to repeat a task", () => {
     ["metadata for words", { analysis_only: true, prompt: "p" }],
   ];
   for (const [what, body] of bodies) {
-    it(`keep ${what}`, () => {
+    it(`parameters to repeat a task give the same request again: ${what}`, () => {
       const { warnings, ...settled } = parse(body);
       const again = parse(
         JSON.parse(JSON.stringify(parametersOf({ request: { ...settled, warnings }, state: "succeeded" }))),
@@ -49,7 +49,7 @@ describe("parameters to repeat a task", () => {
     });
   }
 
-  it("refer to uploads that are kept with the songs, and list other uploads as lost", () => {
+  it("parameters to repeat a task refer to uploads kept with the songs; other uploads are lost", () => {
     const request = {
       ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
       sourceAudio: { path: "/uploads/x.mp3", isUpload: true },

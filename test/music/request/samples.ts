@@ -2,7 +2,7 @@
 import type { Fields } from "../../../src/parameters.js";
 import { RANDOM_SEED } from "./request-parsing.js";
 
-/** For each parameter, a value that differs from the default, and its parsed value if that differs. */
+/** For each parameter, a value other than the default; `read` is its parsed value if parsing changes it. */
 export const SAMPLES: Record<string, { value: unknown; key: string; read?: unknown }> = {
   prompt: { value: "jazz", key: "prompt" },
   lyrics: { value: "la la", key: "lyrics" },
@@ -98,7 +98,7 @@ export const SAMPLES: Record<string, { value: unknown; key: string; read?: unkno
   extract_codes_only: { value: true, key: "analysis", read: "codes" },
 };
 
-/** Fields that a parameter needs to have an effect. */
+/** For each parameter, the other fields without which it has no effect. */
 export const COMPANIONS: Record<string, Fields> = {
   seed: { use_random_seed: false },
   use_random_seed: { seed: 5 },

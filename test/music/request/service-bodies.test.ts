@@ -29,26 +29,26 @@ describe("task id lists", () => {
     ["blank text", "", []],
   ];
   for (const [name, value, ids] of accepted) {
-    it(`may be ${name}`, () => {
+    it(`task_id_list may be ${name}`, () => {
       expect(parseTaskIds({ task_id_list: value })).to.deep.equal(ids);
     });
   }
 
-  it("may have the camelCase name", () => {
+  it("task_id_list may be named taskIdList", () => {
     expect(parseTaskIds({ taskIdList: ["a"] })).to.deep.equal(["a"]);
   });
 
-  it("are required", () => {
+  it("task_id_list is required", () => {
     expect(refusal(() => parseTaskIds({}))).to.equal("task_id_list is missing; the body holds no keys");
   });
 
   for (const value of [[{}], [null], [["a"]], {}, true, '{"a":1}', "5", "null", "[null]", '[{"id":1}]']) {
-    it(`may not be ${JSON.stringify(value)}`, () => {
+    it(`task_id_list may not be ${JSON.stringify(value)}`, () => {
       expect(refusal(() => parseTaskIds({ task_id_list: value }))).to.match(/^task_id_list must be an array/);
     });
   }
 
-  it("hold at most 1000 ids", () => {
+  it("task_id_list may hold at most 1000 ids", () => {
     const ids = Array.from({ length: 1001 }, (_, i) => `id${i}`);
     expect(parseTaskIds({ task_id_list: ids.slice(1) })).to.have.length(1000);
     expect(refusal(() => parseTaskIds({ task_id_list: ids }))).to.include("at most 1000 ids, got 1001");
@@ -58,7 +58,7 @@ describe("task id lists", () => {
 describe("format input", () => {
   const parse = (fields: Fields) => parseFormatInput(fields, "refuse");
 
-  it("has a default for every field", () => {
+  it("/format_input has a default for every field", () => {
     expect(parse({})).to.deep.equal({
       prompt: "",
       lyrics: "",
@@ -72,7 +72,7 @@ describe("format input", () => {
     });
   });
 
-  it("reads param_obj as an object and as JSON text", () => {
+  it("/format_input reads param_obj as an object and as JSON text", () => {
     const metadata = { duration: 120, bpm: "92", key: "D Major", time_signature: "4/4", language: "de" };
     const expected = {
       durationSeconds: 120,
@@ -92,19 +92,19 @@ describe("format input", () => {
     }
   });
 
-  it("reads the time signature from the top level, too", () => {
+  it("/format_input also reads the time signature from the top level", () => {
     expect(parse({ time_signature: "3", param_obj: { bpm: 90 } })).to.include({
       timeSignature: "3",
       bpm: 90,
     });
   });
 
-  it("treats empty, absent and invalid param_obj text as empty", () => {
+  it("/format_input treats an empty, absent or unparsable param_obj as empty", () => {
     for (const param_obj of ["", "{}", "oops", undefined, null])
       expect(parse({ param_obj }).bpm).to.equal(null);
   });
 
-  it("refuses a param_obj that is not an object, and values out of range", () => {
+  it("/format_input refuses a param_obj that is not an object, and values out of range", () => {
     for (const param_obj of ["[1]", "5", [1], 5, true]) {
       expect(refusal(() => parse({ param_obj }))).to.match(/^param_obj must be an object/);
     }
@@ -116,7 +116,7 @@ describe("format input", () => {
 });
 
 describe("random sample requests", () => {
-  it("have sample_type simple_mode by default, and custom_mode for any other value", () => {
+  it("sample_type is simple_mode by default; any other value means custom_mode", () => {
     expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "custom_mode" }).sampleType).to.equal("custom_mode");
@@ -126,7 +126,7 @@ describe("random sample requests", () => {
 });
 
 describe("model switches", () => {
-  it("have a default for every field", () => {
+  it("a model switch has a default for every field", () => {
     expect(parseModelSwitch({})).to.deep.equal({
       model: null,
       slot: 1,
@@ -135,7 +135,7 @@ describe("model switches", () => {
     });
   });
 
-  it("read every field", () => {
+  it("a model switch reads every field", () => {
     const fields = { model: "a", slot: "3", init_llm: "true", lm_model_path: "b" };
     expect(parseModelSwitch(fields)).to.deep.equal({
       model: "a",
@@ -145,7 +145,7 @@ describe("model switches", () => {
     });
   });
 
-  it("refuse other slots and wrong types", () => {
+  it("a model switch refuses slots other than 1 to 3, and wrong types", () => {
     for (const slot of [0, 4, -1]) {
       expect(refusal(() => parseModelSwitch({ slot }))).to.equal(`slot must be from 1 to 3, got ${slot}`);
     }

@@ -66,7 +66,7 @@ describe("a request with stems", () => {
     expect(refusal({ ...extract, track_name: "brasss" })).to.include("(did you mean brass?)");
   });
 
-  it("refuses stems that the models do not know, for lego and complete", () => {
+  it("refuses unknown stems for lego and complete", () => {
     const known = `is unknown to the models: use ${STEMS.join(", ")}`;
     expect(refusal({ ...lego, track_name: "custom" })).to.equal(`stem "custom" ${known}`);
     expect(refusal({ ...complete, track_classes: ["Kazoo", "drums"] })).to.equal(`stem "Kazoo" ${known}`);

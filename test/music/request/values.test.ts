@@ -22,18 +22,18 @@ const BASE_VALUES = {
 
 describe("values of generation requests", () => {
   describe("types", () => {
-    it("give equal requests from JSON values and from text", () => {
+    it("JSON values and their text give equal requests", () => {
       const typed: Fields = BASE_VALUES;
       const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
       expect(parse(text)).to.deep.equal(parse(typed));
     });
 
-    it("truncate fractions of integers, also in text", () => {
+    it("integer parameters drop fractions of numbers and of text", () => {
       for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
       expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
     });
 
-    it("accept words and numbers for flags", () => {
+    it("flags may be words and numbers", () => {
       for (const thinking of [true, 1, 1.0, 2, "1", "true", "TRUE", "yes", "y", "on", " On ", "1.0"]) {
         expect(parse({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
       }
@@ -42,11 +42,11 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("accept numbers for text", () => {
+    it("text parameters accept numbers", () => {
       expect(parse({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
     });
 
-    it("refuse values that are not numbers, with any range policy", () => {
+    it("number parameters refuse NaN, infinity and words, with any range policy", () => {
       for (const rangePolicy of ["clamp", "refuse"] as const) {
         for (const guidance_scale of ["nan", "NaN", "inf", "-Infinity", Number.POSITIVE_INFINITY]) {
           expect(refusal({ guidance_scale }, { rangePolicy })).to.match(
@@ -75,7 +75,7 @@ describe("values of generation requests", () => {
       ["track_classes", "track_classes", 256],
     ];
     for (const [name, field, limit] of lengths) {
-      it(`limit ${field} to ${limit} characters`, () => {
+      it(`${field} may have at most ${limit} characters`, () => {
         parse({ [field]: "é".repeat(limit) });
         const sent = field === name ? name : `${name} (sent as ${field})`;
         for (const rangePolicy of ["refuse", "clamp"] as const) {
@@ -86,26 +86,26 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("limit track_classes to 64", () => {
+    it("track_classes may have at most 64 elements", () => {
       expect(parse({ track_classes: Array(64).fill("drums") }).trackClasses).to.have.length(64);
       expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts and holds 65/);
     });
 
-    it("parse long numbers and flags in linear time", () => {
+    it("long numbers and flags are parsed in linear time", () => {
       const digits = `${"1".repeat(900_000)}x`;
       expect(refusal({ bpm: digits })).to.match(/^bpm must be a number, got "1{60}…"$/);
       expect(refusal({ seed: digits })).to.include("seed must be an integer");
       expect(parse({ thinking: digits }).thinking).to.equal(false);
     });
 
-    it("apply the JSON limits to nested JSON text", () => {
+    it("JSON text in a field has the same limits as the body", () => {
       for (const name of ["param_obj", "metas"]) {
         expect(refusal({ [name]: `${"[".repeat(65)}` })).to.equal(`${name} must nest at most 64 levels deep`);
         expect(refusal({ [name]: `{"a":[${"0,".repeat(30_000)}0]}` })).to.include("at most 30000 values");
       }
     });
 
-    it("warn about values that are replaced or rounded", () => {
+    it("values that are replaced or rounded cause warnings", () => {
       const warnings = (fields: Fields) => parse(fields).warnings;
       expect(warnings({ thinking: "maybe" })).to.deep.equal([
         'thinking must be true or false, got "maybe"; false was used',
@@ -142,7 +142,7 @@ describe("values of generation requests", () => {
       [{ batch_size: "x".repeat(500) }, `batch_size must be a number, got "${"x".repeat(60)}…"`],
     ];
     for (const [fields, detail] of wrong) {
-      it(`refuse a wrong type: ${JSON.stringify(fields).slice(0, 40)}`, () => {
+      it(`a value of a wrong type is refused: ${JSON.stringify(fields).slice(0, 40)}`, () => {
         expect(refusal(fields)).to.equal(detail);
       });
     }
@@ -161,7 +161,7 @@ describe("values of generation requests", () => {
       ["audio_cover_strength", "audioCoverStrength", 0, 1, 0.01],
     ];
     for (const [name, key, min, max, step] of ranges) {
-      it(`allow ${name} from ${min} to ${max}, inclusive`, () => {
+      it(`${name} may be from ${min} to ${max}, inclusive`, () => {
         expect(parse({ [name]: min })[key]).to.equal(min);
         expect(parse({ [name]: String(max) })[key]).to.equal(max);
         for (const value of [min - step, max + step, max * 1e9]) {
@@ -169,7 +169,7 @@ describe("values of generation requests", () => {
         }
       });
 
-      it(`clamp ${name} with a warning`, () => {
+      it(`${name} is clamped with a warning`, () => {
         // inference_steps below 1 selects the default number of steps.
         const least = name === "inference_steps" ? 8 : min;
         for (const [value, used] of [
@@ -186,7 +186,7 @@ describe("values of generation requests", () => {
       });
     }
 
-    it("allow inference_steps from 1 to 200 for base models", () => {
+    it("inference_steps may be from 1 to 200 for base models", () => {
       const model = "acestep-v15-base";
       expect(parse({ inference_steps: 200, model }).inferenceSteps).to.equal(200);
       expect(refusal({ inference_steps: 201, model })).to.equal(
@@ -195,21 +195,21 @@ describe("values of generation requests", () => {
       expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
     });
 
-    it("require the guidance interval not to start after its end", () => {
+    it("the guidance interval may not start after its end", () => {
       expect(refusal({ cfg_interval_start: 0.8, cfg_interval_end: 0.2 })).to.equal(
         "cfg_interval_start must not be above cfg_interval_end, got 0.8 and 0.2",
       );
       expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
     });
 
-    it("are stated in errors with the parameter name that the client sent", () => {
+    it("range errors contain the parameter name that the client sent", () => {
       expect(refusal({ duration: 5 })).to.equal(
         "audio_duration (sent as duration) must be from 10 to 600, got 5",
       );
       expect(refusal({ metas: { bpm: 9999 } })).to.include("bpm");
     });
 
-    it("do not apply to values that mean automatic", () => {
+    it("values that mean automatic may lie outside the range", () => {
       for (const auto of [0, -1, "0", "-1", -0.5]) {
         expect(parse({ bpm: auto, audio_duration: auto })).to.include({
           bpm: null,
@@ -224,7 +224,7 @@ describe("values of generation requests", () => {
       expect(parse({ bpm: 0, audio_duration: -1, seed: -1, lm_top_k: 0 }).warnings).to.deep.equal([]);
     });
 
-    it("limit the sampling temperature to values that the core supports", () => {
+    it("lm_temperature is limited to values that the core supports", () => {
       const request = parse({ lm_temperature: 9 }, { rangePolicy: "clamp" });
       expect(request.lmTemperature).to.equal(2);
       expect(request.warnings[0]).to.include("lm_temperature");
@@ -258,12 +258,12 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("treats N/A as no key", () => {
+    it("treats key_scale N/A as no key", () => {
       expect(parse({ key_scale: "n/a" }).keyScale).to.equal("");
       expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
     });
 
-    it("distinguishes format from audio_format", () => {
+    it("reads format as use_format, not as audio_format", () => {
       expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
       expect(parse({ format: true, audio_format: "FLAC" })).to.include({
         audioFormat: "flac",
@@ -293,7 +293,7 @@ describe("values of generation requests", () => {
     const seeds = (seed: unknown, rest: Fields = {}) =>
       parse({ seed, use_random_seed: false, ...rest }).seeds;
 
-    it("may be a number, text or list, one per song", () => {
+    it("seed may be a number, text or a list with one seed per song", () => {
       expect(seeds(42)).to.deep.equal([42, RANDOM_SEED]);
       expect(seeds("42")).to.deep.equal([42, RANDOM_SEED]);
       expect(seeds("42, 123.9")).to.deep.equal([42, 123]);
@@ -302,31 +302,31 @@ describe("values of generation requests", () => {
       expect(seeds(0)).to.deep.equal([0, RANDOM_SEED]);
     });
 
-    it("keep their positions among random ones", () => {
+    it("given seeds keep their positions among random ones", () => {
       expect(seeds("-1,7")).to.deep.equal([RANDOM_SEED, 7]);
       expect(seeds(",7")).to.deep.equal([RANDOM_SEED, 7]);
       expect(seeds([-1, 7, 8], { batch_size: 4 })).to.deep.equal([RANDOM_SEED, 7, 8, RANDOM_SEED]);
     });
 
-    it("are random without a seed and with use_random_seed", () => {
+    it("seeds are random if none is sent, or with use_random_seed", () => {
       for (const seed of [undefined, null, "", -1])
         expect(seeds(seed)).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       expect(parse({ seed: 42 }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
     });
 
-    it("are random with a warning for invalid elements of a list", () => {
+    it("an invalid element in a list of seeds becomes random, with a warning", () => {
       const request = parse({ seed: "7,abc", use_random_seed: false });
       expect(request.seeds).to.deep.equal([7, RANDOM_SEED]);
       expect(request.warnings[0]).to.include("seed must hold integers");
     });
 
-    it("above the maximum are random or refused, depending on the range policy", () => {
+    it("seeds above the maximum become random or are refused, depending on the range policy", () => {
       const beyond = { seed: "18446744073709551616", use_random_seed: false };
       expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       expect(refusal(beyond)).to.include("seed must hold integers from -1 to 18446744073709551615");
     });
 
-    it("are exact up to 64 bits, also as JSON numbers", () => {
+    it("seeds are exact up to 64 bits, even as JSON numbers", () => {
       const digits = ["18446744073709551615", "9007199254740993", "4294967301"];
       const used = [digits[0], digits[1], 4294967301];
       for (const body of [
@@ -354,7 +354,7 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("beyond batch_size are ignored with a warning", () => {
+    it("seeds beyond batch_size are ignored with a warning", () => {
       const sent = { seed: "1,2,3", lm_seed: [4, 5, 6], use_random_seed: false };
       expect(parse(sent).warnings).to.deep.equal([
         "seed holds 3 seeds for batch_size 2: extra seeds were ignored",
@@ -363,14 +363,14 @@ describe("values of generation requests", () => {
       expect(parse({ ...sent, batch_size: 3 }).warnings).to.deep.equal([]);
     });
 
-    it("of other types are refused", () => {
+    it("seeds of other types are refused", () => {
       expect(refusal({ seed: {} })).to.include("seed must be an integer or a list of integers");
       expect(refusal({ seed: [[1]] })).to.include("seed");
     });
   });
 
   describe("timesteps", () => {
-    it("may be text or a list; a missing final 0 is added", () => {
+    it("timesteps may be text or a list; a missing final 0 is added", () => {
       const standard = "0.97,0.76,0.615,0.5,0.395,0.28,0.18,0.085,0";
       expect(parse({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
       expect(parse({ timesteps: " 1, 0.5, " }).timesteps).to.deep.equal([1, 0.5, 0]);
@@ -393,14 +393,14 @@ describe("values of generation requests", () => {
       [],
       true,
     ]) {
-      it(`refuse ${JSON.stringify(timesteps)}`, () => {
+      it(`timesteps may not be ${JSON.stringify(timesteps)}`, () => {
         expect(refusal({ timesteps })).to.match(
           /^timesteps must be up to 200 descending numbers from 1 to 0/,
         );
       });
     }
 
-    it("refuse more steps than any model allows", () => {
+    it("timesteps may not have more steps than any model allows", () => {
       const times = Array.from({ length: 201 }, (_, i) => 1 - i / 500);
       expect(refusal({ timesteps: times })).to.include("timesteps");
     });
@@ -410,7 +410,7 @@ describe("values of generation requests", () => {
     const codes = (audio_code_string: unknown, rest: Fields = {}) =>
       parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
 
-    it("are used with thinking or use_audio_codes, otherwise ignored with a warning", () => {
+    it("audio codes are used with thinking or use_audio_codes, else ignored with a warning", () => {
       for (const task_type of ["text2music", "cover"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "<|audio_code_1|>" };
         const ignored = parse({ ...sent, thinking: false });
@@ -426,7 +426,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("replace a source only in a cover", () => {
+    it("audio codes replace a source only in a cover", () => {
       for (const task_type of ["repaint", "lego", "extract", "complete"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "1", thinking: true };
         const request = parse(sent);
@@ -444,7 +444,7 @@ describe("values of generation requests", () => {
       expect(cover.warnings).to.deep.equal(["src_audio was ignored: replaced by audio_code_string"]);
     });
 
-    it("set the length if they are used", () => {
+    it("audio codes set the song's length if they are used", () => {
       const sent = { audio_code_string: "1,2,3", audio_duration: 10 };
       expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([
         "audio_duration was ignored: audio_code_string sets the length",
@@ -453,7 +453,7 @@ describe("values of generation requests", () => {
       expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("are not planned for lego and complete; thinking=true then causes a warning", () => {
+    it("thinking=true causes a warning for lego and complete, for which no audio codes are planned", () => {
       for (const task_type of ["lego", "complete"]) {
         const sent = { task_type, track_name: task_type === "lego" ? "bass" : "", src_audio_path: "a.wav" };
         const warning = `thinking writes no audio codes: task_type ${task_type} uses a source`;
@@ -463,7 +463,7 @@ describe("values of generation requests", () => {
       expect(parse({ thinking: true }).warnings).to.deep.equal([]);
     });
 
-    it("may be tokens, comma-separated text or a list of integers, and then apply to all songs", () => {
+    it("audio codes for all songs may be tokens, comma-separated text or a list of integers", () => {
       expect(codes("<|audio_code_4095|>x<|audio_code_5|>")).to.deep.equal([
         [4095, 5],
         [4095, 5],
@@ -478,7 +478,7 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("must be within the model's codebook", () => {
+    it("audio codes must be within the model's codebook", () => {
       const detail = (range: string, stray: number) =>
         `audio_code_string must hold codes of the model, from ${range}, got ${stray}`;
       const strays: [sent: unknown, stray: number][] = [
@@ -503,12 +503,12 @@ describe("values of generation requests", () => {
       expect(codes("0,4095")?.[0]).to.deep.equal([0, 4095]);
     });
 
-    it("may be a list of one text per song", () => {
+    it("audio codes may be a list with one text per song", () => {
       expect(codes(["<|audio_code_1|>", "2"])).to.deep.equal([[1], [2]]);
       expect(codes(["7"], { batch_size: 3 })).to.deep.equal([[7], [7], [7]]);
     });
 
-    it("must match batch_size and have equal lengths", () => {
+    it("audio codes per song must match batch_size and have equal lengths", () => {
       expect(refusal({ audio_codes: ["1", "2"], use_audio_codes: true, batch_size: 3 })).to.include(
         "batch_size 3",
       );
@@ -516,7 +516,7 @@ describe("values of generation requests", () => {
     });
 
     for (const value of [[], [""], [" ", "", null], "", null]) {
-      it(`are absent for ${JSON.stringify(value)}`, () => {
+      it(`audio codes are absent if sent as ${JSON.stringify(value)}`, () => {
         for (const asking of [{}, { thinking: true }, { use_audio_codes: true }]) {
           const { audioCodes, warnings } = parse({ audio_code_string: value, ...asking });
           expect(audioCodes).to.equal(null);
@@ -526,7 +526,7 @@ describe("values of generation requests", () => {
     }
 
     for (const value of ["no codes", "<|audio_code_|>", ["1", ""], [{}], {}, true, "1,".repeat(3001)]) {
-      it(`given as ${JSON.stringify(value).slice(0, 30)} are refused only if they are used`, () => {
+      it(`invalid audio codes are refused only if they are used: ${JSON.stringify(value).slice(0, 30)}`, () => {
         for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
           expect(refusal({ audio_code_string: value, ...asking })).to.match(/^audio_code_string must hold/);
         }
@@ -544,7 +544,7 @@ describe("values of generation requests", () => {
   });
 
   describe("tasks", () => {
-    it("with an unknown type are refused", () => {
+    it("an unknown task_type is refused", () => {
       for (const task_type of ["stem_separation", "ai_mix", "midi_generate"]) {
         expect(refusal({ task_type })).to.equal(
           `task_type must be one of text2music, cover, repaint, lego, extract, complete, got "${task_type}"`,
@@ -582,7 +582,7 @@ describe("values of generation requests", () => {
       expect([cover.sourceAudio, cover.audioCodes]).to.deep.equal([null, [[1], [1]]]);
     });
 
-    it("use an upload instead of a path in the same request", () => {
+    it("an upload takes precedence over a path in the same request", () => {
       const uploads = {
         ...NO_UPLOADS,
         sourceAudio: { path: "/tmp/a.wav" },
@@ -594,19 +594,19 @@ describe("values of generation requests", () => {
       expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
     });
 
-    it("with a file that was sent before the key are refused", () => {
+    it("a task is refused if its file was discarded because it came before the API key", () => {
       for (const [kind, field] of [
         ["sourceAudio", "src_audio"],
         ["referenceAudio", "reference_audio"],
       ] as const) {
         const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" }, [kind]: { path: null } };
         expect(refusal({ task_type: "cover" }, { uploads })).to.match(
-          new RegExp(`^${field} was discarded, because no valid key`),
+          new RegExp(`^${field} was discarded, because no valid API key`),
         );
       }
     });
 
-    it("require the repaint window to end after its start; the start may precede the source", () => {
+    it("the repaint window must end after its start, which may precede the source", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       for (const [repainting_start, repainting_end] of [
         [5, 5],
@@ -629,7 +629,7 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("accept sample rates of the format, and mp3_bitrate for mp3", () => {
+    it("sample_rate must suit the audio format; mp3_bitrate applies to mp3", () => {
       expect(refusal({ audio_format: "opus", sample_rate: 44_100 })).to.equal(
         "sample_rate must be 48000 for audio_format opus, got 44100",
       );
@@ -646,7 +646,7 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("accept a level in dBFS and fades of up to ten minutes", () => {
+    it("normalization_db is in dBFS; fades may last ten minutes", () => {
       const clamp = { rangePolicy: "clamp" } as const;
       expect(parse({ normalization_db: 3, fade_in: -1, fade_out: 1e6 }, clamp)).to.deep.include({
         normalizationDb: 0,
@@ -661,7 +661,7 @@ describe("values of generation requests", () => {
       );
     });
 
-    it("accept several windows in any common list form", () => {
+    it("repainting_windows may be written in any common list form", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       const windowsOf = (repainting_windows: unknown) =>
         parse({ ...repaint, repainting_windows }).repaintingWindows;
@@ -717,14 +717,14 @@ describe("values of generation requests", () => {
       ]);
     });
 
-    it("accept three repaint modes and two mask modes", () => {
+    it("repaint_mode, chunk_mask_mode and repaint_strength refuse unknown values", () => {
       expect(refusal({ repaint_mode: "wild" })).to.match(/^repaint_mode must be one of conservative/);
       expect(refusal({ chunk_mask_mode: "none" })).to.match(/^chunk_mask_mode must be one of explicit, auto/);
       expect(refusal({ repaint_strength: 1.5 })).to.match(/^repaint_strength must be from 0 to 1/);
       expect(parse({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
     });
 
-    it("accept stems as text, list or JSON text", () => {
+    it("track_classes may be text, a list or JSON text", () => {
       const classes = (track_classes: unknown) => parse({ track_classes }).trackClasses;
       expect(classes("drums")).to.deep.equal(["drums"]);
       expect(classes(["drums", " bass ", ""])).to.deep.equal(["drums", "bass"]);
@@ -736,7 +736,7 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("for analysis need a source, except analysis_only; only the fastest of several analyses runs", () => {
+    it("an analysis needs a source, except analysis_only; of several analyses only the fastest runs", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };
@@ -753,11 +753,11 @@ describe("values of generation requests", () => {
       expect(parse({ ...all, extract_codes_only: false }).analysis).to.equal("full");
     });
 
-    it("accept text2music in any letter case", () => {
+    it("task_type may be in any letter case", () => {
       expect(parse({ taskType: " Text2Music " }).taskType).to.equal("text2music");
     });
 
-    it("of type text2music ignore a source", () => {
+    it("text2music ignores a source with a warning", () => {
       const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" } };
       const warnings = ["src_audio was ignored: task_type text2music uses no source"];
       expect(parse({}, { uploads })).to.deep.equal({ ...parse({}), warnings });

@@ -106,7 +106,7 @@ describe("the service endpoints", () => {
     });
   }
 
-  it("also answers at paths that other servers of this API use", async () => {
+  it("answers at the alternative paths of other products with this API", async () => {
     const ask = async (path: string, options: RequestInit = {}) => {
       const response = await fetch(server.url + path, options);
       // biome-ignore lint/suspicious/noExplicitAny: read as the clients do
@@ -150,7 +150,7 @@ describe("a server that unloads idle models", () => {
     ["/v1/init", { model: "carillon-nano" }],
     ["/v1/reinitialize", {}],
   ] as const) {
-    it(`reloads them on POST ${path} with ${JSON.stringify(body)}`, async () => {
+    it(`reloads unloaded models on POST ${path} with ${JSON.stringify(body)}`, async () => {
       while (await isLoaded()) await sleep(50);
       expect((await server.client.get("/health")).body.data.loaded_model).to.equal("carillon-nano");
       const { data } = (await server.client.post(path, body)).body;
@@ -184,14 +184,14 @@ describe("a server with several models", () => {
 
   after(() => server.close());
 
-  it("lists the default before it is loaded", () => {
+  it("lists the default model before it is loaded", () => {
     expect(listedAtStart).to.deep.equal({
       models: [{ name: "acestep-v15-turbo", is_default: true }],
       default_model: "acestep-v15-turbo",
     });
   });
 
-  it("lists the default first, and selects a model by name, with or without a vendor prefix", async () => {
+  it("lists the default model first; requests select a model by name, with or without vendor prefix", async () => {
     expect((await client.get("/v1/models")).body.data).to.deep.equal({
       models: [
         { name: "acestep-v15-turbo", is_default: true },
@@ -206,7 +206,7 @@ describe("a server with several models", () => {
     }
   });
 
-  it("switches a slot while a song renders without interrupting the song", async () => {
+  it("switches the model of a slot without interrupting a song that renders in it", async () => {
     const rendering = await client.submit({ ...shortSong, inference_steps: 4 });
     const { status, body } = await client.post("/v1/init", { model: "acestep-v15-other" });
     expect(status, body.detail).to.equal(200);
@@ -303,13 +303,13 @@ describe("a server with a key", () => {
 describe("a server whose language model is broken", () => {
   const server = serverForAll({ SVC_LM_MODEL_PATH: "/no/such/lm" });
 
-  it("answers 500 in one line without a stack trace if the model is needed", async () => {
+  it("answers 500 in one line, without a stack trace, if it needs a broken language model", async () => {
     const { status, body } = await server.client.post("/format_input", { prompt: "x" });
     expect(status).to.equal(500);
     expect(body.detail).to.include("LLM init failed").and.include("/no/such/lm").and.not.include("\n");
   });
 
-  it("fails a task with thinking and renders one without", async () => {
+  it("fails a task with thinking if the language model is broken, but not one without thinking", async () => {
     const thinking = await server.client.finished(
       await server.client.submit({ ...shortSong, thinking: true }),
     );

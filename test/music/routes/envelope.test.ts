@@ -65,7 +65,7 @@ describe("errors", () => {
     ["a thrown string", "secret", 500, "Internal server error"],
   ];
   for (const [name, thrown, status, detail] of cases) {
-    it(`turns ${name} into ${status}`, async () => {
+    it(`answers ${status} to ${name}`, async () => {
       const reply = await answer(thrown);
       expect(reply.status).to.equal(status);
       expect(reply.type).to.equal("application/json");
@@ -86,7 +86,7 @@ describe("errors", () => {
     expect(reply.body).to.deep.equal({ detail: "Not Found", error: "Not Found" });
   });
 
-  it("answers 405 with Allow to other methods", async () => {
+  it("answers 405 with an Allow header to other methods", async () => {
     const reply = await answer(undefined);
     expect(reply.status).to.equal(405);
     expect(reply.headers.allow).to.equal("GET, HEAD");

@@ -69,7 +69,7 @@ describe("POST /release_task and /query_result", () => {
     expect(new Set(records[0]?.seed_value.split(",")).size).to.equal(8);
   });
 
-  it("makes the same wav bytes from the same seed, and others from another", async () => {
+  it("makes the same wav bytes from the same seed, and other bytes from another seed", async () => {
     const wav = { ...shortSong, audio_format: "wav", use_random_seed: false };
     const bytes: Buffer[] = [];
     for (const seed of [7, 7, 8]) {
@@ -97,7 +97,7 @@ describe("POST /release_task and /query_result", () => {
     expect(record.warnings.join()).to.include("acestep-v15-other");
   });
 
-  it("reports progress that never falls, per task, from queued to succeeded", async () => {
+  it("reports the progress of each task, which never falls, from queued to succeeded", async () => {
     const long = { ...shortSong, audio_duration: 15, inference_steps: 4 };
     const first = await client.submit(long);
     const second = await client.submit(shortSong);
@@ -116,7 +116,7 @@ describe("POST /release_task and /query_result", () => {
     await client.finished(second);
   });
 
-  it("answers ids in order, including repeated and unknown ones", async () => {
+  it("returns the results of a query in the order of its ids, including repeated and unknown ids", async () => {
     const id = await client.submit(shortSong);
     await client.finished(id);
     const { body } = await client.post("/query_result", { task_id_list: JSON.stringify([id, "nope", id]) });
@@ -127,7 +127,7 @@ describe("POST /release_task and /query_result", () => {
     expect((await client.post("/query_result", { task_id_list: [] })).body.data).to.deep.equal([]);
   });
 
-  it("accepts forms as well as JSON", async () => {
+  it("accepts a task as a form", async () => {
     const form = new URLSearchParams({
       ...shortSong,
       audio_duration: "10",
@@ -146,7 +146,7 @@ describe("POST /release_task and /query_result", () => {
     ["a wrong type", { prompt: { text: "x" } }, ["prompt"]],
   ];
   for (const [what, parameters, mentions] of refusals) {
-    it(`refuses ${what} and names the fault`, async () => {
+    it(`refuses ${what}, and names it in the error`, async () => {
       const { status, body } = await client.post("/release_task", { ...shortSong, ...parameters });
       expect(status).to.equal(400);
       expect(body).to.deep.equal({ detail: body.detail, error: body.detail });
@@ -154,7 +154,7 @@ describe("POST /release_task and /query_result", () => {
     });
   }
 
-  it("accepts ids in forms, as repeated fields, with or without brackets", async () => {
+  it("accepts the ids of a query as repeated fields of a form, with or without brackets", async () => {
     const ids = ["one", "two"];
     const ask = async (body: URLSearchParams | FormData) => {
       const answer = await fetch(`${server.url}/query_result`, { method: "POST", body });
@@ -173,7 +173,7 @@ describe("POST /release_task and /query_result", () => {
     expect(await ask(new URLSearchParams({ task_id_list: "one" }))).to.deep.equal(["one"]);
   });
 
-  it("refuses a query without ids or with invalid ones", async () => {
+  it("refuses a query without ids or with invalid ids", async () => {
     const wrongName = await client.post("/query_result", { task_ids: ["one"], verbose: true });
     expect(wrongName.status).to.equal(400);
     expect(wrongName.body.detail).to.equal('task_id_list is missing; the body holds "task_ids", "verbose"');
@@ -194,7 +194,7 @@ describe("numbers out of range", () => {
 
   after(() => Promise.all([clamping.close(), refusing.close()]));
 
-  it("are clamped, with warnings at submission and in the result", async () => {
+  it("numbers out of range are clamped, with warnings at submission and in the result", async () => {
     const { client } = clamping;
     const { data } = (await client.post("/release_task", outOfRange)).body;
     expect(data.warnings).to.have.length(2);
@@ -209,7 +209,7 @@ describe("numbers out of range", () => {
     [{ inference_steps: 21 }, ["inference_steps", "1", "20", "21"]],
     [{ batch_size: 9 }, ["batch_size", "8", "9"]],
   ] as const) {
-    it(`are refused with SVC_RANGE_POLICY=refuse: ${mentions[0]}`, async () => {
+    it(`numbers out of range are refused with SVC_RANGE_POLICY=refuse: ${mentions[0]}`, async () => {
       const { status, body } = await refusing.client.post("/release_task", { ...shortSong, ...parameters });
       expect(status).to.equal(400);
       for (const word of mentions) expect(body.detail).to.include(word);

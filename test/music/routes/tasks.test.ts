@@ -54,7 +54,7 @@ describe("the list of tasks", () => {
     renderMs.value = 5;
   });
 
-  it("pages through tasks, newest first, with the parameters to repeat each", async () => {
+  it("lists tasks in pages, newest first, each with the parameters to repeat it", async () => {
     const ids: string[] = [];
     for (const prompt of ["one", "two", "three"]) {
       ids.push(
@@ -135,7 +135,7 @@ describe("the list of tasks", () => {
     ["limit=0", "limit must be from 1 to 200"],
     ["limit=x", "limit must be a number"],
   ] as const) {
-    it(`refuses ${query}`, async () => {
+    it(`refuses the query ${query}`, async () => {
       const { status, body } = await client.get(`/v1/tasks?${query}`);
       expect(status).to.equal(400);
       expect(body.detail).to.include(mentions);
@@ -252,7 +252,7 @@ describe("the list of tasks", () => {
     expect(ids).to.deep.equal([third.task_id, second.task_id, first]);
   });
 
-  it("refuses a retake of an unknown task, with other parameters, or without an upload that was not kept", async () => {
+  it("refuses a retake of an unknown task, with changed parameters, or if an upload is gone", async () => {
     const missing = await client.post(`/v1/tasks/${NO_SUCH_TASK}/retake`, {});
     expect(missing.status).to.equal(404);
     const upload = new File(
@@ -284,7 +284,7 @@ describe("the list of tasks", () => {
     await client.finished(sent.body.data.task_id);
     for (const made of [id, body.data.task_id, sent.body.data.task_id])
       await client.delete(`/v1/tasks/${made}?state=succeeded`);
-    // Uploads are deleted after the end of the task is reported.
+    // The server deletes uploads after it has reported the end of their task.
     while (readdirSync(server.service.uploadsDirectory).length > 0) await sleep(10);
   });
 
@@ -377,7 +377,7 @@ describe("the list of tasks", () => {
 describe("tasks of a server with a key", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
 
-  it("are listed, followed and deleted only with the key; EventSource sends the key in the query", async () => {
+  it("lists, follows and deletes tasks only with the configured key; event streams take it in the query", async () => {
     const { client } = server;
     const key = { "X-API-Key": "k1" };
     const { body } = await client.post("/release_task", shortSong, key);

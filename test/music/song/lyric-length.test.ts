@@ -7,7 +7,7 @@ const secondsOf = (lyrics: string, facts: Partial<typeof OPEN | { bpm: number }>
 const lines = (count: number, line = "la la la la") => Array(count).fill(line).join("\n");
 
 describe("song length estimated from lyrics", () => {
-  it("is 30 seconds without lyrics", () => {
+  it("the estimated length is 30 seconds without lyrics", () => {
     for (const lyrics of ["", "[Instrumental]", "[Intro]\n[Solo]\n\n", " \n---"]) {
       expect(estimateLength(lyrics, OPEN)).to.deep.equal({
         seconds: 30,
@@ -16,25 +16,25 @@ describe("song length estimated from lyrics", () => {
     }
   });
 
-  it("is two bars a line plus eight for intro and outro", () => {
+  it("the estimated length is two bars a line plus eight bars for intro and outro", () => {
     expect(secondsOf(lines(4))).to.equal((4 * 2 + 8) * 2);
     expect(secondsOf(`[Verse]\n${lines(2)}\n\n[Chorus]\n${lines(2)}`)).to.equal(32);
     expect(estimateLength(lines(1), OPEN).reason).to.equal("estimated from 1 line of lyrics at 120 bpm");
   });
 
-  it("follows tempo and metre", () => {
+  it("the estimated length follows tempo and metre", () => {
     expect(secondsOf(lines(4), { bpm: 60 })).to.equal(64);
     expect(secondsOf(lines(4), { bpm: 240 })).to.equal(16);
     expect(estimateLength(lines(4), { bpm: 120, timeSignature: "3" }).seconds).to.equal(24);
     expect(estimateLength(lines(4), { bpm: 90, timeSignature: "6" }).seconds).to.equal(32);
   });
 
-  it("counts eight bars for a section without lines", () => {
+  it("a section without lines counts as eight bars", () => {
     const song = `[Intro]\n[Verse]\n${lines(4)}\n[Solo]\n[Outro]`;
     expect(secondsOf(song)).to.equal((4 * 2 + 8 + 3 * 8) * 2);
   });
 
-  it("counts more bars for long lines, in any script", () => {
+  it("long lines count as more bars, in any script", () => {
     // 25 syllables take five seconds: three bars.
     for (const line of [
       "la ".repeat(25),
@@ -47,7 +47,7 @@ describe("song length estimated from lyrics", () => {
     }
   });
 
-  it("is between 10 and 600 seconds", () => {
+  it("the estimated length is from 10 to 600 seconds", () => {
     expect(secondsOf("la", { bpm: 300 })).to.equal(10);
     expect(secondsOf(lines(2000))).to.equal(600);
   });

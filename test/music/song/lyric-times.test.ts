@@ -12,7 +12,7 @@ describe("lyric timestamps", function () {
 
   const song = { ...shortSong, lyrics: LYRICS, get_lrc: true, use_random_seed: false, seed: 4 };
 
-  it("are returned with get_lrc: one per line, rising, within the song", async () => {
+  it("timestamps are returned with get_lrc: one per line, in ascending order, within the song", async () => {
     const { client } = server;
     const id = await client.submit({ ...song, model: LYRIC_MODEL });
     const [record] = (await client.finished(id)).records;
@@ -30,7 +30,7 @@ describe("lyric timestamps", function () {
     expect(task.parameters.get_lrc).to.equal(true);
   });
 
-  it("are absent without get_lrc; if get_lrc has no effect, a warning gives the reason", async () => {
+  it("timestamps are absent without get_lrc; if get_lrc has no effect, a warning gives the reason", async () => {
     const { client } = server;
     const unasked = await client.makeOne({ ...song, model: LYRIC_MODEL, get_lrc: false });
     const instrumental = await client.makeOne({ ...song, model: LYRIC_MODEL, lyrics: "[Instrumental]" });

@@ -31,7 +31,7 @@ describe("songs without a server", () => {
     });
   }
 
-  it("clamp the inference steps to the limit of a turbo model that was not loaded at submission", async () => {
+  it("inference steps are clamped to the limit of a turbo model that was not loaded at submission", async () => {
     const { generationInfo, warnings } = await make(50);
     expect(generationInfo).to.match(/^Steps: 20$/m);
     expect(warnings).to.deep.equal([

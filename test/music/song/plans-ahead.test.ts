@@ -66,7 +66,7 @@ describe("PlansAhead", () => {
     return calls.flatMap(({ prompts }) => prompts);
   }
 
-  it("plans waiting tasks beside the running one, and returns their plans when they run", async () => {
+  it("plans waiting tasks while another runs, and returns their plans when they run", async () => {
     const own = taskOf("own");
     const next = taskOf("next", { batch_size: 2, seed: "1,2" });
     expect(await plannedWith(own, [next])).to.deep.equal(["own", "next", "next"]);
@@ -83,7 +83,7 @@ describe("PlansAhead", () => {
     "that write no audio codes": { thinking: false },
     "with a source": { task_type: "cover", src_audio_path: "song.wav" },
   })) {
-    it(`plans no tasks ahead ${what}`, async () => {
+    it(`does not plan tasks ahead ${what}`, async () => {
       const others = [taskOf("other", { audio_duration: 30, ...parameters })];
       expect(await plannedWith(taskOf("own", { audio_duration: 30 }), others)).to.deep.equal(["own"]);
     });
@@ -105,7 +105,7 @@ describe("PlansAhead", () => {
     }
   });
 
-  it("plans no more songs than the engine plans at once", async () => {
+  it("plans at most as many songs as the engine can plan at once", async () => {
     const waiting = [..."abcd"].map((prompt) => taskOf(prompt));
     plansAhead = new PlansAhead(engine, false, true, { batchMax: 3, deterministic: false });
     expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", "a", "b"]);
@@ -154,7 +154,7 @@ describe("PlansAhead", () => {
 });
 
 describe("the service with one worker", () => {
-  it("plans waiting tasks ahead, and makes the same songs as one after another", async () => {
+  it("plans waiting tasks ahead, and makes the same songs as without planning ahead", async () => {
     const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: temporaryDirectory(), SVC_DEVICE: "cpu" });
     const engine = createEngine(config);
     const planSongs = engine.planSongs.bind(engine);

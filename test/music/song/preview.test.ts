@@ -12,7 +12,7 @@ const PEAK = Math.round(10 ** (-1 / 20) * 32_768);
 /** Constant stereo signal. */
 const tone = (value: number, seconds = 0.1) => new Float32Array(2 * seconds * SAMPLE_RATE).fill(value);
 
-/** All samples of a preview. */
+/** Reads all samples of a preview. */
 async function samplesOf(preview: Preview): Promise<Int16Array> {
   const pieces: Uint8Array[] = [];
   for await (const piece of preview.wav(new AbortController().signal)) pieces.push(piece);
@@ -21,7 +21,7 @@ async function samplesOf(preview: Preview): Promise<Int16Array> {
 }
 
 describe("Preview", () => {
-  it("plays at the decoder's level, and lowers the remaining audio when the peak would exceed -1 dB", async () => {
+  it("plays at the decoder's level; once the peak would exceed -1 dB, the rest of the song is quieter", async () => {
     const preview = new Preview();
     preview.add({ begin: 0, audio: tone(0.5) });
     preview.add({ begin: 4800, audio: tone(2) });
@@ -36,7 +36,7 @@ describe("Preview", () => {
     expect(Math.min(...samples)).to.be.greaterThan(0);
   });
 
-  it("keeps at most four minutes and ignores parts decoded twice", async () => {
+  it("keeps at most four minutes, and ignores parts that are decoded twice", async () => {
     const preview = new Preview();
     for (let second = 0; second < 100; second += 50)
       preview.add({ begin: second * SAMPLE_RATE, audio: tone(0.1, 50) });
@@ -49,7 +49,7 @@ describe("Preview", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("is freed after its task ends even if a reader stalls, except the latest two", async () => {
+  it("previews of ended tasks are freed even if readers stall; the latest two are kept", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
     const parts: WeakRef<ArrayBufferLike>[] = [];
@@ -75,7 +75,7 @@ describe("Preview", () => {
     expect((await readers[33]?.next())?.done).to.equal(false);
   });
 
-  it("is freed when its task ends, except the latest two that have readers", async () => {
+  it("previews are freed when their tasks end; the latest two with readers are kept", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {

@@ -19,18 +19,18 @@ describe("seeds", () => {
     expect(Object.is(parseSeed("-0"), 0)).to.equal(true);
   });
 
-  it("are random when negative or blank, undefined when not a number", () => {
+  it("are random if sent negative or blank, and undefined if not a number", () => {
     expect([-1, "-1", "", " ", "-7.5"].map(parseSeed)).to.deep.equal([null, null, null, null, null]);
     expect(["abc", "1e", "0x1", "nan", Number.NaN].map(parseSeed)).to.deep.equal(Array(5).fill(undefined));
   });
 
-  it("are drawn from 0 to 2^32 - 1", () => {
+  it("are drawn at random from 0 to 2^32 - 1", () => {
     const drawn = Array.from({ length: 100 }, drawSeed);
     for (const seed of drawn) expect(seed).to.be.within(0, 2 ** 32 - 1);
     expect(new Set(drawn).size).to.be.above(90);
   });
 
-  it("fill missing positions of a batch", () => {
+  it("random seeds fill the missing positions of a batch", () => {
     const position = fc.option(fc.nat());
     fc.assert(
       fc.property(

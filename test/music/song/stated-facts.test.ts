@@ -5,7 +5,7 @@ import { parse } from "../request/request-parsing.js";
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
 
 describe("facts stated in the prompt", () => {
-  it("are listed in warnings at submission, with the words they come from", () => {
+  it("facts in the prompt are listed in warnings at submission, with the words they come from", () => {
     expect(warningsOf({ prompt: "75bpm waltz in F# min" })).to.have.members([
       'bpm 75 was taken from the prompt\'s "75bpm"',
       'key_scale F# minor was taken from the prompt\'s "F# min"',
@@ -14,7 +14,7 @@ describe("facts stated in the prompt", () => {
     expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58 to 80 is usual for "lento"']);
   });
 
-  it("are overridden by fields; contradictions are listed in warnings", () => {
+  it("fields override facts in the prompt; contradictions are listed in warnings", () => {
     const fields = { bpm: 90, key_scale: "Am", time_signature: "4/4" };
     expect(warningsOf({ ...fields, prompt: "a slow song, 90 bpm in A minor" })).to.deep.equal([]);
     expect(warningsOf({ ...fields, prompt: "120 bpm waltz in C major" })).to.have.members([
@@ -24,12 +24,12 @@ describe("facts stated in the prompt", () => {
     ]);
   });
 
-  it("come from sample_query if there is one", () => {
+  it("facts are read from sample_query instead of the prompt if there is one", () => {
     const { stated } = parse({ sample_query: "house at 124 in G minor", prompt: "90 bpm" });
     expect(stated).to.deep.equal({ tempo: { min: 124, max: 124 }, keyScale: "G minor", timeSignature: "" });
   });
 
-  it("do not include the usual tempo of a genre if there is a source or audio codes", () => {
+  it("the usual tempo of a genre is not used if there is a source or audio codes", () => {
     const source = { src_audio_path: "a.wav", task_type: "cover" };
     expect(parse({ ...source, prompt: "techno" }).stated?.tempo).to.equal(null);
     expect(parse({ ...source, prompt: "techno at 130 bpm" }).stated?.tempo).to.deep.equal({
@@ -47,7 +47,7 @@ describe("facts stated in the prompt", () => {
     const facts = { bpm: 75, keyscale: "F# minor", timesignature: "3" };
 
     for (const thinking of [false, true]) {
-      it(`fill the metadata with thinking ${thinking} and are listed in the record's warnings`, async () => {
+      it(`facts in the prompt fill the metadata with thinking ${thinking}, and the record's warnings list them`, async () => {
         const record = await server.client.makeOne({ ...stated, thinking });
         expect(record.metas).to.include(facts);
         expect(record.warnings).to.include('bpm 75 was taken from the prompt\'s "75bpm"');
@@ -56,7 +56,7 @@ describe("facts stated in the prompt", () => {
       });
     }
 
-    it("make the same song as the equivalent fields", async () => {
+    it("facts in the prompt make the same song as the equivalent fields", async () => {
       const seeded = { ...shortSong, prompt: "75bpm", use_random_seed: false, seed: 5, audio_format: "wav" };
       const audioOf = async (fields: object) =>
         (await server.client.download(await server.client.makeOne({ ...seeded, ...fields }))).toString(
@@ -65,7 +65,7 @@ describe("facts stated in the prompt", () => {
       expect(await audioOf({})).to.equal(await audioOf({ bpm: 75 }));
     });
 
-    it("pick a tempo by the seed if only a pace is stated", async () => {
+    it("the seed determines the tempo if the prompt only says slow or fast", async () => {
       const slow = { ...shortSong, prompt: "a slow song", use_random_seed: false };
       const batch = await server.client.make({ ...slow, batch_size: 2, seed: "3,4" });
       const alone = await server.client.makeOne({ ...slow, seed: 4 });
@@ -73,7 +73,7 @@ describe("facts stated in the prompt", () => {
       expect(alone.metas.bpm).to.equal(62);
     });
 
-    it("apply to /format_input and /v1/create_sample", async () => {
+    it("facts in the prompt apply to /format_input and /v1/create_sample", async () => {
       const written = await server.client.post("/format_input", { prompt: stated.prompt });
       expect(written.body.data).to.include({ bpm: 75, key_scale: "F# minor", time_signature: "3" });
       const sample = await server.client.post("/v1/create_sample", { query: stated.prompt });
@@ -81,7 +81,7 @@ describe("facts stated in the prompt", () => {
       expect(sample.body.data.warnings.join()).to.include("F# min");
     });
 
-    it("apply to analysis_only", async () => {
+    it("facts in the prompt apply to analysis_only", async () => {
       const record = await server.client.finished(
         await server.client.submit({ prompt: stated.prompt, analysis_only: true }),
       );

@@ -40,7 +40,7 @@ describe("the file name of a song", () => {
     });
   }
 
-  it("has at most 255 bytes in any script, the limit of file systems", () => {
+  it("a file name has at most 255 bytes in any script, the limit of file systems", () => {
     expect(Buffer.byteLength(songFileName("🎵".repeat(200), "backing_vocals", "flac"))).to.be.at.most(255);
   });
 });

@@ -31,14 +31,14 @@ describe("adapters in a shared storage", () => {
     Object.assign(process.env, environment);
   });
 
-  /** Contents of the adapter's files, by name. */
+  /** Fetches an adapter on the other machine. Returns the contents of its files by name. */
   const filesOf = (adapter: StoredAdapter) =>
     other.withAdapter(adapter, async (path) =>
       Object.fromEntries(readdirSync(path).map((name) => [name, readFileSync(join(path, name), "utf8")])),
     );
   const refusal = async (path: string) => (await failureOf(machine.publish(path))).message;
 
-  it("reach another machine unchanged, and are stored once per content", async () => {
+  it("are the same on another machine; adapters with equal content are stored once", async () => {
     const make = (name: string, weights: string) => {
       const path = join(folder, name);
       mkdirSync(path);
@@ -57,7 +57,7 @@ describe("adapters in a shared storage", () => {
     expect(await filesOf(changed)).to.deep.equal({ ...files, "adapter_model.safetensors": "other weights" });
   });
 
-  it("keep their file names and their configuration", async () => {
+  it("keep their file names, and include their configuration", async () => {
     const path = join(folder, "first", "adapter_model.safetensors");
     const named = await machine.publish(path);
     expect(await other.withAdapter(named, async (path) => readFileSync(path, "utf8"))).to.equal("weights");

@@ -101,7 +101,7 @@ describe("object store", () => {
     expect(silent.message).to.not.contain("\n");
   });
 
-  it("counts as unavailable while it answers 500 or truncates answers", async () => {
+  it("counts as unavailable while it answers 500 or truncates its answers", async () => {
     const path = await file(Buffer.from("x"));
     await store.put("audio/one.flac", path);
     const { AWS_ENDPOINT_URL_S3: endpoint } = process.env;
@@ -112,7 +112,7 @@ describe("object store", () => {
     });
     try {
       process.env.AWS_ENDPOINT_URL_S3 = (await listenLocally(failing)).url;
-      // `open` checks the bucket and must succeed here.
+      // Answers 200 so that `open`, which checks the bucket, succeeds.
       answer = (response) => void response.writeHead(200).end();
       const other = await ObjectStore.open(`s3://${BUCKET}`);
       answer = (response) => void response.writeHead(500).end("<Error/>");
@@ -153,7 +153,7 @@ describe("object store", () => {
     expect(await other.fetch(join(folder, basename(used)))).to.equal(true);
   });
 
-  it("is optional if servers share a folder; if the folder is missing, the storage counts as unavailable", async () => {
+  it("is not needed if servers share a folder; while the folder is missing, the storage is unavailable", async () => {
     const songs = new FileStorage(directory, null, "audio/");
     expect(await songs.fetch(join(directory, "none.flac"))).to.equal(false);
     const path = await file(Buffer.from("song"));

@@ -18,7 +18,7 @@ describe("the permitted root", () => {
     permitted = new PermittedRoot(root);
   });
 
-  it("permits itself, paths inside it, and paths inside it that do not exist yet", async () => {
+  it("permits the root, and existing and new paths inside it", async () => {
     expect(await permitted.resolve(".")).to.equal(root);
     expect(await permitted.resolve(root)).to.equal(root);
     expect(await permitted.resolve("./sets")).to.equal(join(root, "sets"));

@@ -19,12 +19,12 @@ const ACCESS = {
 export interface S3Server {
   /** Environment variables that point the AWS SDK to this server. */
   environment: Record<string, string>;
-  /** Enables the check of signatures, as in S3. It rejects every request for a bucket. */
+  /** Turns the check of signatures on or off. While it is on, every request for a bucket is rejected. */
   checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }
 
-/** @param port 0 for any free port */
+/** @param port the port to listen on; 0: any free port */
 export async function startS3(port = 0): Promise<S3Server> {
   const directory = temporaryDirectory();
   const configureBuckets = [{ name: BUCKET }];

@@ -27,7 +27,7 @@ describe("the plan of a song in the studio", function () {
     expect(await client.download(newest.songs[0])).to.deep.equal(await client.download(planned));
   });
 
-  it("accepts edited codes and shows errors", async () => {
+  it("shows an error for invalid codes, and the number of valid codes", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("three bells");
     await page.getByText("Audio codes").click();

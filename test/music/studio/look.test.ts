@@ -87,7 +87,7 @@ describe("the look of the studio", function () {
     }
   });
 
-  it("speaks the browser's language, and another one on request", async () => {
+  it("is in the browser's language, or in another that the user chooses", async () => {
     const page = await studio.open("Online", "de-AT");
     await button(page, "Erzeugen").waitFor();
     expect(await page.getByLabel("In einem Satz").getAttribute("placeholder")).to.equal(

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { open } from "lmdb";
 import { v4 as uuid } from "uuid";
-import { encodeTask, storedTask } from "../../../src/music/queue/lmdb-store.js";
+import { decodeStoredTask, encodeTask } from "../../../src/music/queue/lmdb-store.js";
 
 /**
  * Copies the stored song `id` until there are `count` of them, with the prompts "song 1" and so on. No server may run.
@@ -11,7 +11,7 @@ import { encodeTask, storedTask } from "../../../src/music/queue/lmdb-store.js";
 export async function fillLibrary(directory: string, id: string, count: number): Promise<void> {
   const path = join(directory, "tasks");
   const database = open<Buffer, string>({ path, encoding: "binary", overlappingSync: false });
-  const { task } = storedTask(id, database.get(id) as Buffer);
+  const { task } = decodeStoredTask(id, database.get(id) as Buffer);
   if (task === null) throw new Error("the first song was not stored");
   // One transaction, instead of a disk flush for each song.
   database.transactionSync(() => {

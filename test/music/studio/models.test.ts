@@ -19,7 +19,7 @@ describe("models in the studio", function () {
   });
   const studio = new Studio(settings);
 
-  it("are downloaded with progress, cancelled, downloaded again and loaded into a slot", async () => {
+  it("a model is downloaded with progress, cancelled, downloaded again and loaded into a slot", async () => {
     hub.cuts[WEIGHTS] = { afterBytes: 300_000, hangs: true };
     const page = await studio.open();
     await page.getByText("Models and adapters").click();
@@ -44,7 +44,7 @@ describe("models in the studio", function () {
     expect(slots[1]).to.deep.equal({ slot: 2, model: "acestep-v15-turbo", is_loaded: true });
   });
 
-  it("show an error for an invalid name", async () => {
+  it("an invalid model name shows an error", async () => {
     const page = await studio.open();
     await page.getByText("Models and adapters").click();
     await page.getByLabel("Further models").fill("acestep-v99");

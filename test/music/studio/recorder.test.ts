@@ -22,7 +22,7 @@ describe("recording in the studio", function () {
     expect(task.songs[0].metas.duration).to.be.within(1.5, 10);
   });
 
-  it("says when the browser refuses the microphone, and makes songs without it", async () => {
+  it("reports that the browser refuses the microphone, and still makes songs", async () => {
     const page = await studio.open();
     await page.route(studio.server.url, async (route) => {
       const response = await route.fetch();

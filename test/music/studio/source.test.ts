@@ -9,7 +9,7 @@ describe("recordings in the studio", function () {
   const studio = new Studio();
   before(() => studio.server.client.make(shortSong));
 
-  /** Makes one version from the form, with one step; resolves with the succeeded task. */
+  /** Makes a song in the form, with one version and one step. Returns the task when it has succeeded. */
   async function make(page: Page, sound: string) {
     await page.getByLabel("Sound").fill(sound);
     await page.getByLabel("Versions").fill("1");
@@ -26,7 +26,7 @@ describe("recordings in the studio", function () {
     ["beginning", "Adds 10 s before it, replaces 0:00 to 0:01."],
     ["end", "Replaces 0:09 to 0:10, adds 10 s after it."],
   ]) {
-    it(`can be extended by ten seconds at the ${end}; the form shows the change before it is made @slow`, async () => {
+    it(`a source can be extended by ten seconds at the ${end}; the form describes the change beforehand @slow`, async () => {
       const page = await studio.open();
       await button(page, "More of a short song").click();
       await button(page, "Edit").click();
@@ -39,7 +39,7 @@ describe("recordings in the studio", function () {
     });
   }
 
-  it("can have several parts replaced; each is selected by dragging over the waveform, zoomed or not", async () => {
+  it("several parts of a source can be replaced; the user drags over the waveform to select each", async () => {
     const page = await studio.open();
     await button(page, "More of a short song").last().click();
     await button(page, "Edit").click();
@@ -78,7 +78,7 @@ describe("recordings in the studio", function () {
     ["Extract a stem", "track_name", { task_type: "extract", track_name: "bass" }],
     ["Complete", "track_classes", { task_type: "complete", track_classes: ["drums", "bass"] }],
   ] as const) {
-    it(`can be dropped as the source of "${what}" @slow`, async () => {
+    it(`a dropped file becomes the source of "${what}" @slow`, async () => {
       const { client } = studio.server;
       const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
       const page = await studio.open();
@@ -102,7 +102,7 @@ describe("recordings in the studio", function () {
     });
   }
 
-  it("can be the timbre reference of a song that has another source", async () => {
+  it("a recording can be the timbre reference of a song that has another source", async () => {
     const { client } = studio.server;
     const [song] = (await client.get("/v1/tasks?search=short")).body.data.tasks[0].songs;
     const buffer = await client.download(song);

@@ -11,7 +11,7 @@ describe("training in the studio", function () {
   const studio = new Studio({ SVC_TRAINING_ROOT: temporaryDirectory() });
 
   for (const [width, place] of PAGE_WIDTHS) {
-    it(`learns from chosen songs, and makes a song before and after, ${place}`, async () => {
+    it(`trains an adapter on chosen songs, and makes a song before and after training, ${place}`, async () => {
       const { client } = studio.server;
       const song = await client.makeOne({ ...shortSong, prompt: "a reel" });
       const directory = temporaryDirectory();

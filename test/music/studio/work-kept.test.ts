@@ -1,4 +1,4 @@
-/** Tests that text which the user wrote in the studio is not lost. */
+/** Tests that text of the user in the studio is not lost. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
@@ -12,7 +12,7 @@ describe("work in the studio", function () {
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
 
   for (const [width, place] of PAGE_WIDTHS) {
-    it(`is restored by Ctrl+Z and by Undo in the notification, ${place}`, async () => {
+    it(`replaced text is restored by Ctrl+Z and by Undo in the notification, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       await sound(page).fill("my own words");

@@ -18,7 +18,7 @@ describe("the training endpoints", () => {
 
   after(() => server.close());
 
-  it("are idle at first", async () => {
+  it("report the state idle before the first run", async () => {
     expect(await trainer.status()).to.deep.equal({
       is_training: false,
       should_stop: false,
@@ -96,7 +96,7 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("answer to reinitialize that all models are already loaded", async () => {
+  it("report at /v1/reinitialize that all models are already loaded", async () => {
     const { body } = await trainer.client.post("/v1/reinitialize", {});
     expect(body.data.message).to.match(/^✅ Service reinitialized/);
     expect(body.data.reloaded).to.deep.equal([]);
@@ -126,7 +126,7 @@ describe("the training endpoints", () => {
       expect((await trainer.status()).state).to.equal("idle");
     });
 
-    it(`reject directories that ${kind} cannot use before the run starts`, async () => {
+    it(`reject directories that ${kind} cannot use, before a run starts`, async () => {
       mkdirSync(trainer.path("nothing"), { recursive: true });
       writeFileSync(trainer.path("file"), "");
       symlinkSync("/", trainer.path(`way-out-${kind}`));

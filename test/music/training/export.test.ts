@@ -47,7 +47,7 @@ describe("the export of adapters", () => {
     return failure as HttpError;
   }
 
-  it("copies the final adapter, without the trainer's state, into the export folder and its subfolder adapter/", async () => {
+  it("copies the final adapter, without training state, to the export folder and its subfolder adapter/", async () => {
     writeLora("out/checkpoints/epoch_5_loss_0.1000", "five");
     writeLora("out/final", "final");
     expect(await run()).to.deep.equal({
@@ -104,7 +104,7 @@ describe("the export of adapters", () => {
     });
   });
 
-  it("replaces an earlier export and an empty folder", async () => {
+  it("may replace an earlier export or an empty folder", async () => {
     writeLora("out/final", "first");
     await run();
     writeLora("out/final", "second");
@@ -122,7 +122,7 @@ describe("the export of adapters", () => {
     expect(await refusalOf(run())).to.include({ status: 404, detail: "No checkpoints found" });
   });
 
-  it("overwrites only exports", async () => {
+  it("overwrites only folders that contain nothing but an export", async () => {
     writeLora("out/final", "final");
     write("songs/mine.mp3", "a song");
     write("mixed/lokr_weights.safetensors", "an adapter");
@@ -138,7 +138,7 @@ describe("the export of adapters", () => {
     expect(read("file")).to.equal("a file");
   });
 
-  it("rejects the trained adapter itself, paths in it, and paths outside the root", async () => {
+  it("rejects a target that is the trained adapter, inside it, or outside the root", async () => {
     writeLora("out/final", "final");
     for (const path of ["out/final", "out/final/adapter", "out/final/new", "../elsewhere", "/elsewhere"]) {
       expect(await refusalOf(run(path)), path).to.have.property("status", 400);

@@ -44,7 +44,7 @@ describe("adapters exported for other programs", () => {
     return bytes;
   }
 
-  /** A song made from the weights file alone, as in programs that ignore the configuration. */
+  /** Makes a song with only the weights file of an adapter, like programs that ignore its configuration. */
   async function songOfWeightsFile(path: string): Promise<Buffer> {
     const alone = trainer.path("alone", path.replaceAll("/", "-"));
     mkdirSync(trainer.path("alone"), { recursive: true });
@@ -58,12 +58,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("exported without options give another song in a program that reads only the weights file", async () => {
+  it("without options, an exported adapter's weights file alone makes another song", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
     expect((await songOfWeightsFile(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("exported with fold_alpha give the same song in a program that reads only the weights file", async () => {
+  it("with fold_alpha, an exported adapter's weights file alone makes the same song", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -83,7 +83,7 @@ describe("adapters exported for other programs", () => {
     expect((await songWithAdapter("folded")).equals(styled)).to.equal(true);
   });
 
-  it("exported with comfy_single_file are one file that contains alpha", async () => {
+  it("comfy_single_file exports an adapter as one file that contains alpha", async () => {
     const { status, body } = await exportTo("single", { comfySingleFile: "true" });
     expect(status, body.detail).to.equal(200);
     expect(readdirSync(trainer.path("single"))).to.deep.equal([SINGLE_FILE]);
@@ -98,7 +98,7 @@ describe("adapters exported for other programs", () => {
     expect(tensors.size).to.equal(1.5 * original.size);
   });
 
-  it("exported with fold_alpha have lora_B scaled by alpha / rank, also in a single file", async () => {
+  it("fold_alpha scales lora_B by alpha / rank, even in a single file", async () => {
     cpSync(trainer.path("out/final/adapter"), trainer.path("odd/final"), { recursive: true });
     writeFileSync(
       trainer.path("odd/final", CONFIG),
@@ -115,7 +115,7 @@ describe("adapters exported for other programs", () => {
     }
   });
 
-  it("replace an earlier export in another format", async () => {
+  it("an export replaces an earlier one in another format", async () => {
     for (const [form, name] of [
       [{ comfy_single_file: true }, SINGLE_FILE],
       [{ fold_alpha: true }, WEIGHTS],
@@ -164,7 +164,7 @@ describe("adapters exported for other programs", () => {
   }
 
   for (const [index, [what, write, mentions]] of refusals.entries()) {
-    it(`are rejected with 400, and not written, for ${what}`, async () => {
+    it(`fold_alpha and comfy_single_file are rejected with 400 for ${what}`, async () => {
       const outputDir = `refused-${index}`;
       mkdirSync(trainer.path(outputDir, "final"), { recursive: true });
       write(trainer.path(outputDir, "final"));

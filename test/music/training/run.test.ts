@@ -65,7 +65,7 @@ describe("a training run", () => {
     run = new TrainingRun(plan, trainer.train);
   });
 
-  it("reports that it starts", () => {
+  it("reports that a run starts", () => {
     expect(status()).to.include({
       is_training: true,
       should_stop: false,
@@ -103,14 +103,14 @@ describe("a training run", () => {
     ]);
   });
 
-  it("counts only steps since it resumed in its rate", () => {
+  it("computes the rate from steps since the run resumed", () => {
     trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
     const firstMs = run.record.firstStepAtMs ?? 0;
     expect(status(firstMs).steps_per_second).to.equal(0);
     expect(status(firstMs + 2000).steps_per_second).to.equal(0.5);
   });
 
-  it("keeps the last 1000 finite losses and the last 15 lines", () => {
+  it("keeps the last 1000 finite losses and the last 15 log lines", () => {
     trainer.emit(started);
     for (let number = 1; number <= 1200; number++)
       trainer.emit(step(number, number === 1100 ? Number.NaN : number));
@@ -130,7 +130,7 @@ describe("a training run", () => {
     expect(status()).to.include({ current_loss: null, grad_norm: null });
   });
 
-  it("completes with the adapter's path", async () => {
+  it("reports the path of the adapter when the run completes", async () => {
     trainer.emit(started, step(1));
     trainer.resolve({ outcome: "completed", path: "/data/out/final", steps: 1 });
     await run.ended;
@@ -158,7 +158,7 @@ describe("a training run", () => {
     expect(status().state).to.equal("stopped");
   });
 
-  it("ends as stopped even if it has no checkpoint", async () => {
+  it("reports a run as stopped even if it has no checkpoint", async () => {
     run.stop();
     trainer.reject(codedError("CANCELLED", "cancelled"));
     await run.ended;
@@ -166,7 +166,7 @@ describe("a training run", () => {
     expect(run.failure).to.equal(null);
   });
 
-  it("fails with a one-line reason, also while it stops", async () => {
+  it("reports a one-line reason if a run fails while it stops", async () => {
     trainer.emit(started, step(1));
     run.stop();
     trainer.reject(codedError("STORAGE", "no room\nat somewhere"));
@@ -210,18 +210,18 @@ describe("progress lines of training", () => {
     [{ kind: "notice", text: "the plan is longer" }, ["ℹ️ the plan is longer"]],
   ];
   for (const [event, lines] of cases) {
-    it(`report ${JSON.stringify(event)}`, () => {
+    it(`logs the event ${JSON.stringify(event)}`, () => {
       expect(progressLines(event, run)).to.deep.equal(lines);
     });
   }
 
-  it("report gradient checkpointing", () => {
+  it("logs that gradient checkpointing is on", () => {
     expect(
       progressLines({ kind: "loaded", samples: 1 }, { ...run, gradientCheckpointing: true }),
     ).to.deep.equal(["📂 Loaded 1 preprocessed samples", "🧠 Gradient checkpointing enabled for decoder"]);
   });
 
-  it("report skipped steps and the end", () => {
+  it("logs skipped steps and the end of a run", () => {
     expect(
       progressLines({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 }, run),
     ).to.deep.equal(["⚠️ Non-finite gradients (2/64); skipping optimizer step"]);

@@ -43,7 +43,7 @@ describe("training runs", () => {
   }
 
   describe("without interruption", () => {
-    it("train a LoRA, with the expected answer, files and status", async () => {
+    it("a run trains a LoRA, with the expected answer, files and status", async () => {
       const { status, body } = await trainer.start({
         ...shortRun,
         train_epochs: 5,
@@ -91,7 +91,7 @@ describe("training runs", () => {
       }
     });
 
-    it("train a LoKr, with the expected answer, files and status", async () => {
+    it("a run trains a LoKr, with the expected answer, files and status", async () => {
       const { status, body } = await trainer.start({ ...shortLokr, output_dir: "lokr" }, "start_lokr");
       expect(status).to.equal(200);
       const config = {
@@ -128,7 +128,7 @@ describe("training runs", () => {
       expect(info.training_config).to.include({ epochs: 4, learning_rate: 0.01 });
     });
 
-    it("log their progress in order", async () => {
+    it("a run logs its progress in order", async () => {
       await trainer.complete({
         ...shortRun,
         output_dir: "told",
@@ -152,7 +152,7 @@ describe("training runs", () => {
       for (const [index, pattern] of patterns.entries()) expect(lines[index]).to.match(pattern);
     });
 
-    it("make the same adapter from safetensors samples as from .pt samples @slow", async () => {
+    it("safetensors and .pt samples make the same adapter @slow", async () => {
       for (const seed of [1, 2]) {
         writeSafetensorsSample(trainer.path(`same/sample${seed}.safetensors`), sampleTensors(seed));
       }
@@ -160,7 +160,7 @@ describe("training runs", () => {
       expect((await trained("of-safetensors", { tensor_dir: "same" })).equals(ofPickles)).to.equal(true);
     });
 
-    it("train on the padding of a condition, unless trim_condition removes it @slow", async () => {
+    it("a run trains on the padding of conditions unless trim_condition removes it @slow", async () => {
       for (const seed of [1, 2]) {
         const tensors = sampleTensors(seed);
         const states = tensors.encoder_hidden_states as SampleTensor;
@@ -183,7 +183,7 @@ describe("training runs", () => {
       expect(trimmed.equals(cut)).to.equal(true);
     });
 
-    it("record the loss of every step", async () => {
+    it("a run records the loss of every step", async () => {
       const { loss_history, current_loss } = await trainer.complete({ ...shortRun, output_dir: "losses" });
       expect(loss_history.map(({ step }) => step)).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8]);
       expect(loss_history.at(-1)?.loss).to.equal(current_loss);
@@ -220,14 +220,14 @@ describe("training runs", () => {
     });
 
     for (const [kind, change] of cases) {
-      it(`${kind} makes a different adapter with ${JSON.stringify(change)} @slow`, async () => {
+      it(`${kind} makes another adapter with ${JSON.stringify(change)} than without @slow`, async () => {
         const weights = await trained(`changed-${JSON.stringify(change).replace(/\W/g, "")}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(false);
       });
     }
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} is reproducible, also with gradient checkpointing and more checkpoints @slow`, async () => {
+      it(`${kind} makes the same adapter with gradient checkpointing and more checkpoints @slow`, async () => {
         const change = { gradient_checkpointing: true, save_every_n_epochs: 1 };
         const weights = await trained(`same-${kind}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(true);
@@ -237,7 +237,7 @@ describe("training runs", () => {
   });
 
   describe("that were stopped", () => {
-    it("end within a step with a checkpoint and no final adapter, and another run can start", async () => {
+    it("a stopped run ends within a step and leaves a checkpoint; another run can start", async () => {
       await trainer.start({ ...longRun, output_dir: "stopped" });
       await trainer.until((status) => status.current_step >= 3);
       expect(await trainer.stop()).to.equal("Stopping training...");
@@ -256,7 +256,7 @@ describe("training runs", () => {
       await trainer.complete({ ...shortRun, output_dir: "after-stop" });
     });
 
-    it("end before their first step if they are stopped during the initial checks", async () => {
+    it("a run that is stopped during its initial checks makes no step", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
       expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
@@ -270,7 +270,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("leave no stop request for the next run if the stopped start fails its checks @slow", async () => {
+    it("a stop request does not reach the next run if the stopped start fails its checks @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -280,7 +280,7 @@ describe("training runs", () => {
     });
 
     for (const kind of ["start", "start_lokr"] as const) {
-      it(`${kind} resumes from a stop to the same bits as an uninterrupted run @slow`, async () => {
+      it(`${kind}: a run that was stopped and resumed makes the same bits as an uninterrupted one @slow`, async () => {
         const plan = { ...shortLokr, lora_dropout: 0.1, gradient_accumulation: 2, train_epochs: 20 };
         const whole = await trained(`whole-${kind}`, plan, kind);
         await trainer.start({ ...plan, output_dir: `halted-${kind}` }, kind);
@@ -295,7 +295,7 @@ describe("training runs", () => {
       });
     }
 
-    it("resume from the checkpoint of an epoch", async () => {
+    it("a run resumes from the checkpoint of an epoch", async () => {
       const plan = { ...shortRun, train_epochs: 6, save_every_n_epochs: 3 };
       const whole = await trained("whole-epochs", plan);
       const checkpoint = trainer.checkpoints("whole-epochs").find((name) => name.startsWith("epoch_3_"));
@@ -309,7 +309,7 @@ describe("training runs", () => {
       expect(resumed.equals(whole)).to.equal(true);
     });
 
-    it("resume without trainer state from the epoch in the folder name, and log the missing state", async () => {
+    it("without training state, a run resumes at the epoch in the folder name and logs what is missing", async () => {
       await trained("alone");
       const checkpoint = trainer.checkpoints("alone").find((name) => name.startsWith("epoch_2_")) as string;
       const from = trainer.path("alone/checkpoints", checkpoint);
@@ -327,7 +327,7 @@ describe("training runs", () => {
       expect(answer.body.detail).to.include("rank, factor");
     });
 
-    it("resume with another dropout @slow", async () => {
+    it("a run can resume with another dropout @slow", async () => {
       await trained("dropout", { lora_dropout: 0.1 });
       const checkpoint = trainer.checkpoints("dropout").find((name) => name.startsWith("epoch_2_"));
       const resume_from = `dropout/checkpoints/${checkpoint}`;
@@ -335,7 +335,7 @@ describe("training runs", () => {
       expect((await trainer.status()).loss_history[0]?.step).to.equal(5);
     });
 
-    it("are rejected if the checkpoint already has all requested epochs", async () => {
+    it("resuming is rejected if the checkpoint already has all requested epochs", async () => {
       await trained("all-epochs");
       const checkpoint = trainer.checkpoints("all-epochs").find((name) => name.startsWith("epoch_4_"));
       const resume_from = `all-epochs/checkpoints/${checkpoint}`;
@@ -345,7 +345,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("no-epochs/final"))).to.equal(false);
     });
 
-    it("are rejected if the checkpoint's adapter has another rank or kind", async () => {
+    it("resuming is rejected if the checkpoint's adapter has another rank or kind", async () => {
       await trained("rank-4", { save_every_n_epochs: 1 });
       const resume_from = `rank-4/checkpoints/${trainer.checkpoints("rank-4")[0]}`;
       for (const [change, kind] of [
@@ -366,7 +366,7 @@ describe("training runs", () => {
   });
 
   describe("one at a time", () => {
-    it("reject a second start of either kind", async () => {
+    it("while a run is in progress, a second start of either kind is rejected", async () => {
       await trainer.start({ ...longRun, output_dir: "one" }, "start_lokr");
       for (const kind of ["start", "start_lokr"] as const) {
         const second = await trainer.start({ ...shortRun, output_dir: "two" }, kind);
@@ -382,7 +382,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("two"))).to.equal(false);
     });
 
-    it("accept exactly one of several simultaneous starts", async () => {
+    it("exactly one of several simultaneous starts is accepted", async () => {
       const starts = Array.from({ length: 5 }, (_, index) =>
         trainer.start({ ...longRun, output_dir: `race-${index}` }, index % 2 === 0 ? "start" : "start_lokr"),
       );
@@ -394,7 +394,7 @@ describe("training runs", () => {
   });
 
   describe("that fail", () => {
-    it("fail with a reason if the loss is NaN, and the server keeps running", async () => {
+    it("a run fails with a reason if the loss is not finite, and the server keeps working", async () => {
       const { status } = await trainer.start({
         ...shortRun,
         output_dir: "wild",
@@ -413,7 +413,7 @@ describe("training runs", () => {
   });
 
   describe("while songs are made", () => {
-    it("do not change the bytes of songs", async () => {
+    it("a run does not change songs that are made meanwhile", async () => {
       const before = await song();
       await trainer.start({ ...longRun, output_dir: "beside" });
       await trainer.until((status) => status.current_step >= 1);

@@ -1,5 +1,5 @@
 /**
- * Writes small sample files in the format of other trainers, and broken ones.
+ * Writes small sample files as other trainers do.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

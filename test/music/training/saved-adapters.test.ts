@@ -26,7 +26,7 @@ describe("saved adapters", function () {
     expect(await savedAdapters(root)).to.deep.equal(["adapters/waltz", "zydeco/final"]);
   });
 
-  it("are an empty list if the folder is missing", async () => {
+  it("are an empty list if the training root is missing", async () => {
     expect(await savedAdapters(join(root, "missing"))).to.deep.equal([]);
   });
 

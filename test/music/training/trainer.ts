@@ -63,7 +63,7 @@ export class Trainer {
     return this.until((status) => !status.is_training);
   }
 
-  /** Starts a training and waits for its end. @throws Error if its state is not `completed` */
+  /** Starts a run and waits for its end. @throws Error if its state is not `completed` */
   async complete(parameters: object, kind: Kind = "start"): Promise<TrainingStatus> {
     const { status: code, body } = await this.start(parameters, kind);
     if (code !== 200) throw new Error(`refused with ${code}: ${body.detail}`);
@@ -72,7 +72,7 @@ export class Trainer {
     return status;
   }
 
-  /** Weights in a run's output directory. */
+  /** Reads the weights file in a run's output directory. */
   weights(outputDir: string, folder = "final"): Buffer {
     const directory = this.path(outputDir, folder);
     const isLora = readdirSync(directory).includes("adapter");

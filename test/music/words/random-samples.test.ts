@@ -34,7 +34,7 @@ describe("RandomSamples", () => {
     }
   });
 
-  it("returns fields under the current names and those of older clients", () => {
+  it("returns each field under its current name and its name in older clients", () => {
     const custom = samples.draw("custom_mode");
     expect(custom).to.include.all.keys("caption", "lyrics", "bpm", "duration", "vocal_language", "think");
     expect(custom).to.include.all.keys(

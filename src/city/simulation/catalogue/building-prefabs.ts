@@ -11,7 +11,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
   /** Capacities and density of a growable; null for other buildings. */
   readonly growable: GrowableClass | null;
   /** Output, coverage and needs of a civic building; null for other buildings. */
-  readonly civic: Civic | null;
+  readonly civic: CivicProperties | null;
   /** Price of placing the building by command. Buildings that grow on zones are free. */
   readonly cost: number;
   readonly upkeepPerWeek: number;
@@ -44,7 +44,7 @@ export type Coverage = (typeof COVERAGES)[number];
 /** Services that reach buildings by road. People walk to parks instead. */
 export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");
 
-export interface Civic {
+export interface CivicProperties {
   /** Maximum electric output. */
   readonly powerKw?: number;
   /** Whether the output depends on the wind. */
@@ -58,7 +58,7 @@ export interface Civic {
   /** Works only beside or in water. */
   readonly shore?: boolean;
   readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
-  /** Storage capacity: points of garbage (as in the `garbage` of buildings), or graves. */
+  /** Storage capacity: points of garbage (the unit of `garbage` in buildings), or graves. */
   readonly storage?: number;
   /** Needs fuel delivered by road. */
   readonly burnsFuel?: boolean;
@@ -72,7 +72,7 @@ export interface Civic {
 /** Width along the road and length away from it, in cells. */
 type Size = `${number}x${number}`;
 
-type Role = Civic & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
+type Role = CivicProperties & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
 
 /** Name (with ` = ` and the display name if they differ), footprint, cost, weekly upkeep and role. */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
@@ -200,7 +200,7 @@ function civic(service: Service, [names, footprint, cost, upkeepPerWeek, role]: 
   return { ...kind, growable: null, civic: work, cost, upkeepPerWeek };
 }
 
-function covers(kind: Coverage, radiusMeters: number, capacity: number, jobs = 0): Civic {
+function covers(kind: Coverage, radiusMeters: number, capacity: number, jobs = 0): CivicProperties {
   return { coverage: { kind, radiusMeters, capacity }, jobs };
 }
 
@@ -220,17 +220,17 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly highDensity: boolean;
   readonly service: GrowableService;
   readonly subService: SubService;
-  /** Name endings of the prefabs, one per level, for sizes whose name in the game is unknown. */
+  /** Name endings of prefabs whose name in the game is unknown, one per level. */
   readonly kinds: string;
   /** Display names of the prefabs, one per level. */
   readonly displayNames: string;
-  /** Names of the prefabs whose name in the game is known: level, footprint and name ending. */
+  /** Prefabs whose name in the game is known: level, footprint and name ending. */
   readonly known: string;
 }
 
 /**
- * Price, per home and per job, of a building that a command places on zoned land: about three years of its taxes.
- * Buildings that grow there by themselves are free.
+ * Price, per home and per job, of a building that a command places on zoned land: about three years of its
+ * taxes. Buildings that grow by themselves are free.
  */
 const HOME_WORTH = 1_000;
 const JOB_WORTH = 400;

@@ -5,16 +5,16 @@
 import type { NetworkPrefab } from "../../game.js";
 
 export interface SimNetworkPrefab extends NetworkPrefab {
-  /** Traffic or utility that it carries. */
+  /** What the network carries. */
   readonly carries: "traffic" | "water" | "heat" | "power" | "other";
   /** Whether buildings can connect to the road. */
   readonly frontage: boolean;
   readonly costPerCell: number;
   /** Upkeep per week; 0 for highways, which the state maintains. */
   readonly upkeepPerCell: number;
-  /** Speed of cars on an empty road; 0 without cars. */
+  /** Speed of cars on an empty road; 0 for networks without cars. */
   readonly speedKmh: number;
-  /** Vehicles per hour without delay, all lanes together; 0 without cars. */
+  /** Vehicles per hour that cause no delay, all lanes together; 0 for networks without cars. */
   readonly capacityPerHour: number;
 }
 

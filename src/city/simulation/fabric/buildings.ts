@@ -51,7 +51,10 @@ export function removeBuilding(world: World, building: SimBuilding): void {
   invalidateOccupiedCells(world, squareAround(building.position, footprintRadius(building)));
 }
 
-/** A new record. All records are created here, because V8 is several times as fast with objects of one shape. */
+/**
+ * Creates a building record. All records are created here, because V8 is several times as fast with objects
+ * of one shape.
+ */
 export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
   return {
     id,
@@ -106,7 +109,7 @@ export function removeOccupants(world: World, building: SimBuilding): void {
 }
 
 /** Upgrades a growable to the next level: same footprint, at least the same capacity. */
-export function upgrade(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
+export function upgradeGrowable(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
   const drawn = capacitiesOf(prefab, () => world.random.below(100));
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
@@ -143,8 +146,8 @@ function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }
 
-/** Name of the building's road, or "our street". */
-export function streetOf(world: World, building: SimBuilding): string {
+/** Name of the building's road; "our street" if there is none. */
+export function streetNameOf(world: World, building: SimBuilding): string {
   return world.segments.get(building.roadId)?.name || "our street";
 }
 

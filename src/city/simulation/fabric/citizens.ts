@@ -26,7 +26,7 @@ export function citizenName(seed: number, { id, bornFrame }: Citizen): string {
   return `${pick(FIRST_NAMES, seed + 11, id, bornFrame)} ${pick(LAST_NAMES, seed + 12, id, bornFrame)}`;
 }
 
-export function ageOf(citizen: Citizen, frame: number): number {
+export function ageInUnits(citizen: Citizen, frame: number): number {
   return (frame - citizen.bornFrame) / FRAMES_PER_AGE_UNIT;
 }
 
@@ -65,7 +65,7 @@ export function leaveParents(world: World, child: Citizen, home: SimBuilding): v
   parents.memberIds.splice(parents.memberIds.indexOf(child.id), 1);
   child.householdId = household.id;
   household.memberIds.push(child.id);
-  addCitizen(world, household, ageOf(child, world.frame), newcomerEducation(world.random.below(100)));
+  addCitizen(world, household, ageInUnits(child, world.frame), newcomerEducation(world.random.below(100)));
   world.statistics.week.arrivals++;
 }
 
@@ -76,7 +76,7 @@ function foundHousehold({ households }: World, home: SimBuilding, wealth: number
   return household;
 }
 
-/** @param age current age in age units */
+/** @param age in age units */
 export function addCitizen(world: World, household: Household, age: number, education: number): void {
   const citizen: Citizen = {
     id: world.citizens.nextId(),
@@ -128,7 +128,7 @@ export function countResidents(world: World, { householdIds }: SimBuilding): num
 }
 
 export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
-  const age = ageOf(citizen, frame);
+  const age = ageInUnits(citizen, frame);
   return age >= AGE_LIMITS.adult && age < AGE_LIMITS.retired;
 }
 

@@ -39,8 +39,8 @@ export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): bo
 }
 
 /**
- * Existing segments that carry the same (traffic or one utility) and that a segment of this prefab would
- * cross without a shared node. Without the node the segments are not connected.
+ * Existing segments for the same traffic or utility that a segment of this prefab would cross without a
+ * shared node. Segments without a shared node are not connected.
  */
 export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {
@@ -171,7 +171,7 @@ export function removeSegment(world: World, segment: SimSegment, keepNodes: bool
   }
 }
 
-/** Removes a node, its segments, and far ends that become unused. */
+/** Removes a node, its segments, and nodes at their other ends that become unused. */
 export function removeNode(world: World, node: SimNode): void {
   const farEnds = new Set<number>();
   for (const id of [...node.segmentIds]) {

@@ -27,11 +27,11 @@ export function updateAccess(world: World, building: SimBuilding): void {
     if (prefab.carries === "water" && away <= PIPE_REACH_METERS) building.waterPipeIds.push(id);
     else if (prefab.carries === "heat" && away <= PIPE_REACH_METERS) building.heatPipeIds.push(id);
   }
-  world.setAccessRoad(building, findRoad(world, building));
+  world.setAccessRoad(building, findAccessRoadId(world, building));
 }
 
 /** Id of the nearest road that could give access to a building on this site; 0 if there is none. */
-export function findRoad(world: World, site: Pick<Footprint, "position" | "prefab">): number {
+export function findAccessRoadId(world: World, site: Pick<Footprint, "position" | "prefab">): number {
   const halfExtent = halfExtentOf(site);
   let roadId = 0;
   let nearest = Number.POSITIVE_INFINITY;
@@ -93,7 +93,7 @@ export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position"
 
 /**
  * Connected components of the nodes, joined by the segments that carry traffic or one utility.
- * @returns by node id, the lowest node id of its component; 0 for nodes without such a segment
+ * @returns for each node id the lowest node id of its component; 0 for nodes without such a segment
  */
 export function connectedComponents(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
   const joined = new DisjointSets(world.nodes.end);

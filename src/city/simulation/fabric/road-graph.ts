@@ -15,7 +15,7 @@ const DELAY_FACTOR = 0.15;
 /** Maximum slow-down factor in a jam. */
 const LONGEST_DELAY = 15;
 
-/** Seconds to drive along a segment in the traffic of the last count. */
+/** Seconds to drive along a segment, with the traffic of the last count. */
 function secondsAlong(segment: SimSegment): number {
   const { prefab, traffic } = segment;
   return (
@@ -23,7 +23,7 @@ function secondsAlong(segment: SimSegment): number {
   );
 }
 
-/** Slow-down factor against an empty road. @param load volume / capacity */
+/** Travel time with traffic, as a multiple of the time on an empty road. @param load volume / capacity */
 export function slowdownFactor(load: number): number {
   return Math.min(1 + DELAY_FACTOR * load ** 4, LONGEST_DELAY);
 }
@@ -70,18 +70,18 @@ export function updateTravelTimes(world: World, graph: RoadGraph = roadGraph(wor
 }
 
 /**
- * Shortest paths from some places to everywhere, up to the maximum trip time. The search grows on demand, because most
- * trips are short.
+ * Quickest paths from start nodes to all other nodes, up to the maximum trip time. The search grows on
+ * demand, because most trips are short.
  */
 export class RoadTree {
   /**
-   * Per node id: `root` of the start node with the quickest path, -1 for none. It may change until the search reaches
-   * the node.
+   * For each node id: the `root` value of the start node with the quickest path, -1 if there is none. It may
+   * change until the search reaches the node.
    */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
   readonly #seconds: Float64Array;
-  /** Per node id: order in which it was reached, from 1; 0 if not yet. */
+  /** For each node id: the rank in which the search reached it, from 1; 0 if it has not yet. */
   readonly #place: Int32Array;
   readonly #arrivedBy: Int32Array;
   readonly #cameFrom: Int32Array;
@@ -89,7 +89,7 @@ export class RoadTree {
   readonly #reached: number[] = [];
   readonly #queue = new FlatQueue<number>();
 
-  /** @param roots start nodes, with the seconds to reach each */
+  /** @param roots start nodes; `seconds` is the time to reach one, `root` identifies it */
   constructor(
     graph: RoadGraph,
     roots: readonly { readonly nodeId: number; readonly seconds: number; readonly root: number }[],
@@ -109,7 +109,7 @@ export class RoadTree {
     }
   }
 
-  /** Id of that end node of a road which is quicker to reach. */
+  /** Id of the end node of a road that is quicker to reach. */
   nearEnd({ startNodeId, endNodeId }: SimSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
@@ -147,7 +147,7 @@ export class RoadTree {
 
   /**
    * Sends vehicles along the quickest paths.
-   * @param bound vehicles per hour that end their trip at each node; changed by the call
+   * @param bound vehicles per hour that end their trip at a node, by node id; the call changes it
    * @param pass called with the vehicles per hour on each used segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {
@@ -190,7 +190,7 @@ export class RoadTree {
   }
 }
 
-/** Start nodes for paths from the middle of a road: its two ends, each half the road away. */
+/** Start nodes for paths from the middle of a road: its two ends. Each takes half the road's travel time. */
 export function rootsAtEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [

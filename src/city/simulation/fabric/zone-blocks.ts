@@ -104,7 +104,7 @@ export function removeBlocks(world: World, segment: SimSegment): void {
   segment.blockIds.length = 0;
 }
 
-/** Invalidates usable cells near an added or removed road. */
+/** Invalidates the cached usable cells of blocks near an added or removed road. */
 export function invalidateUsableCells(
   world: World,
   segment: Pick<SimSegment, "prefab" | "start" | "end">,
@@ -113,12 +113,12 @@ export function invalidateUsableCells(
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
 
-/** Invalidates occupied cells near a removed building. */
+/** Invalidates the cached occupied cells of blocks near a removed building. */
 export function invalidateOccupiedCells(world: World, bounds: Box): void {
   for (const block of world.blocks.near(bounds)) block.occupied = null;
 }
 
-/** Adds the cells of a new building to the occupied cells. */
+/** Marks the cells under a new building as occupied. */
 export function markOccupiedCells(world: World, bounds: Box, building: Footprint): void {
   for (const block of world.blocks.near(bounds)) {
     if (block.occupied !== null) block.occupied |= coveredCells(block, building);
@@ -145,13 +145,13 @@ export function cellBit(column: number, row: number): number {
 }
 
 /** Cells that can hold a building (dry, not under a road, not owned by an older block), one bit per cell. */
-export function usableCells(world: World, block: SimZoneBlock): number {
+export function usableCellMask(world: World, block: SimZoneBlock): number {
   if (block.usable === null) block.usable = cellsWhere(block, usabilityTest(world, block));
   return block.usable;
 }
 
 /** Cells under a building, one bit per cell. */
-export function occupiedCells(world: World, block: SimZoneBlock): number {
+export function occupiedCellMask(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
     for (const building of world.buildings.near(squareAround(block.position, BLOCK_REACH_METERS))) {

@@ -1,7 +1,7 @@
 /**
- * One cycle of a business: workers, customers, goods. Without power, water or sewage disposal a business
- * earns nothing and loses its workers. A city whose roads do not reach the map edge depends on the wares that
- * its industry makes.
+ * One cycle of a business: workers, customers, wares. A business without power, water or sewage disposal earns
+ * nothing and loses workers. Shops sell wares from the city's industry, and wares from the map edge if a road
+ * leads there.
  */
 import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { averageEducation, quitJob } from "../fabric/citizens.js";
@@ -10,16 +10,18 @@ import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-/** Grace period in which a new business may lack workers and customers. */
+/** A new business gets no problem for lack of workers or customers during this time. */
 const START_UP_FRAMES = FRAMES_PER_WEEK;
 const WARES_PER_WORKER = 2;
 /** Maximum number of unsold wares in the whole city. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/** Wares delivered per cycle and visitor place to a shop near the map edge: more than a full shop sells. */
+/**
+ * Wares that lorries deliver per cycle and visitor place to a shop at the map edge. A full shop sells fewer.
+ */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
-/** Mean education in percent that jobs of each level require. */
+/** Mean education of the workers that a business requires, in percent, by its level. */
 const EDUCATION_NEEDED = [0, 0, 15, 35];
 
 export function updateBusiness(world: World, business: SimBuilding): void {
@@ -54,7 +56,7 @@ function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
   setProblem(shop, "NoGoods", shop.goods === 0, world.frame);
 }
 
-/** Wares delivered by lorry from the map edge per cycle. Every ten minutes of travel halve the amount. */
+/** Wares that lorries deliver from the map edge per cycle, halved for every ten minutes of travel. */
 function deliveries(world: World, shop: SimBuilding): number {
   if (!isConnectedOutside(world, shop)) return 0;
   const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;

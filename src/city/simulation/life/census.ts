@@ -2,7 +2,7 @@
 import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
 import { RUIN_FLAGS } from "../fabric/buildings.js";
-import { AGE_LIMITS, ageOf, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { totalsOf } from "../state/economy.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -14,7 +14,7 @@ import { excessTaxOf } from "./taxes.js";
 
 export type CityTotals = ReturnType<typeof cityTotals>;
 
-/** Inputs of the demand bars. */
+/** Totals from which demand is computed: homes, jobs, unemployed people, visitor places. */
 export function cityTotals(world: World) {
   const totals = {
     jobs: 0,
@@ -90,7 +90,7 @@ function shareOfGraduates(world: World): number {
   let adults = 0;
   let graduates = 0;
   for (const citizen of world.citizens.values()) {
-    if (ageOf(citizen, world.frame) < AGE_LIMITS.adult) continue;
+    if (ageInUnits(citizen, world.frame) < AGE_LIMITS.adult) continue;
     adults++;
     if (citizen.education === 3) graduates++;
   }
@@ -127,7 +127,10 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
   };
 }
 
-/** Causes of a growable's happiness and land value. Null where not applicable. */
+/**
+ * Points by which each cause changes a growable's happiness and land value. Null for a building without that
+ * value.
+ */
 function partsOf(
   world: World,
   building: SimBuilding,

@@ -1,10 +1,9 @@
 /**
- * Decline: problems of buildings, abandonment and collapse. A building is abandoned once a grave problem (power, water,
- * sewage, road, garbage, deaths, taxes, workers, customers, wares) has lasted 8 to 52 weeks; the problem is major after
- * a quarter of that time. A building that stays empty is abandoned after 10 to 40 weeks. An abandoned building with all
- * supplies may be reoccupied, more likely at high demand; else it collapses after 6 to 30 weeks. A growable on ground
- * of another zone is removed within two cycles, even one placed by command. A growable that lost its road stays and has
- * a problem.
+ * Problems, abandonment and collapse of buildings. A building is abandoned when a grave problem (power, water,
+ * sewage, road, garbage, deaths, taxes, workers, customers, wares) has lasted 8 to 52 weeks. The problem
+ * becomes major after a quarter of that time. An empty home is abandoned after 10 to 40 weeks. An abandoned
+ * building with all supplies may be reoccupied, more likely at high demand. Otherwise it collapses after 6 to
+ * 30 weeks. If the zone under a growable changes, the growable is removed within two cycles.
  */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
 import {
@@ -18,17 +17,17 @@ import { isAtShore } from "../fabric/reach.js";
 import { zoneAt } from "../fabric/zone-blocks.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { powerNeed } from "../utilities/electricity.js";
-import { waterNeed } from "../utilities/pipes.js";
+import { powerNeedKw } from "../utilities/electricity.js";
+import { waterNeedM3 } from "../utilities/pipes.js";
 import { demandBarOf } from "./demand.js";
 import { expectation } from "./expectations.js";
 import { spanFrames } from "./individual-differences.js";
-import { requestService, type Surroundings } from "./services.js";
+import { requestServiceQuality, type Surroundings } from "./services.js";
 import { BODY_WEIGHT, moveToProvider } from "./stores.js";
 
 /**
- * Points of garbage and of dead residents that a building gains or loses per cycle. A LIMIT is where a
- * problem begins.
+ * Garbage and dead residents of a building, in points from 0 to 100. PER_CYCLE: change per cycle. LIMIT: points
+ * from which the building has a problem.
  */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
@@ -37,14 +36,14 @@ const BODIES_COLLECTED_PER_CYCLE = 30;
 const BODIES_BURIED_AT_HOME_PER_CYCLE = 1;
 const GARBAGE_LIMIT = 60;
 const BODIES_LIMIT = 25;
-/** Level that crime approaches without police. */
+/** Points of crime in a building that has long been without police. */
 const CRIME_UNCHECKED = 85;
 /** Each cycle, crime moves by this share of the difference to its target level. */
 const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
-/** Minimum factor on the chance of a fire. It applies in villages, where no fire service is expected yet. */
+/** Share of the usual fire risk in a village, where no fire service is expected yet. */
 const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
@@ -54,14 +53,14 @@ const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
 
-/** Sets or clears the problems of missing utilities, road and shore, of flooding and of being switched off. */
-export function checkSupplies(world: World, building: SimBuilding): void {
+/** Updates the problems of a building that lacks a utility, road or shore, is flooded or is switched off. */
+export function updateSupplyProblems(world: World, building: SimBuilding): void {
   const { supply, prefab } = building;
   const { frame } = world;
   const growable = prefab.growable !== null;
-  const usesWater = waterNeed(building) > 0;
+  const usesWater = waterNeedM3(building) > 0;
   const roadMissing = building.roadId === 0 && !prefab.civic?.roadless;
-  setProblem(building, "Electricity", !supply.power && powerNeed(world, building) > 0, frame);
+  setProblem(building, "Electricity", !supply.power && powerNeedKw(world, building) > 0, frame);
   setProblem(building, "Water", !supply.water && usesWater, frame);
   setProblem(building, "Sewage", !supply.sewage && usesWater, frame);
   setProblem(building, "Heating", !supply.heat && growable, frame);
@@ -95,7 +94,7 @@ export function accumulateGarbageAndCrime(
   const unchecked = CRIME_UNCHECKED * expectation(world, "police") * (1 - (quality.get("police") ?? 0));
   building.crime += (unchecked - building.crime) * CRIME_INERTIA;
   if (building.bodies > 0) {
-    const hearses = BODIES_COLLECTED_PER_CYCLE * requestService(world, building, "death", 1);
+    const hearses = BODIES_COLLECTED_PER_CYCLE * requestServiceQuality(world, building, "death", 1);
     const fetchedBodies = Math.min(hearses, building.bodies);
     moveToProvider(world, building, "death", fetchedBodies / BODY_WEIGHT);
     building.bodies = gauge(
@@ -112,11 +111,11 @@ export function accumulateGarbageAndCrime(
  * not extinguish a fire in time, the building burns down.
  * @returns whether the building has just burned down
  */
-export function checkFire(world: World, building: SimBuilding): boolean {
+export function burnsDown(world: World, building: SimBuilding): boolean {
   const breaksOut = FIRES_PERCENT * Math.max(expectation(world, "fire"), VILLAGE_FIRES);
   if (building.burning === 0 && !world.random.percent(breaksOut)) return false;
   building.burning++;
-  const quality = requestService(world, building, "fire", FIRE_ENGINES_PER_FIRE);
+  const quality = requestServiceQuality(world, building, "fire", FIRE_ENGINES_PER_FIRE);
   if (quality > 0 && world.random.percent(EXTINGUISHED_PERCENT * quality)) building.burning = 0;
   setProblem(building, "Fire", building.burning > 0, world.frame);
   if (building.burning < BURNED_DOWN_CYCLES) return false;
@@ -125,9 +124,9 @@ export function checkFire(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Reason to abandon the building now, or null. A business is abandoned when a grave problem outlasts the
- * owner's patience. A residential building is too, but only once at most one household is left, and never for
- * taxes alone. A residential building that stays empty is abandoned for lack of demand.
+ * Reason to abandon the building now, or null. A building is abandoned when a grave problem outlasts the
+ * owner's patience. A residential building is never abandoned because of taxes, nor while more than one
+ * household lives there. A residential building that stays empty is abandoned for lack of demand.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = longestGraveProblem(building, world.frame);
@@ -144,8 +143,10 @@ export function abandon(world: World, building: SimBuilding): void {
   building.declineFrame = world.frame;
 }
 
-/** One cycle of a ruin: abandoned buildings are reoccupied or collapse, rubble is cleared. */
-export function decay(world: World, building: SimBuilding): void {
+/**
+ * One cycle of a ruin. An abandoned building may be reoccupied or collapse. Rubble is cleared after some weeks.
+ */
+export function updateRuin(world: World, building: SimBuilding): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
     if (age >= spanFrames(world, building, "rubble")) removeBuilding(world, building);
@@ -157,7 +158,7 @@ export function decay(world: World, building: SimBuilding): void {
 }
 
 /**
- * Whether an abandoned building is reoccupied in this cycle: needs all supplies; the chance grows with
+ * Decides by chance whether an abandoned building with all supplies is reoccupied. The chance grows with
  * demand.
  */
 function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
@@ -173,11 +174,11 @@ function reopen(world: World, building: SimBuilding): void {
 }
 
 /**
- * Checks the zone under a growable, even one placed by command. If the zone does not match, the building is removed in
- * its next cycle unless the zone is restored. A building that lost its road stays and has a problem.
- * @returns whether the building is gone
+ * Marks a growable on a wrong zone, even one placed by command, and removes it in its next cycle unless the
+ * zone is restored. A growable that lost its road is kept.
+ * @returns whether the building was removed
  */
-export function checkZone(world: World, building: SimBuilding): boolean {
+export function demolishIfZoneDiffers(world: World, building: SimBuilding): boolean {
   const block = building.blockId === 0 ? undefined : world.blocks.get(building.blockId);
   const zone = ZONES.indexOf(zoneOf(building.prefab));
   const refused = block

@@ -1,4 +1,7 @@
-/** The three demand bars. Formulas as published for the game, except the weight of empty homes; divisions truncate. */
+/**
+ * The three demand bars. The formulas are those published for the game, except for the weight of empty homes.
+ * Divisions truncate.
+ */
 import type { Demand } from "../../game.js";
 import type { Service } from "../../terms.js";
 import type { SimBuilding } from "../state/entities.js";
@@ -29,9 +32,9 @@ export function updateDemand(world: World): void {
 const HALF_GROWTH_HOUSEHOLDS = 250;
 
 /**
- * Subtracts the share of a new building site from the demand bar immediately. The bar would otherwise fall
- * too slowly, by one point a cycle. Further sites wait until the bar has risen again. A site counts more in a
- * larger town, because the number of newcomers a week is limited.
+ * Lowers the demand bar when a building site is created, because the bar itself moves by only one point a
+ * cycle. Further sites wait until the bar has risen again. A site lowers the bar more in a larger town, because
+ * the number of newcomers a week is limited.
  */
 export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
   const bar = demandBarOf(prefab.service);
@@ -51,7 +54,9 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
 const HOUSING_WEIGHT = 800;
 const SMALL_TOWN_HOMES = 200;
 
-/** Targets of the bars, each 0 to 100. There are no homeless: people without a home leave. */
+/**
+ * Targets of the bars, each 0 to 100. People without a home leave the city, so no bar counts homeless people.
+ */
 export function demandTargets(totals: CityTotals): Demand {
   const { jobs, openJobs, homes, emptyHomes, unemployed, filledShopJobs, visitorPlaces, freeVisitorPlaces } =
     totals;

@@ -1,7 +1,7 @@
 /**
- * Services that a growing town expects, one after another in a fixed order. A village needs only utilities. Each
- * service has a population threshold. Above it the lack of the service costs happiness, with full effect from twice the
- * threshold on.
+ * Services that a growing town expects, one after another in a fixed order. A village needs only utilities.
+ * Each service has a population threshold. Above the threshold, homes without the service lose happiness. The
+ * loss is largest from twice the threshold on.
  */
 import type { MissingService, Position } from "../../game.js";
 import { distance } from "../../geometry.js";
@@ -14,7 +14,7 @@ interface Expectation {
   readonly kind: Coverage;
   /** Population from which the lack of the service costs happiness. */
   readonly fromCitizens: number;
-  /** Points of happiness that the service is worth. */
+  /** Points of happiness that a home without the service loses at most. */
   readonly points: number;
 }
 
@@ -34,15 +34,13 @@ export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "university", fromCitizens: 5_000, points: 5 },
 ];
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
-/**
- * Share of a service's threshold from which the service is listed as a wish, before its lack costs happiness.
- */
+/** A service is listed as a wish from this share of its threshold on, before its lack costs happiness. */
 const FORESIGHT = 0.8;
 /** Homes with a lower quality of a service count as lacking the service. */
 const GOOD_QUALITY = 0.5;
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 200;
-/** Upper limit of the distances in the search for the most central home. */
+/** In the search for the most central home, longer distances count as this one. */
 const NEIGHBOURHOOD_METERS = 600;
 
 /** How much a town of this size expects a service, from 0 to 1. */

@@ -5,10 +5,10 @@
 import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
 import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
-import { createBuilding, setProblem, upgrade } from "../fabric/buildings.js";
-import { AGE_LIMITS, ageOf, averageEducation } from "../fabric/citizens.js";
+import { createBuilding, setProblem, upgradeGrowable } from "../fabric/buildings.js";
+import { AGE_LIMITS, ageInUnits, averageEducation } from "../fabric/citizens.js";
 import { PIPE_REACH_METERS } from "../fabric/reach.js";
-import { cellBit, cellCenter, occupiedCells, usableCells } from "../fabric/zone-blocks.js";
+import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -50,10 +50,10 @@ interface Lot {
   readonly length: number;
 }
 
-/** One cycle of a block: with a chance set by demand, a free lot becomes a building site. */
+/** One cycle of a zone block. May turn a free lot into a building site; the chance grows with demand. */
 export function growOnBlock(world: World, block: SimZoneBlock): void {
   if (!block.cells.some((zone) => zone !== 0) || !world.buildings.hasRoomFor(1)) return;
-  const free = usableCells(world, block) & ~occupiedCells(world, block);
+  const free = usableCellMask(world, block) & ~occupiedCellMask(world, block);
   const row = firstFreeRow(block, free, world.random.below(block.rows));
   if (row < 0) return;
   const zone = block.cells[row * BLOCK_COLUMNS] as number;
@@ -76,7 +76,7 @@ function hasPipe(world: World, place: GroundPoint): boolean {
     .some((pipe) => pipe.prefab.carries === "water" && distanceToLine(place, pipe) <= PIPE_REACH_METERS);
 }
 
-/** One cycle of a building site. */
+/** Completes a building site when its construction time is over. */
 export function continueConstruction(world: World, building: SimBuilding): void {
   if (world.frame - building.builtFrame < CONSTRUCTION_FRAMES) return;
   const usable = !building.switchedOff && (building.flags & FLAG.Flooded) === 0;
@@ -100,7 +100,7 @@ export function updateLevel(world: World, building: SimBuilding, around: Surroun
   building.progress = 0;
   const next = growablesFor(subService, level + 1, width, length);
   if (next.length === 0) return false;
-  upgrade(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
+  upgradeGrowable(world, building, next[world.random.below(next.length)] as (typeof next)[number]);
   return true;
 }
 
@@ -128,10 +128,7 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: 
   return reached >= 1 && value < needed - (needs.complaintMargin[reached] ?? 0);
 }
 
-/**
- * Mean education in percent: of the workers of a business, or of the adult residents of a residential
- * building.
- */
+/** Mean education of a business's workers, or of a residential building's teens and adults, in percent. */
 function educationAt(world: World, building: SimBuilding): number {
   if (building.homes === 0) return averageEducation(world, building.workerIds);
   let adults = 0;
@@ -139,7 +136,7 @@ function educationAt(world: World, building: SimBuilding): number {
   for (const id of building.householdIds) {
     for (const memberId of world.households.at(id).memberIds) {
       const citizen = world.citizens.at(memberId);
-      if (ageOf(citizen, world.frame) < AGE_LIMITS.teen) continue;
+      if (ageInUnits(citizen, world.frame) < AGE_LIMITS.teen) continue;
       adults++;
       education += citizen.education;
     }
@@ -155,7 +152,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
   return -1;
 }
 
-/** Widest lot of one zone that contains the given row. It is as deep as its shallowest row. */
+/** Widest free lot that contains the given row and has one zone. Its shallowest row sets its depth. */
 function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {

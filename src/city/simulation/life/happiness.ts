@@ -1,8 +1,8 @@
 /**
- * Happiness of residents, 0 to 100, as a sum of independent causes: services (`expectations.ts`), health, land value,
- * taxes, crime, garbage, unemployment, commute, shopping, and problems, which weigh more the longer they last. Content
- * households stay for years, unhappy ones leave within months. The game publishes no formula; the weights are tuned so that
- * a village with utilities alone is content and a town without its services is not.
+ * Happiness of residents, 1 to 100, as a sum of independent causes: services (`expectations.ts`), health, land
+ * value, taxes, crime, garbage, unemployment, commute, shopping, and problems, which weigh more the longer they
+ * last. Content households stay for years, unhappy ones leave within months. The game publishes no formula; the
+ * weights are tuned so that a village with utilities alone is content and a town without its services is not.
  */
 import type { ProblemName } from "../../terms.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -39,7 +39,7 @@ const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
 
-/** Points lost for the longest commute that counts, or longer. */
+/** Points lost for a commute of REMOTE_SECONDS (services.ts) or longer. */
 const COMMUTE_POINTS = 12;
 /** Points lost for the maximum unmet shopping need. */
 const WANT_POINTS = 40;
@@ -51,9 +51,9 @@ const SETTLED_LEAVING_PERCENT = 0.011;
  * week.
  */
 const UNHAPPY_LEAVING_PERCENT = 0.33;
-/** Happiness from which no household leaves because of discontent. */
+/** A household with at least this happiness does not leave out of discontent. */
 const CONTENT = 50;
-/** Chance in percent per cycle that a free home is taken at happiness CONTENT; filling a home takes weeks. */
+/** Chance in percent per cycle that a free home is taken if the residents' happiness is CONTENT. */
 const ARRIVAL_PERCENT = 0.8;
 /** At this happiness or below nobody moves in. */
 const REPELLENT = 20;
@@ -62,8 +62,8 @@ const REPELLENT = 20;
 export type HappinessParts = Readonly<Record<string, number>>;
 
 /**
- * Happiness by cause, before it is limited to 1 to 100.
- * @param excessTax percentage points of tax beyond the tolerated rate
+ * Points of a home's happiness by cause. Their sum is not limited yet.
+ * @param excessTax percentage points of tax above the tolerated rate
  * @param idle share of unemployed people of working age in the building, 0 to 1
  */
 export function happinessParts(

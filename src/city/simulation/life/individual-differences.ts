@@ -1,6 +1,6 @@
 /**
- * Differences between households and between owners, so that not all give up on the same day. They come from a hash of
- * their ids and need no state.
+ * Individual patience and mood of owners and households, so that they do not all leave on the same day. The
+ * values are hashes of ids, so they need no state.
  */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Household, SimBuilding } from "../state/entities.js";
@@ -30,12 +30,12 @@ export function spanFrames(world: World, building: SimBuilding, span: keyof type
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }
 
-/** Points, positive or negative, that a household's temper adds to its happiness. The mean is 0. */
+/** Points that a household's mood adds to its happiness or subtracts from it. The mean is 0. */
 export function moodOf(world: World, household: Household): number {
   return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
 }
 
-/** Percentage points, positive or negative, by which an owner tolerates more tax than the mean. */
+/** Percentage points by which the tax rate that an owner tolerates is above or below the mean. */
 export function taxTolerance(world: World, building: SimBuilding): number {
   return TAX_SPREAD * (2 * draw(world, SALTS.tax, building.id, building.builtFrame) - 1);
 }

@@ -6,14 +6,14 @@ import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { RUIN_FLAGS } from "../fabric/buildings.js";
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { pollutionAt, roadAt, serviceAt } from "./services.js";
+import { nearestRoadId, pollutionAt, serviceAt } from "./services.js";
 import { trafficOf } from "./traffic.js";
 
 const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Value of a building. A layer has either this or `at`; the traffic layer has neither. */
+  /** Value of a building. Every layer has either `of` or `at`, except the traffic layer, which has neither. */
   readonly of?: (building: SimBuilding) => number;
   /** Value of the ground at the centre of a square. */
   readonly at?: (world: World, place: GroundPoint) => number;
@@ -35,17 +35,19 @@ const MEASURES: Readonly<Record<Layer, Measure>> = {
   leisure: served("leisure"),
 };
 
-/** Measures the mean coverage of a place by these services. */
+/** Measures the mean quality of these services at a place. */
 function served(...kinds: Coverage[]): Measure {
   const at = (world: World, place: GroundPoint) => {
-    const roadId = roadAt(world, place);
+    const roadId = nearestRoadId(world, place);
     const qualities = kinds.map((kind) => serviceAt(world, place, roadId, kind)?.quality ?? 0);
     return (100 * qualities.reduce((sum, quality) => sum + quality, 0)) / kinds.length;
   };
   return { isGood: true, at };
 }
 
-/** One value for each square with growables, or with roads in the traffic layer. */
+/**
+ * Values of a layer, one for each square with growables. The traffic layer has one for each square with roads.
+ */
 export function layerOf(world: World, layer: Layer): LayerValues {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
@@ -93,7 +95,7 @@ function sampleRoads(world: World, add: AddSample): void {
 
 /** Quality of each service at a place. */
 export function coverageAt(world: World, place: GroundPoint): ServiceCoverage[] {
-  const roadId = roadAt(world, place);
+  const roadId = nearestRoadId(world, place);
   return COVERAGES.map((service) => {
     const served = serviceAt(world, place, roadId, service);
     return {

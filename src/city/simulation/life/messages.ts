@@ -2,7 +2,7 @@
 import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
 import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefabs.js";
-import { streetOf } from "../fabric/buildings.js";
+import { streetNameOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -19,20 +19,22 @@ const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 const COMPLAINT_PERCENT = 25;
 /** Chance per cycle that a content household expresses a wish. */
 const WISH_PERCENT = 3;
-/** Pollution from which citizens complain about the air. */
+/** Citizens complain about the air above this pollution. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 /** Populations at which the city gets a reward. Many small rewards, because a large one would cause a jump in growth. */
 const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );
-/** Reward per citizen since the last milestone, paid by the state. The game rewards growth too. */
+/**
+ * Money that the state pays at a milestone, per citizen gained since the last one. The game rewards growth too.
+ */
 const REWARD_PER_CITIZEN = 50;
 
-/** Alternative wordings of a message; `@` stands for the street. */
+/** Alternative wordings of a message. `@` stands for the street. */
 type Saying = readonly [messageId: string, ...texts: string[]];
 
-/** Complaints by problem. */
+/** Texts of complaints, by problem. */
 const COMPLAINTS: Partial<Record<ProblemName, Saying>> = {
   Electricity: [
     "CHIRP_NO_ELECTRICITY",
@@ -59,7 +61,7 @@ const COMPLAINTS: Partial<Record<ProblemName, Saying>> = {
   NoGoods: ["CHIRP_COMMERCIAL_DEMAND", "Our shelves on @ are empty."],
 };
 
-/** Wishes by missing service. */
+/** Texts of wishes, by the service that is missing. */
 const WISHES: readonly (readonly [Coverage, Saying])[] = [
   ["health", ["CHIRP_NO_HEALTHCARE", "The nearest doctor is nowhere near @.", "A clinic would do @ good."]],
   ["elementary", ["CHIRP_NO_SCHOOLS", "The children of @ teach each other. A school, please?"]],
@@ -77,7 +79,7 @@ const RISEN_SAYING: Saying = [
 ];
 const RISEN_HIGH_SAYING: Saying = ["CHIRP_HIGH_TECH_LEVEL", "They rebuilt our house on @. Look at it now!"];
 
-/** Reasons for abandoning a building. */
+/** Texts that explain why a building was abandoned, by reason. */
 const CAUSES: Partial<Record<ProblemName | "NoDemand", string>> = {
   Electricity: "after weeks without power",
   Water: "after weeks without water",
@@ -92,7 +94,7 @@ const CAUSES: Partial<Record<ProblemName | "NoDemand", string>> = {
   NoDemand: "because nobody wanted to move in",
 };
 
-/** Prefabs and services whose opening is announced. */
+/** Messages about newly opened buildings, by the name of the prefab or service. */
 const OPENINGS: Readonly<Record<string, string>> = {
   Hospital: "CHIRP_NEW_HOSPITAL",
   "Medical Clinic": "CHIRP_NEW_HOSPITAL",
@@ -110,7 +112,7 @@ const OPENINGS: Readonly<Record<string, string>> = {
   Monument: "CHIRP_NEW_MONUMENT",
 };
 
-/** Posts a complaint about one of a building's problems, by chance. */
+/** Posts a complaint about one of a building's problems, with a certain probability. */
 export function maybePostComplaint(world: World, building: SimBuilding): void {
   const { names } = building.problems;
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
@@ -118,7 +120,7 @@ export function maybePostComplaint(world: World, building: SimBuilding): void {
   if (complaint) speak(world, building, complaint);
 }
 
-/** Posts a resident's complaint about pollution or wish for a service that is missing nearby, by chance. */
+/** Posts a complaint about pollution and a wish for a missing service, with a certain probability. */
 export function maybePostWish(
   world: World,
   building: SimBuilding,
@@ -131,18 +133,18 @@ export function maybePostWish(
   if (chosen) speak(world, building, chosen[1]);
 }
 
-/** Posts praise from a building that leveled up. */
+/** Posts the praise of an occupant whose building leveled up. */
 export function postPraise(world: World, building: SimBuilding): void {
   speak(world, building, building.prefab.level >= 3 ? RISEN_HIGH_SAYING : RISEN_SAYING);
 }
 
 export function reportAbandoned(world: World, building: SimBuilding, reason: ProblemName | "NoDemand"): void {
-  const text = `A building on ${streetOf(world, building)} was given up ${CAUSES[reason] ?? "in the end"}.`;
+  const text = `A building on ${streetNameOf(world, building)} was given up ${CAUSES[reason] ?? "in the end"}.`;
   announce(world, "CHIRP_ABANDONED_BUILDINGS", text);
 }
 
 export function reportBurnedDown(world: World, building: SimBuilding): void {
-  announce(world, "CHIRP_FIRE_HAZARD", `A building on ${streetOf(world, building)} burned down.`);
+  announce(world, "CHIRP_FIRE_HAZARD", `A building on ${streetNameOf(world, building)} burned down.`);
 }
 
 export function reportOpening(world: World, prefab: SimBuildingPrefab): void {
@@ -187,7 +189,10 @@ function reportCutOff(world: World): void {
 function speak(world: World, building: SimBuilding, [messageId, ...texts]: Saying): void {
   const speaker = somebodyIn(world, building);
   if (!speaker || world.board.isQuiet(messageId, world.frame)) return;
-  const text = (texts[world.random.below(texts.length)] as string).replace("@", streetOf(world, building));
+  const text = (texts[world.random.below(texts.length)] as string).replace(
+    "@",
+    streetNameOf(world, building),
+  );
   const message: CitizenMessage = {
     type: "CitizenMessage",
     senderName: citizenName(world.seed, speaker),

@@ -7,7 +7,7 @@ import { isActive, longestGraveProblem } from "../fabric/buildings.js";
 import {
   AGE_LIMITS,
   addCitizen,
-  ageOf,
+  ageInUnits,
   die,
   isOfWorkingAge,
   leaveParents,
@@ -23,7 +23,7 @@ import type { World } from "../state/world.js";
 import { expectation } from "./expectations.js";
 import { arrivalPercent, happinessOf, happinessParts, leavingPercent } from "./happiness.js";
 import { moodOf } from "./individual-differences.js";
-import { requestService, type Surroundings } from "./services.js";
+import { requestServiceQuality, type Surroundings } from "./services.js";
 import { BODY_WEIGHT } from "./stores.js";
 
 const LARGEST_FAMILY = 6;
@@ -37,7 +37,7 @@ const SHOPPING_PERCENT = 60;
 const SHOP_PERCENT = 60;
 /** Increase of a home's unmet shopping need by a failed trip. */
 const WANT_GROWN = 1;
-/** Decrease by a successful trip. */
+/** Decrease of a home's unmet shopping need by a successful trip. */
 const WANT_EASED = 4;
 /**
  * Chance in percent per cycle to graduate from a school of full quality, which takes about half a year;
@@ -50,7 +50,7 @@ const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
 };
 /** Chance of death before old age at full health, in percent per cycle. */
 const DEATH_PERCENT = 0.001;
-/** Additional chance for each point below full health. */
+/** Additional chance of death for each point below full health, in percent per cycle. */
 const DEATH_PERCENT_PER_POINT = 0.000_1;
 /** A free home in a new building is this many times as likely to be taken. */
 const NEW_HOME_FACTOR = 16;
@@ -100,7 +100,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
   let parents = 0;
   for (const id of [...household.memberIds]) {
     const citizen = world.citizens.at(id);
-    const age = ageOf(citizen, world.frame);
+    const age = ageInUnits(citizen, world.frame);
     if (diesNow(world, home, age)) {
       die(world, citizen);
       home.bodies = Math.min(home.bodies + BODY_WEIGHT, 100);
@@ -128,7 +128,7 @@ function diesNow(world: World, home: SimBuilding, age: number): boolean {
 function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): void {
   const school = schoolFor(citizen.education, age);
   if (!school) return;
-  const quality = requestService(world, home, school, 1);
+  const quality = requestServiceQuality(world, home, school, 1);
   if (quality > 0 && world.random.percent((LEARNING_PERCENT[school] ?? 0) * quality)) citizen.education++;
 }
 
@@ -139,7 +139,10 @@ function schoolFor(education: number, age: number): Coverage | null {
   return null;
 }
 
-/** Shops at a near shop by road, else beyond the map edge. A failed trip raises the unmet need. */
+/**
+ * Sends a household to a nearby shop, or beyond the map edge if no shop serves it. A failed trip raises the
+ * unmet need.
+ */
 function goShopping(world: World, home: SimBuilding): void {
   const traffic = world.segments.get(home.roadId)?.traffic;
   const shop = traffic?.shopIds
@@ -155,13 +158,13 @@ function goShopping(world: World, home: SimBuilding): void {
   home.want = Math.min(Math.max(home.want + change, 0), 100);
 }
 
-/** Whether a shopper buys at this shop: it must be open, stocked and not full, and chance decides. */
+/** Whether a shopper buys at this shop. The shop must be open, stocked and not full. Then chance decides. */
 function sellsTo(world: World, shop: SimBuilding): boolean {
   const isOpen = shop.prefab.service === "Commercial" && isActive(shop);
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);
 }
 
-/** Free homes go to grown children of the street, else to newcomers. */
+/** Moves households into free homes: grown children from the street if there are any, else newcomers. */
 function fillHomes(world: World, home: SimBuilding): void {
   if (!isConnectedOutside(world, home) || longestGraveProblem(home, world.frame) !== null) return;
   const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
@@ -180,7 +183,7 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
     for (const id of householdIds) {
       const household = world.households.at(id);
       const members = household.memberIds.map((memberId) => world.citizens.at(memberId));
-      const child = members.find((member) => isGrownChild(world, household, ageOf(member, world.frame)));
+      const child = members.find((member) => isGrownChild(world, household, ageInUnits(member, world.frame)));
       if (child) return child;
     }
   }
@@ -193,7 +196,7 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
  */
 function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
   const eldest = world.citizens.at(memberIds[0] as number);
-  return isOfParentAge(age) && ageOf(eldest, world.frame) >= age + AGE_LIMITS.adult;
+  return isOfParentAge(age) && ageInUnits(eldest, world.frame) >= age + AGE_LIMITS.adult;
 }
 
 function isOfParentAge(age: number): boolean {

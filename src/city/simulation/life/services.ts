@@ -15,17 +15,25 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/** Growth of the wait per cycle at twice the capacity, as a share of the longest wait. */
+/**
+ * Increase of a provider's waiting time per cycle at twice its capacity, as a share of the longest waiting
+ * time.
+ */
 const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
 
 /**
  * Requests a service for a building.
- * @param demand share of the provider's capacity that this takes
+ * @param demand units of the provider's capacity that the building takes
  * @returns quality from 0 (none) to 1
  */
-export function requestService(world: World, building: SimBuilding, kind: Coverage, demand: number): number {
+export function requestServiceQuality(
+  world: World,
+  building: SimBuilding,
+  kind: Coverage,
+  demand: number,
+): number {
   if (kind === "leisure") {
     const parks = parksAround(world, building.position);
     visitParks(parks, demand);
@@ -38,8 +46,8 @@ export function requestService(world: World, building: SimBuilding, kind: Covera
 }
 
 /**
- * Provider of a service at a place, and the quality of the service there from 0 (none) to 1. Of several
- * parks, the nearest.
+ * Provider of a service at a place, and the quality of the service there, from 0 (none) to 1. If several parks
+ * serve the place, `provider` is the nearest.
  */
 export interface ProvidedService {
   readonly provider: SimBuilding;
@@ -68,7 +76,7 @@ export function serviceAt(
 }
 
 /** Id of the nearest road to a place; 0 if none is near. */
-export function roadAt(world: World, place: GroundPoint): number {
+export function nearestRoadId(world: World, place: GroundPoint): number {
   let nearest = ROADSIDE_METERS;
   let roadId = 0;
   for (const segment of world.segments.near(squareAround(place, ROADSIDE_METERS))) {
@@ -81,8 +89,8 @@ export function roadAt(world: World, place: GroundPoint): number {
 }
 
 /**
- * Quality by travel time: 1 within the range, falling to 0 at twice the range. Traffic shortens the range in
- * metres.
+ * Quality by travel time: 1 within the range, falling to 0 at twice the range. The range is a travel time, so
+ * it covers fewer metres in dense traffic.
  */
 function nearness(rangeMeters: number, seconds: number): number {
   return Math.min(Math.max(2 - seconds / rangeSeconds(rangeMeters), 0), 1);
@@ -100,9 +108,9 @@ function shareOf(provider: SimBuilding): number {
 }
 
 /**
- * Closes a provider's cycle: stores the demand of the cycle as `lastLoad` and updates the wait. The wait
- * grows while demand exceeds the capacity, and shrinks while it is below. After a long wait, people between
- * two providers choose the other one.
+ * Closes a provider's cycle: stores the demand of the cycle as `lastLoad` and updates the wait. The wait grows
+ * while demand exceeds the capacity, and shrinks while it is below. A long wait sends people between two
+ * providers to the other one.
  */
 export function closeServiceCycle(building: SimBuilding): void {
   building.lastLoad = building.load;
@@ -145,7 +153,7 @@ const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
 const BASE_LAND_VALUE = 12;
-/** Points lost for trips of REMOTE_SECONDS or more. */
+/** Points of land value lost for trips of REMOTE_SECONDS or more. */
 const REMOTENESS_POINTS = 8;
 const REMOTE_SECONDS = 900;
 /** In each cycle, land value moves by this share towards its target. */
@@ -180,7 +188,7 @@ export function updateSurroundings(world: World, building: SimBuilding, excessTa
   const quality = new Map<Coverage, number>();
   let points = 0;
   for (const [kind, worth] of LAND_VALUE_POINTS) {
-    const served = requestService(world, building, kind, demandOn(kind, people));
+    const served = requestServiceQuality(world, building, kind, demandOn(kind, people));
     quality.set(kind, served);
     points += worth * served;
   }
@@ -207,7 +215,10 @@ function burdens(
   return { ...lost, total: lost.remoteness + lost.pollution + lost.ruins + lost.crime + lost.taxes };
 }
 
-/** Quality of each service at a building, and its target land value by cause. Adds no load to the services. */
+/**
+ * Quality of each service at a building, and points that each cause adds to the building's target land value.
+ * Adds no load to the services.
+ */
 export function landValueParts(world: World, building: SimBuilding, excessTax: number) {
   const quality = new Map<Coverage, number>();
   const parts: Record<string, number> = { base: BASE_LAND_VALUE };
@@ -222,7 +233,7 @@ export function landValueParts(world: World, building: SimBuilding, excessTax: n
   return { quality, parts };
 }
 
-/** Remoteness from 0 to 1, by the commute of a home, or the travel time of a business to the map edge. */
+/** Remoteness from 0 to 1: a home's commute, or a business's travel time to the map edge. */
 export function remotenessOf(world: World, { homes, commute, roadId }: SimBuilding): number {
   const seconds = homes > 0 ? commute : (world.segments.get(roadId)?.traffic.edgeSeconds ?? REMOTE_SECONDS);
   return Math.min(seconds / REMOTE_SECONDS, 1);
@@ -251,7 +262,7 @@ function demandOn(kind: Coverage, people: number): number {
   }
 }
 
-/** The pollution of the ground, 0 to 100. */
+/** Ground pollution at a place, 0 to 100. */
 export function pollutionAt(world: World, place: GroundPoint): number {
   return nuisances(world, place, 0).pollution;
 }

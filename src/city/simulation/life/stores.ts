@@ -1,6 +1,6 @@
 /**
- * Stores of civic buildings: garbage and graves with a limited capacity, and fuel of power plants, which is delivered by
- * road from the map edge.
+ * Storage of civic buildings: garbage in landfills, the dead in cemeteries, and fuel in power plants. Fuel is
+ * delivered by road from the map edge.
  */
 import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
@@ -10,11 +10,14 @@ import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
 
-/** Points of a building's `bodies` per dead resident. */
+/** Points that each dead resident adds to a building's `bodies`. */
 export const BODY_WEIGHT = 30;
 /** Weeks to empty a full landfill or cemetery. */
 const WEEKS_TO_EMPTY = 26;
-/** Weeks of fuel that a plant stores; weeks of fuel delivered per week to a plant at the map edge. */
+/**
+ * Fuel that a power plant can store, and fuel delivered per week to a plant at the map edge. Both are in weeks
+ * of operation.
+ */
 const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
@@ -34,8 +37,8 @@ export function updateStorageAndFuel(world: World, building: SimBuilding): void 
 }
 
 /**
- * Updates a storage and its problems. While it is emptied, its content goes by road to another provider of the service
- * or over the map edge.
+ * Updates a storage and its problems. During emptying, the content goes by road to another provider of the
+ * service or beyond the map edge.
  */
 function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;

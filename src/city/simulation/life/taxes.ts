@@ -16,8 +16,8 @@ const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
 /**
- * Share by which higher wages raise the upkeep of services in large towns. It applies in full at twice
- * TOWN_CITIZENS, and not at all up to TOWN_CITIZENS.
+ * Share by which higher wages raise the upkeep of services in a town of twice TOWN_CITIZENS or more. The share
+ * falls to 0 at TOWN_CITIZENS.
  */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;

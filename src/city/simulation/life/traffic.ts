@@ -25,8 +25,8 @@ const FRAMES_PER_STREET = 2;
 /** Maximum number of roads checked per visit to find one with residents. */
 const ROADS_PER_VISIT = 64;
 /**
- * Share of the difference to the new count that is added to a road's volume. Below 1, so that jams do not appear or
- * vanish in a day.
+ * A road's volume moves by this share towards each new count. The share is below 1, so that jams do not appear
+ * or vanish in a day.
  */
 const INERTIA = 0.5;
 
@@ -293,11 +293,12 @@ function pass(world: World, segmentId: number, vehicles: number): void {
 }
 
 /**
- * For each road, finds the provider of a service with the shortest travel and waiting time together. Called once a
- * cycle for each service.
+ * For each road, finds the provider of a service with the shortest total of travel and waiting time. Called
+ * once a cycle for each service.
+ * @param coverageIndex index of the service in ROAD_COVERAGES
  */
-export function assignProviders(world: World, index: number): void {
-  const kind = ROAD_COVERAGES[index] as (typeof ROAD_COVERAGES)[number];
+export function assignProviders(world: World, coverageIndex: number): void {
+  const kind = ROAD_COVERAGES[coverageIndex] as (typeof ROAD_COVERAGES)[number];
   const graph = roadGraph(world);
   const providers = world.providers.get(kind)?.items ?? [];
   const roots = providers.flatMap((provider) => {
@@ -311,8 +312,8 @@ export function assignProviders(world: World, index: number): void {
     if (!road.prefab.frontage) continue;
     const providerId = Math.max(tree.roots[tree.nearEnd(road)] as number, 0);
     const wait = world.buildings.get(providerId)?.waitSeconds ?? 0;
-    road.traffic.providerIds[index] = providerId;
-    road.traffic.providerSeconds[index] = tree.secondsTo(road) - wait;
+    road.traffic.providerIds[coverageIndex] = providerId;
+    road.traffic.providerSeconds[coverageIndex] = tree.secondsTo(road) - wait;
   }
 }
 

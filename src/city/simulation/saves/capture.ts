@@ -22,8 +22,8 @@ type Readers<T, K extends string = Extract<keyof T, string>> = {
 };
 
 /**
- * Readers of a building's numeric fields, in the order of a saved row. Reading fields by a computed name would take
- * five times as long.
+ * Functions that read a building's numeric fields, in the order of a saved row. Reading fields by a computed
+ * name would take five times as long.
  */
 const BUILDING_READERS = {
   id: (building) => building.id,
@@ -55,7 +55,7 @@ const BUILDING_READERS = {
   stored: (building) => building.stored,
   fuel: (building) => building.fuel,
 } satisfies Readers<SimBuilding>;
-export const BUILDING_NUMBERS = Object.keys(BUILDING_READERS) as (keyof typeof BUILDING_READERS)[];
+export const BUILDING_NUMBER_FIELDS = Object.keys(BUILDING_READERS) as (keyof typeof BUILDING_READERS)[];
 
 const CITIZEN_READERS = {
   id: (citizen) => citizen.id,
@@ -64,7 +64,7 @@ const CITIZEN_READERS = {
   education: (citizen) => citizen.education,
   workId: (citizen) => citizen.workId,
 } satisfies Readers<Citizen>;
-export const CITIZEN_NUMBERS = Object.keys(CITIZEN_READERS) as (keyof typeof CITIZEN_READERS)[];
+export const CITIZEN_NUMBER_FIELDS = Object.keys(CITIZEN_READERS) as (keyof typeof CITIZEN_READERS)[];
 
 export type SavedPoint = [number, number, number];
 
@@ -160,10 +160,10 @@ export function* capturePieces(world: World) {
     traffic: yield* captureTraffic(segments),
     blocks: yield* captureBlocks(world.blocks.all()),
     buildings: yield* captureBuildings(buildings),
-    /** Rows of BUILDING_NUMBERS, in the order of `buildings`. */
+    /** BUILDING_NUMBER_FIELDS of each building, in the order of `buildings`. */
     buildingNumbers: yield* packInPieces(buildings, Object.values(BUILDING_READERS)),
     households: yield* captureHouseholds(world.households.all()),
-    /** Rows of CITIZEN_NUMBERS, in the order of their ids. */
+    /** CITIZEN_NUMBER_FIELDS of each citizen, by ascending id. */
     citizens: yield* packInPieces(world.citizens.all(), Object.values(CITIZEN_READERS)),
   };
 }
@@ -189,7 +189,7 @@ function* mapInPieces<T, R>(records: readonly T[], map: (record: T) => R): Gener
 
 const ROWS_PER_PIECE = 1000;
 
-/** Yields the JSON text of a captured city in pieces. Each takes some milliseconds to write. */
+/** Yields the JSON text of a captured city in pieces. Each piece takes some milliseconds to write. */
 export function* writeCapture(capture: Capture): Generator<string> {
   let isFirst = true;
   for (const [name, value] of Object.entries(capture)) {
@@ -225,7 +225,7 @@ function* writeNumbers(values: Float64Array): Generator<string> {
   yield '"';
 }
 
-/** Fields saved unchanged. */
+/** Fields of the world that are saved unchanged. */
 const PLAIN_FIELDS = [
   "frame",
   "paused",

@@ -193,7 +193,7 @@ export function fileNameFor(name: string): string {
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_SAVE_NAME;
 }
 
-/** @throws CommandRefusedError */
+/** @throws CommandRefusedError for a name that is too long or reserved for automatic saves */
 function checkSaveName(saveName: string): void {
   if (AUTOMATIC_NAME.test(saveName)) {
     const message = `The save name "${saveName}" is reserved for automatic saves`;
@@ -219,8 +219,8 @@ interface Content {
 }
 
 /**
- * SHA-256 of the city's state without its id and replies. Equal for the same seed and the same commands at the same
- * frames.
+ * SHA-256 of the city's state, without the city's id and the replies to commands. Equal for the same seed and
+ * the same commands at the same frames.
  */
 export async function hashOf(world: World): Promise<string> {
   const { cityId: _identity, replies: _replies, ...state } = captureCity(world);

@@ -21,9 +21,9 @@ import {
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import {
-  BUILDING_NUMBERS,
+  BUILDING_NUMBER_FIELDS,
   base64,
-  CITIZEN_NUMBERS,
+  CITIZEN_NUMBER_FIELDS,
   copyPlainFields,
   type PackedNumbers,
   packFields,
@@ -60,7 +60,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
     world.segments.put(loadSegment(world, segment, traffic[i] ?? newTraffic()));
   });
   for (const block of snapshot.blocks) world.blocks.put(loadBlock(block));
-  const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBERS);
+  const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBER_FIELDS);
   snapshot.buildings.forEach((building, i) => {
     world.putBuilding(loadBuilding(building, numbers[i] as (typeof numbers)[number]));
   });
@@ -69,7 +69,7 @@ export function restoreSnapshot(snapshot: Snapshot): World {
   }
   for (const { id, householdId, bornFrame, education, workId } of unpack(
     snapshot.citizens,
-    CITIZEN_NUMBERS,
+    CITIZEN_NUMBER_FIELDS,
   )) {
     world.citizens.put({ id, householdId, bornFrame, education, workId });
   }
@@ -154,7 +154,7 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blo
 
 function loadBuilding(
   { prefab, at, households, workers, ...same }: Snapshot["buildings"][number],
-  numbers: Record<(typeof BUILDING_NUMBERS)[number], number>,
+  numbers: Record<(typeof BUILDING_NUMBER_FIELDS)[number], number>,
 ): SimBuilding {
   const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
   return Object.assign(building, same, numbers, {
@@ -177,7 +177,10 @@ function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): 
   });
 }
 
-/** Converts to small integers: V8 keeps values read from a Float64Array as heap doubles, which are several times slower. */
+/**
+ * Converts numbers to small integers where possible: V8 keeps values read from a Float64Array as heap doubles,
+ * which are several times slower.
+ */
 function compact(value: number): number {
   const integer = value | 0;
   return Object.is(integer, value) ? integer : value;
@@ -193,9 +196,9 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
   return prefab;
 }
 
-type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBERS)[number], number>>;
+type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBER_FIELDS)[number], number>>;
 
-/** Building fields by the version that introduced them, with their initial values. */
+/** Building fields that each version introduced, with the values that they get in older saves. */
 const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = [
   [2, { happiness: 60 }],
   [3, { commute: 0, want: 0, stored: 0, fuel: 1 }],
@@ -237,12 +240,12 @@ function withNewNumbers(packed: PackedNumbers, version: number): PackedNumbers {
   const newer = NUMBERS_SINCE.filter(([since]) => since > version).map(([, numbers]) => numbers);
   if (newer.length === 0) return packed;
   const added: BuildingNumbers = Object.assign({}, ...newer);
-  const known = BUILDING_NUMBERS.filter((name) => !(name in added));
+  const known = BUILDING_NUMBER_FIELDS.filter((name) => !(name in added));
   const rows = unpack(packed, known).map((row) => ({ ...row, ...added }));
   return base64(
     packFields(
       rows,
-      BUILDING_NUMBERS.map((name) => (row: BuildingNumbers) => row[name] as number),
+      BUILDING_NUMBER_FIELDS.map((name) => (row: BuildingNumbers) => row[name] as number),
     ),
   );
 }

@@ -13,8 +13,8 @@ export function areasOf(world: World): MapArea[] {
   return Array.from({ length: TILES_PER_SIDE ** 2 }, (_, index) => areaAt(world, index));
 }
 
-/** Column or row of the tile at a coordinate in metres. */
-export function tileAt(meters: number): number {
+/** Converts an x in metres to a tile column, or a z in metres to a tile row. */
+export function tileCoordinate(meters: number): number {
   return Math.floor(meters / TILE_METERS + TILES_PER_SIDE / 2);
 }
 

@@ -9,7 +9,7 @@ export const FRAMES_PER_DAY = FRAMES_PER_WEEK / 7;
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FIRST_DAY_MS = Date.UTC(2031, 0, 1);
 
-/** Game time at a frame, as milliseconds since 1970 read as UTC. */
+/** Game time at a frame, in milliseconds since 1970 (UTC). */
 export function gameTimeMs(frame: number): number {
   return FIRST_DAY_MS + Math.floor((frame * WEEK_MS) / FRAMES_PER_WEEK);
 }

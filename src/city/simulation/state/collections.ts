@@ -28,7 +28,7 @@ export class Pool<T extends { readonly id: number }> {
     return this.#live;
   }
 
-  /** One more than the highest id ever used: the range a sweep over all ids has to cover. */
+  /** One more than the highest id ever used. A loop over all ids ends before it. */
   get end(): number {
     return this.#slots.length;
   }
@@ -206,7 +206,7 @@ export class SquareGrid {
   readonly #starts: Int32Array;
   readonly #xs: Float64Array;
   readonly #zs: Float64Array;
-  /** Index in the arrays of each entity, by id. */
+  /** Position of each entity in the arrays, by id. */
   readonly #indices: Int32Array;
 
   /** @param entities in ascending id order */
@@ -245,8 +245,8 @@ export class SquareGrid {
   }
 
   /**
-   * Visits all entities no farther from a place than the side of a square, and some farther ones, with squared
-   * distances.
+   * Visits all entities within the side length of a square around a place, and some farther ones. Passes the
+   * squared distance of each.
    */
   visitAround({ x, z }: GroundPoint, visit: (index: number, squaredMeters: number) => void): void {
     const column = gridIndexOf(x, this.#side) - this.#west;

@@ -79,9 +79,9 @@ export interface Loan {
 
 /** Income and expenses of the city, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
-  /** Sums since the city began. */
+  /** Sums of each ledger line since the city began. */
   readonly totals: Amounts = {};
-  /** Sums since the current week began. */
+  /** Sums of each ledger line since the current week began. */
   week: Amounts = {};
   /** Accounts of the latest weeks, oldest first. */
   readonly history: WeekAccount[] = [];
@@ -125,7 +125,7 @@ function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }
 
-/** Weekly rows kept: ten years. */
+/** Maximum number of weekly rows: ten years. */
 const KEPT_SAMPLES = 522;
 
 /** History of the city: one row of statistics per week. */

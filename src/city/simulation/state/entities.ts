@@ -20,7 +20,7 @@ export interface SimSegment extends NetSegment {
 
 /** Traffic of a road, and destinations reached from it, as of the last count. Times are in seconds. */
 export interface RoadTraffic {
-  /** Vehicles per hour at peak hour, and the vehicles counted so far by the running count. */
+  /** `volume`: vehicles per hour at peak hour. `counted`: vehicles that the running count has found so far. */
   volume: number;
   counted: number;
   /** Travel time to the nearest connection at the map edge; Infinity for none. */
@@ -70,8 +70,8 @@ export interface SimBuilding extends Building {
   problemSince: number[];
   readonly builtFrame: number;
   /**
-   * Frame from which vacancy or decay is timed: the last frame in which the building was occupied, or the frame in
-   * which it was abandoned or fell to ruin.
+   * Frame from which the time of vacancy or ruin counts: the last frame in which the building was occupied, or
+   * the frame in which it was abandoned or fell to ruin.
    */
   declineFrame: number;
   /** Switched off by a command. Only a command switches it on again. */
@@ -109,7 +109,7 @@ export interface SimBuilding extends Building {
   /** Cycles since a fire began; 0 for none. */
   burning: number;
 
-  /** Demand on a service building in this cycle and in the last one. */
+  /** Demand on a service building in this cycle (`load`) and in the last one (`lastLoad`). */
   load: number;
   lastLoad: number;
   /** Seconds that visitors of a service building wait, because more come than it can serve. */
@@ -118,13 +118,13 @@ export interface SimBuilding extends Building {
   /** For a home: mean travel time of its residents to work in seconds, and their unmet shopping need, 0 to 100. */
   commute: number;
   want: number;
-  /** Amount stored in a landfill or cemetery, and fuel left in a plant, in weeks at full output. */
+  /** `stored`: content of a landfill or cemetery. `fuel`: weeks for which the fuel of a power plant lasts. */
   stored: number;
   fuel: number;
 
   /** Derived: road that gives access to the building, or 0. */
   roadId: number;
-  /** Derived: pipes within reach. */
+  /** Derived: ids of pipes within the building's reach. */
   waterPipeIds: number[];
   heatPipeIds: number[];
 }

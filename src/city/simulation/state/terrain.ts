@@ -9,7 +9,7 @@ import { hash } from "./random.js";
 
 /** The map reaches from -8640 to 8640 m in x and z. */
 export const MAP_HALF_METERS = 8640;
-/** Surface of all standing water. */
+/** Height of the surface of all water. */
 const SEA_LEVEL_METERS = 40;
 
 const SAMPLES = 1081;
@@ -33,7 +33,7 @@ export class Terrain {
 
   constructor(readonly seed: number) {}
 
-  /** Ground height in metres, bilinear between samples; beyond the edge the edge value continues. */
+  /** Ground height in metres, interpolated between samples. Outside the map, the height at the nearest edge. */
   groundHeight(x: number, z: number): number {
     const column = gridCoordinate(x);
     const row = gridCoordinate(z);

@@ -64,7 +64,7 @@ export class World {
   selectedSpeed = 1;
   buildIndex = 0;
   readonly demand = { residential: 100, commercial: 0, workplace: 0 };
-  /** The next road of the traffic count; 0 between two counts. */
+  /** Id of the next road in the running traffic count; 0 between two counts. */
   trafficCursor = 0;
   /** Wares made in the city and not sold yet. */
   wares = 0;

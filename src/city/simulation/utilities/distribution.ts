@@ -33,7 +33,7 @@ export class Circuit {
     return this.supply > this.demand;
   }
 
-  /** Decides for each consumer whether it is served, nearest first, and calls back with the result. */
+  /** Supplies the nearest consumers first. Calls `serve` for each consumer with the result. */
   distribute(serve: (building: SimBuilding, served: boolean) => void): void {
     let left = this.supply;
     const queue = this.demand <= left ? this.consumers : this.#nearestFirst();
@@ -81,7 +81,7 @@ export function recordNetworks(
   world.utilities = [...world.utilities.filter((network) => network.carries !== carries), ...found];
 }
 
-/** Circuit by key, created on first use. */
+/** Returns the circuit with this key. Creates it on first use. */
 export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit {
   let circuit = circuits.get(key);
   if (!circuit) {
@@ -105,7 +105,7 @@ export function canOperate(world: World, plant: SimBuilding): boolean {
   return !civic?.shore || isAtShore(world.terrain, plant);
 }
 
-/** Sets or clears a problem at dead ends of lines or pipes, depending on whether they have supply. */
+/** Sets a problem at each dead end of a line or pipe without supply, and clears it at all other nodes. */
 export function markDeadEnds(
   world: World,
   carries: SimNetworkPrefab["carries"],

@@ -46,7 +46,7 @@ export function distributePower(world: World): void {
   for (const building of buildings) {
     const circuit = circuitOf(circuits, field.circuitAt(building.position));
     const amount = powerOutput(world, building);
-    const need = powerNeed(world, building);
+    const need = powerNeedKw(world, building);
     if (amount > 0) circuit.suppliers.push({ building, amount });
     if (need > 0) circuit.consumers.push({ building, need });
   }
@@ -96,7 +96,7 @@ function powerOutput(world: World, building: SimBuilding): number {
  * Consumption in kW; 0 for building sites, ruins, switched-off buildings, power plants and civic buildings without
  * upkeep.
  */
-export function powerNeed(world: World, building: SimBuilding): number {
+export function powerNeedKw(world: World, building: SimBuilding): number {
   if (!isInUse(building)) return 0;
   if (building.prefab.civic) return civicPowerKw(building.prefab);
   const base = KW_PER_HOME * building.homes + KW_PER_JOB * building.jobs;
@@ -124,7 +124,7 @@ export function hasPowerAt(world: World, site: Footprint): boolean {
   );
 }
 
-/** Share of the best output that the wind allows at a place: 60 to 100 percent. */
+/** Output of a wind turbine at a place, as a share of its maximum: 0.6 to 1. */
 function windAt(world: World, { x, z }: GroundPoint): number {
   return 0.6 + (0.4 * hash(world.seed + 21, Math.floor(x / 256), Math.floor(z / 256))) / 0xffffffff;
 }

@@ -4,7 +4,7 @@
  */
 
 import type { ProblemName } from "../../terms.js";
-import type { Civic } from "../catalogue/building-prefabs.js";
+import type { CivicProperties } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { connectedComponents } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
@@ -30,7 +30,7 @@ const HEATING_BELOW_DEGREES = 12;
 
 /** Distributes water and drains sewage. */
 export function distributeWater(world: World): void {
-  const pipes = pipesOf(world, "water", ["waterM3", "sewageM3"], waterNeed);
+  const pipes = pipesOf(world, "water", ["waterM3", "sewageM3"], waterNeedM3);
   const water = distribute(world, pipes, "waterM3", "water");
   const sewage = distribute(world, pipes, "sewageM3", "sewage");
   complainOfMissingPipes(world, pipes, "WaterNotConnected", [water, sewage]);
@@ -62,7 +62,7 @@ function complainOfMissingPipes(
 }
 
 /** Water that a building needs, and sewage that it produces, each in cubic metres a week. */
-export function waterNeed(building: SimBuilding): number {
+export function waterNeedM3(building: SimBuilding): number {
   const { civic } = building.prefab;
   if (!isInUse(building)) return 0;
   if (civic) return civicWaterM3(civic);
@@ -71,7 +71,7 @@ export function waterNeed(building: SimBuilding): number {
   return Math.max(1, residents + others);
 }
 
-export function civicWaterM3({ waterM3, sewageM3, jobs = 0 }: Civic): number {
+export function civicWaterM3({ waterM3, sewageM3, jobs = 0 }: CivicProperties): number {
   return waterM3 || sewageM3 ? 0 : M3_PER_CIVIC_JOB * jobs;
 }
 
