@@ -105,7 +105,7 @@ Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value
 }
 
 Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work) {
-  Call* const call = open(env, options);
+  Call* const call = create(env, options);
   const auto promise = call->promise();
   thread.add([call, work = std::move(work)] { call->run(work); });
   return promise;

@@ -20,6 +20,14 @@ struct SkippedTest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+/// Reason to skip a test of what training learns. Shorter tests run the same code.
+inline constexpr const char* kTooSlowSanitized = "takes minutes with sanitizers";
+
 [[noreturn]] inline void fail_at(const char* file, int line, const std::string& what) {
   std::ostringstream message;
   message << file << ":" << line << ": " << what;

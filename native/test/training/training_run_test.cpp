@@ -147,6 +147,7 @@ TEST("training run: training_info.json names samples and options, but no paths")
 }
 
 TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
+  if (kIsSanitized) SKIP(kTooSlowSanitized);
   // A base model that can be overfitted. Its output layer has a large range. It gives the noisy state a low weight,
   // because noise cannot be learnt. The sample is louder than the noise.
   const auto prepared = [](Tensors& tensors) {
