@@ -97,12 +97,15 @@ function summarize(met: readonly number[], counts: readonly number[], dominant: 
   };
 }
 
-/** Whether there are several zones, with enough cells outside the dominant one. */
+/** Whether there are several zones, and at least `minMinorityCells` zoned cells outside the dominant one. */
 export function isMixed(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return tally.distinctZoned > 1 && tally.minorityCells >= thresholds.minMinorityCells;
 }
 
-/** Whether there is exactly one zone, with enough zoned cells and enough unzoned cells. */
+/**
+ * Whether all zoned cells have the same zone, at least `minMinorityCells` cells are zoned, and at least
+ * `minUnzonedCells` are unzoned.
+ */
 export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return (
     tally.distinctZoned === 1 &&

@@ -5,7 +5,7 @@ import type { MusicEngine } from "../engine/types.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { createLogger, type Logger } from "../system/log.js";
 import { EmbeddedQueue, type QueueOptions } from "./queue/embedded-queue.js";
-import { ServiceClock } from "./queue/retention.js";
+import { RetentionClock } from "./queue/retention.js";
 import type { TaskStore } from "./queue/store.js";
 import { openTaskStore } from "./queue/store-recovery.js";
 import {
@@ -111,6 +111,6 @@ function embeddedOptions(config: Config, log: Logger): QueueOptions {
     jobTimeoutSeconds: config.jobTimeoutSeconds,
     averageJobSeconds: config.averageJobSeconds,
     averageWindow: config.averageWindow,
-    clock: new ServiceClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log),
+    clock: new RetentionClock(join(config.temporaryDirectory, "clock.json"), maxGapSeconds * 1000, log),
   };
 }

@@ -287,7 +287,7 @@ export class BuildingTiles {
   }
 }
 
-/** Reads the problems of nodes and segments, which map tiles do not contain. */
+/** Reads the problems of network nodes and segments. Map tiles contain only the problems of buildings. */
 export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
   const answers = ["netNode", "netSegment"].map((type) =>
     read<{ problems: ProblemRow[] }>(`/state/problems?limit=1000&entityType=${type}`),
@@ -298,7 +298,7 @@ export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
 /** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/** Reads the buildings from a bridge without tiles, at most as many as its lists return. */
+/** Reads buildings and problems from a bridge without map tiles. The `limit` of each list may cut them. */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,

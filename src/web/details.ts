@@ -47,8 +47,8 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses segments without a junction",
 };
 
-/** Fields that are shown only if the field on the right is above zero. */
-const NEEDED: Readonly<Record<string, string>> = {
+/** Each field on the left is hidden if the field on the right is 0. */
+const HIDDEN_IF_ZERO: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",
   homes: "homes",
@@ -64,10 +64,8 @@ const NEEDED: Readonly<Record<string, string>> = {
   happiness: "homes",
   health: "homes",
 };
-/**
- * Fields that are shown only for growable buildings. Service buildings list missing supplies under "Problems".
- */
-const GROWN_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
+/** Fields that are hidden for service buildings, which list missing supplies under "Problems". */
+const GROWABLE_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
 /** Panel with the details of the selected entity. */
 export class Details {
@@ -165,9 +163,9 @@ function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLE
 }
 
 function applies(facts: Facts, key: string): boolean {
-  const needed = NEEDED[key];
-  if (needed !== undefined && facts[needed] === 0) return false;
-  return !(GROWN_ONLY.includes(key) && facts.landValueParts === null);
+  const count = HIDDEN_IF_ZERO[key];
+  if (count !== undefined && facts[count] === 0) return false;
+  return !(GROWABLE_ONLY.includes(key) && facts.landValueParts === null);
 }
 
 function hasValue(value: unknown): boolean {

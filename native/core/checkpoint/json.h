@@ -64,16 +64,17 @@ class Json {
   std::string path_;
 };
 
-// Writers of JSON text. Each function returns the text of one value; json_array and json_object combine such texts.
+// Writers of JSON text. Each function returns the text of one value.
 
-/// A string, quoted and escaped. `text` is UTF-8.
+/// String, quoted and escaped. `text` is UTF-8.
 std::string json_string(std::string_view text);
-/// Shortest text that reads back as the same number; null if it is not finite.
+/// Number, as the shortest text that reads back as the same value; null if it is not finite.
 std::string json_number(double value);
 std::string json_bool(bool value);
-/// JSON array of items that are JSON texts.
+/// Array. Each item is the JSON text of one element.
 std::string json_array(const std::vector<std::string>& items);
-/// JSON object with sorted keys; the values are JSON texts. One line, or one line per member if `indented`.
+/// Object with sorted keys. `members` maps each key to the JSON text of its value. The object is one line, or has one
+/// line per member if `indented`.
 std::string json_object(const std::map<std::string, std::string>& members, bool indented = false);
 
 }  // namespace carillon

@@ -12,12 +12,14 @@
 namespace carillon {
 namespace {
 
-/// Maximum rows of a batch that requests may join. Up to this number of rows, CPU kernels give a row the same bits as
-/// if it were alone.
+/// Maximum rows of a batch with room for other requests. In a batch of up to this many rows, CPU kernels compute the
+/// same bits for a row as for the row alone.
 constexpr int64_t kMaxSharedRows = 16;
-/// The cache of a batch that requests may join takes at most the free memory divided by this number.
+/// A batch has room for more songs than its first request only if its cache then takes at most the free memory divided
+/// by this number.
 constexpr int64_t kFreeMemoryDivisor = 4;
-/// Rows of a batch that requests may join are longer than the first request needs: by a quarter plus this many tokens.
+/// Such a batch also has longer rows than its first request needs, for longer requests: a quarter more, plus this many
+/// tokens.
 constexpr int64_t kSpareTokens = 128;
 
 class NoQueue : public RequestQueue {

@@ -32,8 +32,8 @@ struct Linear {
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  /// Reads `parts` as `load` (one name) or `load_fused` (several names) does. Every call returns the same bytes and
-  /// storage type.
+  /// Reads only the weights of projections: the `parts` of a Linear from `load_fused`, or from `load` for one name. All
+  /// calls return the same bytes and storage type.
   static std::vector<kernels::Matrix> read_parts(const Weights& weights, const std::vector<std::string>& names,
                                                  int64_t in, const std::vector<int64_t>& rows);
 

@@ -136,9 +136,9 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
   const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
   require(std::isfinite(start) && std::isfinite(end), window + " must have a finite start and end");
-  require(start < end, window + " ends before it begins");
+  require(start < end, window + " must end after it starts");
   require(start <= seconds && end >= 0.0,
-          window + " does not touch the source, which has " + text_of(seconds) + " seconds");
+          window + " is outside the source, which lasts " + text_of(seconds) + " seconds");
   check_length("the source with " + window, song_samples(job, info), info);
 }
 

@@ -154,7 +154,7 @@ TrainingResult TrainingRun::execute() {
 
 TrainingSample TrainingRun::sample_at(const std::string& path) const {
   TrainingSample sample = read_sample(path);
-  if (options_.trim_condition) trim_condition(sample, path);
+  if (options_.trim_condition) drop_condition_padding(sample, path);
   return sample;
 }
 

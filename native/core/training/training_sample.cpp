@@ -102,7 +102,7 @@ TrainingSample read_sample(const std::string& path) {
   return sample;
 }
 
-void trim_condition(TrainingSample& sample, const std::string& path) {
+void drop_condition_padding(TrainingSample& sample, const std::string& path) {
   const at::Tensor real = sample.encoder_attention_mask.nonzero().view({-1});
   if (real.numel() == 0) bad(path, kEncoderAttentionMask, "has no real token: trim_condition would leave nothing");
   sample.encoder_hidden_states = sample.encoder_hidden_states.index_select(0, real);

@@ -32,11 +32,12 @@ struct SampleInfo {
 /// is not finite.
 TrainingSample read_sample(const std::string& path);
 
-/// Drops the condition tokens that encoder_attention_mask marks as padding. Throws kBadCheckpoint naming `path` if all
-/// are padding.
-void trim_condition(TrainingSample& sample, const std::string& path);
+/// Removes the condition tokens that encoder_attention_mask marks as padding. Throws kBadCheckpoint if all tokens are
+/// padding. The message names `path`, the file of the sample.
+void drop_condition_padding(TrainingSample& sample, const std::string& path);
 
-/// Throws kBadCheckpoint, naming `path` and the key, if the width of a tensor does not fit the model.
+/// Throws kBadCheckpoint if the width of a tensor does not fit the model. The message names the key and `path`, the
+/// file of the sample.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 
 /// Reads a file and validates it against a model.

@@ -92,14 +92,14 @@ AceStep load_reference_model(const Case& golden) {
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-/// Context as render jobs build it. Batches that mix covers with other items, which no job has, are built here.
+/// Builds a context as render jobs do. Also supports batches that mix covers with other items, which jobs never have.
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
   if (!is_cover.any().item<bool>()) return recorded_context(source, chunk_mask.select(2, 0));
   if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
     if (!golden.has_input("lm_hints")) return cover_context(source);
-    // A code covers a fifth of a second; the source may end within one.
+    // Hints have 5 frames per audio code, so they can be longer than the source. Cut them to its length.
     return hinted_context(golden.input("lm_hints").narrow(1, 0, source.size(1)));
   }
   return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};

@@ -63,7 +63,7 @@ TEST("render: rejects a task without its source or with unsupported inputs") {
   }
 }
 
-TEST("render: accepts a window for repaint and lego only, if it runs forwards and touches the source") {
+TEST("render: accepts a window for repaint and lego only, if it ends after its start and is not outside the source") {
   const Window inside{0.5, 1};
   for (const Task task : {Task::kText2Music, Task::kCover, Task::kExtract, Task::kComplete}) {
     expect_refused(
@@ -74,10 +74,10 @@ TEST("render: accepts a window for repaint and lego only, if it runs forwards an
     const auto refused = [&](Window window, const char* fragment) {
       expect_refused(source_job(task, {3}, 25), [&](RenderJob& job) { job.window = window; }, fragment);
     };
-    refused({-3, -0.5}, "does not touch the source, which has 1");
-    refused({1.5, 6}, "the window of 1.5 to 6 seconds does not touch the source");
-    refused({0.5, 0.5}, "ends before it begins");
-    refused({0.9, 0.5}, "ends before it begins");
+    refused({-3, -0.5}, "is outside the source, which lasts 1 seconds");
+    refused({1.5, 6}, "the window of 1.5 to 6 seconds is outside the source");
+    refused({0.5, 0.5}, "must end after it starts");
+    refused({0.9, 0.5}, "must end after it starts");
     refused({std::nan(""), 2}, "must have a finite start and end");
     refused({0, std::numeric_limits<double>::infinity()}, "must have a finite start and end");
   }

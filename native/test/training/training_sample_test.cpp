@@ -152,14 +152,15 @@ TEST("sample: writes only opcodes that every loader supports") {
   EXPECT_EQ(bytes.substr(at), ".");
 }
 
-TEST("sample: trim_condition keeps real tokens and rejects a condition without any") {
+TEST("sample: removes the padding of a condition and rejects a condition of padding only") {
   TrainingSample sample = read_sample(kPythonSample);  // its last token is padding
   const at::Tensor states = sample.encoder_hidden_states;
-  trim_condition(sample, kPythonSample);
+  drop_condition_padding(sample, kPythonSample);
   EXPECT(sample.encoder_hidden_states.equal(states.narrow(0, 0, kTokens - 1)));
   EXPECT(sample.encoder_attention_mask.equal(at::ones({kTokens - 1}, at::kBool)));
   sample.encoder_attention_mask = at::zeros({kTokens - 1}, at::kBool);
-  EXPECT_THROWS(trim_condition(sample, kPythonSample), kPythonSample + ": encoder_attention_mask has no real token"s);
+  EXPECT_THROWS(drop_condition_padding(sample, kPythonSample),
+                kPythonSample + ": encoder_attention_mask has no real token"s);
 }
 
 TEST("sample: names key and reason for an unusable file") {

@@ -6,7 +6,7 @@ import { requireFunds } from "../simulation/life/finance.js";
 import type { GroundPoint } from "../terms.js";
 import { fieldText, flag, optionalNumber, point, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { buildPlan, costOf, nearestNode, type PlannedEnd, placeOf, warningsOf } from "./network-plan.js";
+import { buildPlan, costOf, nearestNode, placeOf, type SegmentEnd, warningsOf } from "./network-plan.js";
 import { requireMinLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
 
 export const buildNetwork = defineCommand({
@@ -30,7 +30,7 @@ export const buildNetwork = defineCommand({
     requireOnMap(end);
     requireMinLength(start, end);
     if (snapDistance !== null) requireSnapDistance(snapDistance);
-    const endAt = (place: GroundPoint): PlannedEnd => {
+    const endAt = (place: GroundPoint): SegmentEnd => {
       const node =
         snapDistance === null
           ? findReusableNode(world, prefab, place)

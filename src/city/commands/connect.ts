@@ -4,7 +4,7 @@ import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js"
 import { defineCommand } from "./command.js";
 import { connectionFields, connectToService, MAX_CONNECTION_METERS } from "./connection.js";
 import { DEFAULT_SNAP_METERS } from "./grid.js";
-import { buildUnlessDryRun, builtMessage, planEnd, planNetwork } from "./network-plan.js";
+import { buildUnlessDryRun, builtMessage, planNetwork, planSegmentEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWithin } from "./requirements.js";
 
 export const connect = defineCommand({
@@ -24,7 +24,7 @@ export const connect = defineCommand({
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     requireSnapDistance(snapDistance);
     requireWithin("maxDistance", maxDistance, 1, MAX_CONNECTION_METERS);
-    const end = planEnd(world, prefab, from, snapDistance);
+    const end = planSegmentEnd(world, prefab, from, snapDistance);
     const connection = connectToService(world, prefab, end, toService, maxDistance);
     const { link } = connection;
     const plan = planNetwork(world, link ? [end] : [], link ? [link] : [], "The connection");

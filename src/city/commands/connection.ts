@@ -6,12 +6,12 @@ import { connectedComponents } from "../simulation/fabric/reach.js";
 import type { SimNode } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
-import { nearestNode, type PlannedEnd, type PlannedLink, placeOf } from "./network-plan.js";
+import { nearestNode, type PlannedLink, placeOf, type SegmentEnd } from "./network-plan.js";
 
 export const MAX_CONNECTION_METERS = 1000;
 
 export interface Connection {
-  readonly from: PlannedEnd;
+  readonly from: SegmentEnd;
   readonly target: SimNode;
   /** Null if `from` is connected to `target` already. */
   readonly link: PlannedLink | null;
@@ -38,7 +38,7 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 export function connectToService(
   world: World,
   prefab: SimNetworkPrefab,
-  from: PlannedEnd,
+  from: SegmentEnd,
   service: string,
   maxMeters: number,
 ): Connection {
@@ -64,7 +64,7 @@ export function connectToService(
 export function connectGrid(
   world: World,
   prefab: SimNetworkPrefab,
-  ends: readonly PlannedEnd[],
+  ends: readonly SegmentEnd[],
   target: string | GroundPoint,
   maxMeters: number,
 ): Connection {
@@ -88,6 +88,6 @@ export function connectGrid(
   throw new CommandRefusedError("nothing-matched", message);
 }
 
-function linkTo(prefab: SimNetworkPrefab, from: PlannedEnd, target: SimNode): PlannedLink {
+function linkTo(prefab: SimNetworkPrefab, from: SegmentEnd, target: SimNode): PlannedLink {
   return { prefab, from, to: { point: target.position, node: target, reused: true } };
 }

@@ -5,7 +5,7 @@ import { findNetworkPrefab, type SimNetworkPrefab } from "../simulation/catalogu
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
 import { flag, number, text } from "../wire/requests.js";
-import { type PlannedEnd, type PlannedLink, planEnd } from "./network-plan.js";
+import { type PlannedLink, planSegmentEnd, type SegmentEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
 
 /** Default distance between crossings, and default search radius for nodes. `GET /health` reports both. */
@@ -100,9 +100,9 @@ export function requireGrid(shape: GridShape, maxBlocks: number): SimNetworkPref
 }
 
 export function planGrid(world: World, { snapDistance }: GridShape, prefab: SimNetworkPrefab, grid: Grid) {
-  const ends = grid.crossings.map((point) => planEnd(world, prefab, point, snapDistance));
+  const ends = grid.crossings.map((point) => planSegmentEnd(world, prefab, point, snapDistance));
   const links = grid.streets.map(([from, to]): PlannedLink => {
-    return { prefab, from: ends[from] as PlannedEnd, to: ends[to] as PlannedEnd };
+    return { prefab, from: ends[from] as SegmentEnd, to: ends[to] as SegmentEnd };
   });
   return { ends, links };
 }

@@ -21,22 +21,23 @@ import { requireMinLength, requireOnMap } from "./requirements.js";
 /** Spacing of water depth samples, equal to the spacing of terrain samples. */
 const SOUNDING_METERS = 16;
 
-/** An end of a planned segment: an existing node, or a place where one will be created. */
-export interface PlannedEnd {
+/** End of a planned segment: an existing node, or a place where the plan creates one. */
+export interface SegmentEnd {
   readonly point: GroundPoint;
   node: SimNode | undefined;
   /** Whether the node existed before the plan. */
   readonly reused: boolean;
 }
 
+/** A planned segment. */
 export interface PlannedLink {
   readonly prefab: SimNetworkPrefab;
-  readonly from: PlannedEnd;
-  readonly to: PlannedEnd;
+  readonly from: SegmentEnd;
+  readonly to: SegmentEnd;
 }
 
 export interface NetworkPlan {
-  readonly ends: readonly PlannedEnd[];
+  readonly ends: readonly SegmentEnd[];
   readonly links: readonly PlannedLink[];
   /** Links left out because a segment of the same service joins the two nodes already. */
   readonly skippedSegments: number;
@@ -74,12 +75,12 @@ export function nearestNode(
   return nearest;
 }
 
-export function planEnd(
+export function planSegmentEnd(
   world: World,
   prefab: SimNetworkPrefab,
   point: GroundPoint,
   snap: number,
-): PlannedEnd {
+): SegmentEnd {
   requireOnMap(point);
   const node = nearestNode(world, prefab, point, snap);
   return { point, node, reused: node !== undefined };
@@ -91,7 +92,7 @@ export function planEnd(
  */
 export function planNetwork(
   world: World,
-  ends: readonly PlannedEnd[],
+  ends: readonly SegmentEnd[],
   wanted: readonly PlannedLink[],
   what: string,
 ): NetworkPlan {
@@ -139,7 +140,7 @@ export function buildUnlessDryRun(
   const reusedNodes = ends.filter(({ reused }) => reused).length;
   const warnings = warningsOf(world, links);
   const segmentIds = dryRun ? [] : buildPlan(world, plan, name);
-  const idsOf = (some: readonly PlannedEnd[]) => (dryRun ? [] : some.map(({ node }) => node?.id ?? 0));
+  const idsOf = (some: readonly SegmentEnd[]) => (dryRun ? [] : some.map(({ node }) => node?.id ?? 0));
   return {
     nodeIds: idsOf(ends),
     createdNodeIds: idsOf(ends.filter(({ reused }) => !reused)),
@@ -154,7 +155,7 @@ export function buildUnlessDryRun(
 }
 
 /** Position of the end's node, or the planned point if it has none yet. */
-export function placeOf({ point, node }: PlannedEnd): GroundPoint {
+export function placeOf({ point, node }: SegmentEnd): GroundPoint {
   return node?.position ?? point;
 }
 
@@ -163,7 +164,7 @@ export function placeOf({ point, node }: PlannedEnd): GroundPoint {
  * are not.
  */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
-  const positionOf = ({ point: { x, z }, node }: PlannedEnd): Position =>
+  const positionOf = ({ point: { x, z }, node }: SegmentEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
   return crossedSegments(world, prefab, { start: positionOf(from), end: positionOf(to) });
 }
@@ -172,7 +173,7 @@ export function costOf({ prefab, from, to }: PlannedLink): number {
   return (prefab.costPerCell * distance(placeOf(from), placeOf(to))) / CELL_METERS;
 }
 
-function requireDistinct(ends: readonly PlannedEnd[]): void {
+function requireDistinct(ends: readonly SegmentEnd[]): void {
   const seen = new Set<SimNode>();
   for (const { node } of ends) {
     if (!node) continue;

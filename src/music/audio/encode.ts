@@ -198,12 +198,12 @@ function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Arr
   if (info.length > 0) yield info;
 }
 
-/** Rounds and clips to 16 bits, with a linear gain from `from` to `to`. */
-export function int16Of(samples: Float32Array, from = 1, to = from): Uint8Array {
+/** Rounds and clips samples to 16 bits. The gain changes linearly from `startGain` to `endGain`. */
+export function int16Of(samples: Float32Array, startGain = 1, endGain = startGain): Uint8Array {
   const clipped = new Int16Array(samples.length);
-  const step = (to - from) / samples.length;
+  const step = (endGain - startGain) / samples.length;
   for (let index = 0; index < samples.length; index++) {
-    const scaled = Math.round((samples[index] as number) * (from + step * (index + 1)) * 32768);
+    const scaled = Math.round((samples[index] as number) * (startGain + step * (index + 1)) * 32768);
     clipped[index] = Math.max(-32768, Math.min(32767, scaled));
   }
   return new Uint8Array(clipped.buffer);

@@ -13,10 +13,10 @@ export interface RepaintWindow {
 }
 
 /**
- * Returns the windows, last first, so that audio inserted before the source does not move other windows. A window may
- * start before the source or end after it, but must touch it. Overlapping or adjacent windows are merged. An empty list
- * means the whole source.
- * @throws RequestError for a window outside the source
+ * Returns the windows, last first, so that audio inserted before the source does not move other windows. A
+ * window may start before the source or end after it. Overlapping or adjacent windows are merged. An empty
+ * list means the whole source.
+ * @throws RequestError for a window after the source, or if the song would be too long
  */
 export function repaintWindows(request: GenerationRequest, sourceSeconds: number): RepaintWindow[] {
   const { taskType, repaintingWindows: list = [] } = request;

@@ -20,7 +20,7 @@ export const summarySchema = z.object({
   retakeOf: z.string().optional(),
   /** Title, prompt and lyrics in lower case, for searching. */
   words: z.string(),
-  /** Time on the service clock when the task ended; null until then. */
+  /** Time on the retention clock (Redis's clock in a fleet) when the task ended; null until then. */
   finishedAtMs: z.number().nullable(),
   audioNames: z.array(z.string()),
   /** File names of the uploads that are kept with the task's songs. */

@@ -104,14 +104,15 @@ export class Retention {
   }
 }
 
+/** Saved state: the same moment on the retention clock and on the system clock. */
 const SAVED = z.object({ serviceMs: z.number().positive(), wallMs: z.number().positive() });
 
 /**
- * Clock for the ages of songs. It follows the monotonic clock, so changing the system clock does not expire
- * tasks. Downtime is measured by the system clock and counts for at most `maxGapMs` per restart. The clock is
- * saved to a file.
+ * Clock for the age of finished tasks. It follows the monotonic clock, so changing the system clock does not
+ * expire tasks. Downtime is measured by the system clock and counts for at most `maxGapMs` per restart. The
+ * clock is saved to a file.
  */
-export class ServiceClock {
+export class RetentionClock {
   #baseMs = 0;
   #steadyBaseMs = 0;
 
@@ -149,7 +150,7 @@ export class ServiceClock {
         partial: this.file + PARTIAL_SUFFIX,
       });
     } catch (err) {
-      this.log.warn({ err }, "could not save the service clock; songs expire later than configured");
+      this.log.warn({ err }, "could not save the retention clock; songs expire later than configured");
     }
   }
 
@@ -160,7 +161,7 @@ export class ServiceClock {
       if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
         this.log.warn(
           { err },
-          "could not read the saved service clock; it restarts at the time of the newest song",
+          "could not read the saved retention clock; it restarts at the time of the newest song",
         );
       }
       return null;

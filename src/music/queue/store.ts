@@ -95,7 +95,7 @@ export interface Task {
   /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
-  /** End of the task on the service clock; the age of its songs counts from then. */
+  /** End of the task on the retention clock (Redis's clock in a fleet). Retention counts the age from it. */
   finishedAtMs: number | null;
   /** How often the process died while this task ran. */
   interruptions: number;

@@ -19,7 +19,7 @@ import {
   uploadKind,
 } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import { assignSeeds, type SeedPositions } from "../song/seeds.js";
+import { assignSeeds, type RequestedSeeds } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
 import { nameInWarnings, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
@@ -98,7 +98,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
       recordings.sourceAudio === null && recordings.sourceLatents === null
         ? request.audioDurationSeconds
         : null,
-    seeds: assignSeeds(seedPositionsOf(parameters), request.batchSize, context.drawSeed),
+    seeds: assignSeeds(requestedSeedsOf(parameters), request.batchSize, context.drawSeed),
     audioCodes,
     loras: loras === null ? null : loras.map(toRequestedAdapter),
     analysis,
@@ -137,12 +137,12 @@ function changedParameters(
 }
 
 /** With `track_classes`, a single seed applies to all stems. Otherwise it applies only to the first song. */
-function seedPositionsOf({
+function requestedSeedsOf({
   useRandomSeed,
   seed,
   taskType,
   trackClasses,
-}: GenerationParameters): SeedPositions {
+}: GenerationParameters): RequestedSeeds {
   if (useRandomSeed) return [];
   const [first = null] = seed;
   const isShared = seed.length === 1 && makesStems(taskType) && trackClasses.length > 0;

@@ -33,7 +33,7 @@ import {
   repaintEnd,
   repaintWindows,
   repetitionPenalty,
-  seedPositions,
+  requestedSeeds,
   textList,
   timeSignature,
   topK,
@@ -150,7 +150,7 @@ export const generationSchema = z.object({
   ),
   seed: parameter(
     "seed",
-    seedPositions.default([]),
+    requestedSeeds.default([]),
     "Seed per song, from 0 to 2^64 - 1; -1 or unset: random. The same seed and settings make the same song; noise is drawn as torch draws it on CUDA. Send seeds above 2^53 as text if your JSON library rounds them.",
   ),
   batchSize: parameter(
@@ -200,7 +200,7 @@ export const generationSchema = z.object({
   ),
   lmSeeds: parameter(
     "lm_seed",
-    seedPositions.default([]),
+    requestedSeeds.default([]),
     "Seed of the language model per song; -1 or unset: the song's seed. A single value applies to all songs, which then share a plan.",
   ),
   lmRepetitionPenalty: parameter(

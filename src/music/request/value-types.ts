@@ -14,7 +14,7 @@ import {
   textOrNull,
   trimmed,
 } from "../../parameters.js";
-import { MAX_SEED, parseSeed, type SeedPositions } from "../song/seeds.js";
+import { MAX_SEED, parseSeed, type RequestedSeeds } from "../song/seeds.js";
 import { tryParseClientJson } from "./json.js";
 
 /** Maximum number of seeds: the most songs that a task can make, one for each stem. */
@@ -23,9 +23,9 @@ const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;
 
 /** Seeds, one per song: `42`, `"42,123"` or `[42, 123]`. -1 and blank mean random, as does a missing seed. */
-export const seedPositions = z
+export const requestedSeeds = z
   .unknown()
-  .transform((value, context): SeedPositions => {
+  .transform((value, context): RequestedSeeds => {
     const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
     if (elements?.length === 0) return [];
     if (elements?.some(isSeed) !== true) {

@@ -10,7 +10,7 @@ import * as adapters from "../request/adapter-bodies.js";
 import * as dataSets from "../request/data-set-bodies.js";
 import { exportAdapter } from "../training/export.js";
 import { savedAdapters } from "../training/saved-adapters.js";
-import { command, getEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
+import { command, createGetEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
 /** Endpoints for the adapters of the model in slot 1. */
 export const ADAPTER_ENDPOINTS = withTag("Adapters", {
@@ -38,12 +38,12 @@ export const ADAPTER_ENDPOINTS = withTag("Adapters", {
     answer: answers.scaledAdapter,
     run: ({ service }, input) => service.adapters.scale(input),
   }),
-  "GET /v1/lora/status": getEndpoint({
+  "GET /v1/lora/status": createGetEndpoint({
     summary: "List loaded adapters",
     answer: answers.adapterStatus,
     run: ({ service }) => service.adapters.status(),
   }),
-  "GET /v1/lora/available": getEndpoint({
+  "GET /v1/lora/available": createGetEndpoint({
     summary: "List adapters in the training root",
     answer: answers.availableAdapters,
     run: async ({ service }) => ({ adapters: await savedAdapters(service.trainingRoot.directory) }),
@@ -68,7 +68,7 @@ const TRAINING = withTag("Training", {
     answer: answers.stoppedTraining,
     run: ({ service }) => service.training.stop(),
   }),
-  "GET /v1/training/status": getEndpoint({
+  "GET /v1/training/status": createGetEndpoint({
     summary: "Status of the current or latest training run",
     answer: answers.trainingStatus,
     run: ({ service }) => service.training.status(),
@@ -130,12 +130,12 @@ const DATA_SETS = withTag("Data sets", {
       return { message: `✅ Dataset saved to ${path}`, save_path: path };
     },
   }),
-  "GET /v1/dataset/samples": getEndpoint({
+  "GET /v1/dataset/samples": createGetEndpoint({
     summary: "List the samples of the data set",
     answer: answers.dataSetContent,
     run: ({ service }) => contentOf(service.dataSet.current),
   }),
-  "GET /v1/dataset/sample/:index": getEndpoint({
+  "GET /v1/dataset/sample/:index": createGetEndpoint({
     summary: "Get a sample",
     answer: answers.dataSetSample,
     errors: [404],
@@ -168,7 +168,7 @@ const DATA_SETS = withTag("Data sets", {
     answer: answers.startedDataSetTask,
     run: async ({ service }, input) => started(await service.labeling.start(input), "Auto-labeling started"),
   }),
-  "GET /v1/dataset/auto_label_status{/:taskId}": getEndpoint({
+  "GET /v1/dataset/auto_label_status{/:taskId}": createGetEndpoint({
     summary: "Progress of labeling",
     answer: answers.dataSetTaskStatus,
     errors: [404],
@@ -189,7 +189,7 @@ const DATA_SETS = withTag("Data sets", {
     run: async ({ service }, input) =>
       started(await service.preparations.start(service.dataSet.current, input), "Preprocessing started"),
   }),
-  "GET /v1/dataset/preprocess_status{/:taskId}": getEndpoint({
+  "GET /v1/dataset/preprocess_status{/:taskId}": createGetEndpoint({
     summary: "Progress of preparing",
     answer: answers.dataSetTaskStatus,
     errors: [404],

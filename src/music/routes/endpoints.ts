@@ -7,7 +7,14 @@ import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
 import { CHAT_ENDPOINTS } from "./chat-completions.js";
 import { chatModels, MODEL_ENDPOINTS, metricsRoute } from "./model-endpoints.js";
-import { commandRoute, type Endpoints, getRoute, type Route, type RouteContext, withTag } from "./route.js";
+import {
+  commandRoute,
+  createGetRoute,
+  type Endpoints,
+  type Route,
+  type RouteContext,
+  withTag,
+} from "./route.js";
 import { SESSION_ENDPOINTS } from "./session.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
@@ -83,7 +90,7 @@ const NOT_IN_FLEETS: Routes = Object.fromEntries(
     "POST /v1/reinitialize",
   ].map((endpoint) => [
     endpoint,
-    endpoint.startsWith("GET") ? getRoute(refuseInFleet) : commandRoute(refuseInFleet),
+    endpoint.startsWith("GET") ? createGetRoute(refuseInFleet) : commandRoute(refuseInFleet),
   ]),
 );
 

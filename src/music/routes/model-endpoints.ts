@@ -11,7 +11,7 @@ import {
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
-import { command, getEndpoint, type Route, type RouteContext, sendEnvelope, withTag } from "./route.js";
+import { command, createGetEndpoint, type Route, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
@@ -69,12 +69,12 @@ export const MODEL_ENDPOINTS = {
     },
   }),
   ...withTag("Models", {
-    "GET /v1/models": getEndpoint({
+    "GET /v1/models": createGetEndpoint({
       summary: "List models that a task can select",
       answer: answers.modelList,
       run: ({ service }) => listModels(service.engine),
     }),
-    "GET /v1/model_inventory": getEndpoint({
+    "GET /v1/model_inventory": createGetEndpoint({
       summary: "List installed models and slots",
       answer: answers.modelInventory,
       run: ({ service }) => modelInventory(service.engine),
@@ -85,7 +85,7 @@ export const MODEL_ENDPOINTS = {
       answer: answers.switchedModels,
       run: ({ service }, input) => switchModels(service.engine, input),
     }),
-    "GET /v1/models/pull": getEndpoint({
+    "GET /v1/models/pull": createGetEndpoint({
       summary: "Progress of a model download",
       answer: answers.modelPullStatus,
       run: ({ service }) => service.modelPulls.status(),

@@ -51,11 +51,11 @@ interface GetOperation extends Untagged {
 }
 
 /** Creates a GET endpoint: it checks the key, and wraps the result of `run` in the envelope. */
-export function getEndpoint({ run, ...operation }: GetOperation): UntaggedEndpoint {
-  return { ...operation, route: getRoute(run) };
+export function createGetEndpoint({ run, ...operation }: GetOperation): UntaggedEndpoint {
+  return { ...operation, route: createGetRoute(run) };
 }
 
-export function getRoute(run: GetOperation["run"]): Route {
+export function createGetRoute(run: GetOperation["run"]): Route {
   return (context) => async (request, response) => {
     context.authenticator.authorize(request);
     sendEnvelope(response, await run(context, request));

@@ -36,7 +36,7 @@ import {
   abortableCommand,
   command,
   commandRoute,
-  getEndpoint,
+  createGetEndpoint,
   type Route,
   type RouteContext,
   withTag,
@@ -105,14 +105,14 @@ const TASKS = withTag("Tasks", {
       return { job_id: id, status: "cancelled" };
     },
   }),
-  "GET /v1/tasks": getEndpoint({
+  "GET /v1/tasks": createGetEndpoint({
     summary: "List tasks, by default newest first",
     description: "A page ends early at 8 MiB: continue at `offset` plus the number of rows.",
     query: parseTaskFilter,
     answer: answers.taskPage,
     run: ({ service }, { query }) => service.tasks.list(parseTaskFilter(query)),
   }),
-  "GET /v1/tasks/:id": getEndpoint({
+  "GET /v1/tasks/:id": createGetEndpoint({
     summary: "Get a task",
     answer: taskRowSchema,
     errors: [404],
@@ -137,7 +137,7 @@ const TASKS = withTag("Tasks", {
       return state === null ? ["queued", "running", "failed"] : [state];
     }),
   },
-  "GET /v1/retention": getEndpoint({
+  "GET /v1/retention": createGetEndpoint({
     summary: "Size of all songs, its limits, and when tasks are deleted",
     query: parseRetentionQuery,
     answer: retentionForecast,
@@ -146,7 +146,7 @@ const TASKS = withTag("Tasks", {
   "GET /v1/tasks/:id/events": taskEventsEndpoint,
   "GET /v1/tasks/:id/preview": previewEndpoint,
   "GET /v1/audio": audioEndpoint,
-  "GET /v1/stats": getEndpoint({
+  "GET /v1/stats": createGetEndpoint({
     summary: "Queue statistics",
     answer: answers.statistics,
     run: ({ service }) => service.statistics(),

@@ -116,9 +116,9 @@ export class Preview {
    * Encodes a piece of a part. It is a separate function, so that the suspended generator does not keep the part in
    * memory.
    */
-  #encoded(index: number, begin: number, fromGain: number): Uint8Array {
+  #encoded(index: number, begin: number, startGain: number): Uint8Array {
     const { audio, gain } = this.#parts[index] as Part;
-    return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), fromGain, gain);
+    return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), startGain, gain);
   }
 
   /** Number of samples in a part; 0 if the part was dropped. */

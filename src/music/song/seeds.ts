@@ -7,8 +7,8 @@ import { NUMERIC } from "../../parameters.js";
 export const MAX_SEED = 2n ** 64n - 1n;
 const MAX_DIGITS = String(MAX_SEED).length;
 
-/** Seeds by position in the batch; null: random. */
-export type SeedPositions = readonly (Seed | null)[];
+/** Seeds of a request, by song index; null: random. */
+export type RequestedSeeds = readonly (Seed | null)[];
 
 /**
  * Parses a seed of a client. Fractions are truncated; negative numbers and blanks mean random (null).
@@ -34,8 +34,8 @@ export function drawSeed(): number {
 }
 
 /** Returns one seed for each song. Draws the seeds that are null or missing. */
-export function assignSeeds(positions: SeedPositions, batchSize: number, draw: () => Seed): Seed[] {
-  return Array.from({ length: batchSize }, (_, item) => positions[item] ?? draw());
+export function assignSeeds(requested: RequestedSeeds, batchSize: number, draw: () => Seed): Seed[] {
+  return Array.from({ length: batchSize }, (_, item) => requested[item] ?? draw());
 }
 
 /** Maps a seed to an index below `count`. */

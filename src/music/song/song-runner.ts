@@ -40,7 +40,10 @@ export class SongRunner implements TaskRunner {
   /** Uploaded files of unfinished tasks, and of tasks whose songs are kept. */
   readonly uploads: FileStorage;
   readonly previews = new Previews();
-  /** Value of SVC_INIT_LLM, resolved once: models loaded later must not change the songs of a request. */
+  /**
+   * Whether the language model also plans songs that do not require it (SVC_INIT_LLM). Computed once, so that
+   * loading a model later does not change the songs of a request.
+   */
   readonly usesLmByDefault: boolean;
   readonly #plansAhead: PlansAhead | null;
   readonly #adapterFiles: FileStorage;

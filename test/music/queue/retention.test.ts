@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { AudioFiles } from "../../../src/music/audio/audio-files.js";
 import type { EmbeddedQueue } from "../../../src/music/queue/embedded-queue.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import { Retention, type RetentionLimits, ServiceClock } from "../../../src/music/queue/retention.js";
+import { Retention, RetentionClock, type RetentionLimits } from "../../../src/music/queue/retention.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
@@ -179,23 +179,23 @@ describe("AudioFiles of several servers", () => {
   });
 });
 
-describe("ServiceClock", () => {
+describe("RetentionClock", () => {
   let file: string;
 
   beforeEach(() => {
     file = join(temporaryDirectory(), "clock.json");
   });
 
-  /** Starts the clock at system time `wallMs`. Returns the service time, rounded to hours. */
+  /** Starts the clock at system time `wallMs`. Returns its time, rounded to hours. */
   async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
-    const clock = new ServiceClock(file, 24 * hourMs, silent, () => wallMs);
+    const clock = new RetentionClock(file, 24 * hourMs, silent, () => wallMs);
     await clock.start(newestMs);
     return Math.round(clock.nowMs() / hourMs) * hourMs;
   }
 
   const first = Math.round(nowMs / hourMs) * hourMs;
 
-  it("the service clock counts at most a day of downtime, and none if the system clock was set back", async () => {
+  it("the clock counts at most a day of downtime, and none if the system clock was set back", async () => {
     expect(await started(first)).to.equal(first);
     expect(await started(first + 2 * hourMs)).to.equal(first + 2 * hourMs);
     expect(await started(first + 8 * 24 * hourMs)).to.equal(first + 26 * hourMs);
@@ -203,7 +203,7 @@ describe("ServiceClock", () => {
     expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
   });
 
-  it("the service clock continues from the newest song's time if its file is missing or damaged", async () => {
+  it("the clock continues from the newest task's time if its file is missing or damaged", async () => {
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
     writeFileSync(file, "{");
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);

@@ -387,13 +387,13 @@ describe("request bodies", () => {
     });
   });
 
-  describe("with a key", () => {
+  describe("API keys", () => {
     const audio = Buffer.from("sound");
 
     const unreadable: [what: string, type: string, body: string, status: number][] = [
       ["an unknown type", "text/xml", "<a/>", 415],
       ["bad JSON", "application/json", '{"ai_token":"k1",', 400],
-      ["JSON that is no object", "application/json", '["k1"]', 400],
+      ["JSON that is not an object", "application/json", '["k1"]', 400],
       ["an unknown charset", "application/json; charset=klingon", '{"ai_token":"k1"}', 415],
       [
         "a body beyond the limit",
@@ -405,7 +405,7 @@ describe("request bodies", () => {
       ["a truncated form", "multipart/form-data; boundary=b", "x", 400],
     ];
     for (const [what, type, body, status] of unreadable) {
-      it(`answers 401 to ${what} without a key, and ${status} with one`, async () => {
+      it(`answers 401 to ${what} without a valid API key, and ${status} with one`, async () => {
         const { app } = start({ apiKey: "k1" });
         const post = (headers: Record<string, string>) =>
           request(app).post("/releaseTask").set("Content-Type", type).set(headers).send(body);
@@ -420,7 +420,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("answers with the error of a form, not with 401, if a valid ai_token precedes the error", async () => {
+    it("answers with the error of a form, not with 401, if a valid ai_token precedes it", async () => {
       const { app } = start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");
@@ -482,7 +482,7 @@ describe("request bodies", () => {
       expect(existsSync(directory)).to.equal(false);
     });
 
-    it("deletes uploaded files when an ai_token after them is wrong", async () => {
+    it("answers 401 and deletes uploaded files if an ai_token after them is wrong", async () => {
       const { app } = start({ apiKey: "k1" });
       const reply = await request(app)
         .post("/releaseTask")
