@@ -85,7 +85,8 @@ struct StoredMatrix {
 /// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order. If the
 /// matrix is bfloat16, x must have the order of split_pairs_float.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
-/// Reorders each 16 numbers: first those at even positions, then those at odd positions. `count` is a multiple of 16.
+/// Copies x to `out`, and in each group of 16 numbers puts the even positions before the odd ones. `count` is the
+/// number of floats, a multiple of 16.
 void split_pairs_float(const float* x, int64_t count, float* out);
 /// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);

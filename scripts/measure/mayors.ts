@@ -1,5 +1,6 @@
 /**
- * Plays the city with scripted mayors: node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
+ * Plays the city with scripted mayors:
+ * node --import tsx scripts/measure/mayors.ts [NAME|all] [YEARS] [SEEDS] [WEEKS BETWEEN LINES]
  *
  * Prints a line every half-year with figures that a player would watch. Percentages cover the latest year.
  */

@@ -48,7 +48,7 @@ const songSeconds = 24;
 /** Length of songs whose lyrics ask for a form. Their sections should have equal lengths. */
 const formSeconds = 36;
 const form = ["Verse", "Chorus", "Verse", "Chorus"];
-/** The genre classifier is trained on other, shorter held-out pieces than those that are measured. */
+/** The genre classifier learns from shorter pieces, none of which is measured. Nano learns from neither. */
 const classifierSeconds = 20;
 const firstClassifierPiece = 600;
 

@@ -57,7 +57,7 @@ export function withAdapterRemoved<T extends LoadedAdapter>(
  * Enables or disables the adapter with this name, or all adapters if the name is null.
  * @throws EngineError ADAPTER for an unknown name, or if all are to be enabled but none is loaded
  */
-export function withEnabled<T extends LoadedAdapter>(
+export function withAdaptersEnabled<T extends LoadedAdapter>(
   state: AdapterState<T>,
   name: string | null,
   enabled: boolean,
@@ -134,7 +134,7 @@ export class AdapterSet {
   }
 
   enable(name: string | null, enabled: boolean): void {
-    this.#state = withEnabled(this.#state, name, enabled);
+    this.#state = withAdaptersEnabled(this.#state, name, enabled);
   }
 
   scale(name: string | null, scale: number): void {

@@ -6,7 +6,8 @@ export interface BatchLimits {
   /** Maximum number of songs; null: as many as memory allows. */
   batchMax: number | null;
   /**
-   * Whether a GPU plans and renders one song at a time, so that a song's bytes do not depend on other songs.
+   * Whether a GPU plans and renders one request at a time, so that its songs' bytes do not depend on other requests.
+   * The songs of one request with several seeds are still a batch.
    */
   deterministic: boolean;
 }

@@ -63,7 +63,7 @@ export async function pullModel(
   }
 }
 
-/** The model comes last, so that its parts exist once it appears. */
+/** Parts to download. The model is last: once its files are in place, the parts that it needs are too. */
 async function absentParts(source: RepositoryFolder, directory: string, hub: Hub): Promise<Part[]> {
   const isAbsent = (name: string) => !existsSync(join(directory, name));
   const foreign = foreignFolder(source.repository);

@@ -141,13 +141,17 @@ describe("engine on the built-in model", () => {
     if (testDevice !== "cpu") this.skip();
     const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
     const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
-    const songs = Array.from({ length: 8 }, (_, index) => ({
-      ...plainSongOf(2),
-      caption: words[index % words.length] as string,
-      lyrics: lyrics[index % lyrics.length] as string,
-      seeds: [index],
-    }));
-    for (const dtype of ["float32", "bfloat16"] as const) {
+    // Songs below five seconds are padded while they are denoised. bfloat16 is slow without AVX-512.
+    for (const [dtype, seconds] of [
+      ["float32", 6],
+      ["bfloat16", 2],
+    ] as const) {
+      const songs = Array.from({ length: 8 }, (_, index) => ({
+        ...plainSongOf(seconds),
+        caption: words[index % words.length] as string,
+        lyrics: lyrics[index % lyrics.length] as string,
+        seeds: [index],
+      }));
       const batching = new Engine({ ...options, dtype, batchMax: 8 }, () => undefined);
       try {
         const { songs: together, batches } = await rendered(batching, songs);

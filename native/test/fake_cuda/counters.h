@@ -42,7 +42,7 @@ extern "C" {
 void fake_cuda_totals(fake_cuda::Totals* totals);
 /// After `launches` more launches the device fails with a sticky error.
 void fake_cuda_fail_after(int64_t launches);
-/// The allocation after `allocations` more fails with out of memory, once.
+/// `allocations` more allocations succeed, the next one fails with out of memory, and later ones succeed again.
 void fake_cuda_exhaust_after(int64_t allocations);
 /// Simulates a GPU generation for which libtorch has no kernels.
 void fake_cuda_forget_kernels(bool on);

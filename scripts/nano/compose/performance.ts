@@ -28,7 +28,7 @@ export function humanise(notes: readonly Note[], feel: Feel, stepSeconds: number
   });
 }
 
-/** Returns the step after swing, which lengthens the first note of each pair and shortens the second. */
+/** Moves a step in time by swing, which lengthens the first note of each pair and shortens the second. */
 function swung(step: number, { swingSteps, swing }: Feel): number {
   const pair = 2 * swingSteps;
   const base = Math.floor(step / pair) * pair;

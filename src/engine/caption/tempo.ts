@@ -162,7 +162,7 @@ function countsWorks(text: TokenText, genre: number): boolean {
   return usual !== null && lexicon.COUNTED_PIECES.at(text, usual.end) !== null;
 }
 
-/** Pace or genre before a token, possibly with a link word between. */
+/** The pace or genre that stands before token `at`, perhaps with a link word between. */
 function usualBefore(text: TokenText, at: number): { value: Usual } | null {
   const place = USUAL.before(text, at) ?? USUAL.before(text, lexicon.KEY_LINKS.before(text, at)?.start ?? at);
   return place && USUAL.at(text, place.start);

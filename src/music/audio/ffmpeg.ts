@@ -22,7 +22,7 @@ export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 const CPU_SECONDS = 120;
 /** Memory limit of ffmpeg: ten times what real recordings need. */
 const MEMORY_BYTES = 512 * 2 ** 20;
-/** Path of `FfmpegOptions.input` in the arguments of ffmpeg. */
+/** The path under which ffmpeg reads the file of `FfmpegOptions.input`, for its arguments. */
 export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;

@@ -41,8 +41,8 @@ export async function readText(path: string): Promise<string | null> {
 }
 
 /**
- * Description of the recording `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both. Lyrics come from
- * `<name>.lyrics.txt`, or else from `<name>.txt`.
+ * Description of the recording `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both.
+ * Lyrics come from `<name>.lyrics.txt`, or else from `<name>.txt`.
  * @param warn called for unusable files
  */
 export async function describeAudio(

@@ -10,7 +10,7 @@ import {
   NO_ADAPTERS,
   withAdapterAdded,
   withAdapterRemoved,
-  withEnabled,
+  withAdaptersEnabled,
   withScale,
 } from "../../engine/adapters.js";
 import type { AdapterInfo } from "../../engine/addon.js";
@@ -65,7 +65,7 @@ export class FleetAdapters {
   }
 
   enable(model: string, name: string | null, enabled: boolean): Promise<AdapterState> {
-    return this.#change(model, (state) => withEnabled(state, name, enabled));
+    return this.#change(model, (state) => withAdaptersEnabled(state, name, enabled));
   }
 
   scale(model: string, name: string | null, scale: number): Promise<AdapterState> {

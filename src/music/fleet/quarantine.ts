@@ -27,8 +27,8 @@ end
 local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p + 2) end`;
 
 /**
- * Quarantines keys that do not have the given type or break the given rule. ARGV: prefix, then name, type and rule of each
- * key. Rules: `integer`: the value is a whole number; `expires`: the key has a time to live; `meta`: BullMQ's
+ * Quarantines keys that do not have the given type or break the given rule. ARGV: prefix, then name, type and rule
+ * of each key. Rules: `integer`: the value is a whole number; `expires`: the key has a time to live; `meta`: BullMQ's
  * queue settings in the hash are whole numbers.
  */
 const MOVE_KEYS = `${RECORD_COPY}

@@ -18,7 +18,7 @@ export const summarySchema = z.object({
   isFavorite: z.boolean(),
   submissionKey: z.string().optional(),
   retakeOf: z.string().optional(),
-  /** Title, prompt and lyrics in lower case, for searching. */
+  /** Title, prompt, sample query, caption of the song and lyrics in lower case, for searching. */
   words: z.string(),
   /** Time on the retention clock (Redis's clock in a fleet) when the task ended; null until then. */
   finishedAtMs: z.number().nullable(),

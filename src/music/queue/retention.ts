@@ -125,8 +125,8 @@ export class RetentionClock {
 
   /**
    * Starts the clock. Must be called before the other methods.
-   * @param newestMs finish time of the newest task, null if there are no tasks. The clock starts at this time if
-   * there is no saved time.
+   * @param newestMs finish time of the newest task, null if there are no tasks. It replaces the saved time if
+   * there is none. The time since then counts as downtime, of which at most `maxGapMs` is added.
    */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();

@@ -57,7 +57,7 @@ describe("automatic labels", () => {
     expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
   });
 
-  it("labeling is rejected for an unsafe path, a missing model and an unknown task", async () => {
+  it("labeling is rejected for an unsafe path or a missing model, and an unknown labeling task is reported", async () => {
     const refused = async (body: object, detail: string) => {
       const answer = await client.post("/v1/dataset/auto_label", body);
       expect(answer.body.detail).to.contain(detail);

@@ -148,7 +148,7 @@ describe("EmbeddedQueue", () => {
     }
   });
 
-  it("runs no other task beside one that was interrupted before", async () => {
+  it("runs no other task while it repeats an interrupted one", async () => {
     const suspect = makeTask({ sequence: 1, interruptions: 1 });
     const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
     for (const task of [suspect, ...others]) await store.add(task);

@@ -1,7 +1,7 @@
 /**
  * Loans, bailout and accounts. A command is refused when the balance does not cover its cost. Three banks lend
- * one loan each. A city deep in debt gets one bailout. After that, it closes one service building in each week
- * that ends with a loss.
+ * one loan each. A city deep in debt gets one bailout. After that, while it is as deep in debt again, it
+ * closes one service building in each week that ends with a loss.
  */
 import type { Budget, LoanOffer } from "../../game.js";
 import { CELL_METERS, lengthOf } from "../../geometry.js";

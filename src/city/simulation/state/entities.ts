@@ -46,7 +46,7 @@ export function newTraffic(): RoadTraffic {
 export interface SimZoneBlock extends ZoneBlock {
   cells: Readonly<Uint8Array>;
   commonZone: number;
-  /** Build index at creation. Where blocks overlap, the block with the lower index owns the cells. */
+  /** `buildIndex` of the city when the block was built. Where blocks overlap, the one with the lower age owns the cells. */
   readonly age: number;
   /** Derived: cells that may hold a building, a bit per cell; null until recomputed. */
   usable: number | null;
