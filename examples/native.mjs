@@ -1,6 +1,6 @@
 /**
- * Uses the native core without the server; audio is a typed array. The language model plans audio codes. The renderer
- * turns the codes into audio. At the end the example encodes this audio back to audio codes.
+ * Uses the native core without the server. The language model plans audio codes, and the renderer turns the codes into
+ * audio. At the end, the example encodes the audio to codes again.
  *
  * node examples/native.mjs "slow bossa nova, nylon guitar" song.wav
  */

@@ -10,7 +10,7 @@ import { existsSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { PROGRAMS } from "./setup/native.mjs";
 import { cacheRoot, projectRoot, run, say } from "./setup/run.mjs";
-import { main, setUp } from "./setup.mjs";
+import { runScript, setUp } from "./setup.mjs";
 
 function checkpoints() {
   const directory = join(cacheRoot, "bench");
@@ -23,7 +23,7 @@ function checkpoints() {
   return directory;
 }
 
-await main(async () => {
+await runScript(async () => {
   const build = process.env.CARILLON_BUILD;
   if (!build) setUp(PROGRAMS);
   const program = join(resolve(build || join(projectRoot, "build")), "native/bench/carillon-bench");

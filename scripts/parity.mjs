@@ -1,7 +1,7 @@
 /**
  * npm run parity [-- --root DIR] [--device D] [--dtype T]
  *
- * Compares the engine with the goldens of carillon-nano, or those in DIR/goldens.
+ * Compares the engine with goldens: by default with those of carillon-nano, with --root with those in DIR/goldens.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,9 +9,9 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { PROGRAMS } from "./setup/native.mjs";
 import { projectRoot, SetupError } from "./setup/run.mjs";
-import { main, setUp } from "./setup.mjs";
+import { runScript, setUp } from "./setup.mjs";
 
-await main(async () => {
+await runScript(async () => {
   const { values } = parseArgs({
     options: { root: { type: "string" }, device: { type: "string" }, dtype: { type: "string" } },
   });

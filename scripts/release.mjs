@@ -1,6 +1,6 @@
 /**
- * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz. Platform
- * packages come first, because `carillon` lists those in release/ with its own version as optional dependencies.
+ * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz.
+ * The platform packages are packed first, because `carillon` lists them as its optional dependencies.
  *
  *   npm run release                   all
  *   npm run release -- --platform     platform packages only, for one machine of several
@@ -10,14 +10,14 @@
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { stageMain } from "./release/main-package.mjs";
+import { stageMainPackage } from "./release/main-package.mjs";
 import { platformName, stageAddons, stagePlatform } from "./release/platform-package.mjs";
-import { pack } from "./release/stage.mjs";
+import { packFolder } from "./release/stage.mjs";
 import { PINNED_VERSION, RELEASE_VERSIONS } from "./setup/libtorch.mjs";
 import { installPackages } from "./setup/packages.mjs";
 import { manifest, projectRoot, SetupError } from "./setup/run.mjs";
 import { buildTypeScript } from "./setup/typescript.mjs";
-import { main } from "./setup.mjs";
+import { runScript } from "./setup.mjs";
 
 const RELEASE = join(projectRoot, "release");
 const STAGE = join(RELEASE, "stage");
@@ -38,12 +38,12 @@ function release(options) {
       stagePlatform(join(STAGE, platforms[0])),
       stageAddons(join(STAGE, platforms[1]), versions, options.includes("--partial")),
     ];
-    if (!stageOnly) for (const folder of folders) pack(folder, RELEASE);
+    if (!stageOnly) for (const folder of folders) packFolder(folder, RELEASE);
   }
   if (options.includes("--platform")) return;
   buildTypeScript();
-  const folder = stageMain(join(STAGE, "carillon"), stageOnly ? platforms : packedPlatforms());
-  if (!stageOnly) pack(folder, RELEASE);
+  const folder = stageMainPackage(join(STAGE, "carillon"), stageOnly ? platforms : packedPlatforms());
+  if (!stageOnly) packFolder(folder, RELEASE);
 }
 
 function packedPlatforms() {
@@ -53,4 +53,4 @@ function packedPlatforms() {
   return platforms;
 }
 
-await main(() => release(process.argv.slice(2)));
+await runScript(() => release(process.argv.slice(2)));

@@ -20,7 +20,7 @@ export function setUp(...nativeParts) {
 }
 
 /** Runs a script's main function. Prints the message of a SetupError without a stack. */
-export async function main(body) {
+export async function runScript(body) {
   try {
     await body();
   } catch (error) {
@@ -31,4 +31,4 @@ export async function main(body) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
-  await main(() => setUp(...(process.argv.includes("--programs") ? [PROGRAMS] : [])));
+  await runScript(() => setUp(...(process.argv.includes("--programs") ? [PROGRAMS] : [])));

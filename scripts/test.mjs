@@ -8,29 +8,26 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { PROGRAMS, SANITIZED } from "./setup/native.mjs";
+import { PROGRAMS, SANITIZED_TESTS } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
 import { installTestPrograms } from "./setup/system.mjs";
-import { main, setUp } from "./setup.mjs";
+import { runScript, setUp } from "./setup.mjs";
 import { runSuites } from "./test/run-suites.mjs";
 import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
-/**
- * Suites that run at once: mocha, which runs several files at a time, and one of lint, types and native
- * programs.
- */
+/** Number of suites that run at once. One of them is mocha, which itself runs several files at once. */
 const CONCURRENCY = 2;
 const SLOWEST_SHOWN = 20;
 
-await main(async () => {
+await runScript(async () => {
   const { values, positionals } = parseArgs({
     options: { all: { type: "boolean" } },
     allowPositionals: true,
   });
   const slow = values.all ?? false;
   const isWhole = positionals.length === 0;
-  setUp(PROGRAMS, ...(slow && isWhole ? [SANITIZED] : []));
+  setUp(PROGRAMS, ...(slow && isWhole ? [SANITIZED_TESTS] : []));
   installTestPrograms();
   const defaultParityRoot = join(projectRoot, "../shared/parity");
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;

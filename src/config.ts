@@ -78,7 +78,7 @@ function parseSetting({ name, fallback, schema }: Setting, environment: NodeJS.P
   throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);
 }
 
-/** The variable that is set: SVC_*, or its older name ACESTEP_*. */
+/** Name under which the variable is set: SVC_*, or the older name ACESTEP_*. */
 function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
   if (environment[name] !== undefined || !name.startsWith("SVC_")) return name;
   const alias = name.replace("SVC_", "ACESTEP_");

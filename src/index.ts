@@ -105,7 +105,7 @@ export async function createMusicServer(parts: MusicServerParts): Promise<MusicS
 }
 
 /**
- * Starts a fleet worker, which serves only `/health` and `/metrics`; resolves when it takes tasks.
+ * Starts a fleet worker. Its HTTP server has only `/health` and `/metrics`. Resolves when the worker accepts tasks.
  * @throws ConfigError if Redis does not answer, DirectoryInUseError as in createMusicServer
  */
 export async function createWorker(parts: MusicServerParts): Promise<Pick<MusicServer, "url" | "close">> {

@@ -1,5 +1,5 @@
 /**
- * Zod types of request values, and the names of parameters. Zod cannot describe transforms in JSON Schema, so
+ * Zod types of request values, and the names of parameters. Zod cannot convert transforms to JSON Schema, so
  * `meta` describes them. Forms send text, so numbers and booleans are also read from text. If a value can be
  * corrected, `replaceValue` reports the replacement; the parser then uses it and adds a warning.
  */
@@ -19,25 +19,25 @@ export const NUMERIC = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const MAX_ELEMENTS = 1000;
 
 /**
- * Replacement for an invalid value, attached to its zod issue. If `use` is undefined, the default replaces the
- * value.
+ * Replacement for an invalid value, attached to the zod issue of the value. If `use` is undefined, the parameter
+ * gets its default.
  */
-export interface Replacement {
+export interface ValueReplacement {
   use: unknown;
   isRange?: boolean;
 }
 
 type Context = z.core.$RefinementCtx;
 
-/** Adds an issue for an invalid value. Does not throw; returns the placeholder that zod requires in that case. */
+/** Adds an issue for an invalid value. Returns the placeholder that zod expects for an invalid value. */
 export function refuse(context: Context, message: string, input: unknown): never {
   context.issues.push({ code: "custom", message, input });
   return z.NEVER;
 }
 
 /**
- * Adds an issue with a replacement for the value. The parser uses the replacement. Exception: a value out of range
- * (`isRange`) is refused if the range policy says so.
+ * Adds an issue with a replacement for the value. The parser uses the replacement, unless the value is out of range
+ * (`isRange`) and the range policy is to refuse such values.
  */
 export function replaceValue(
   context: Context,
@@ -46,7 +46,7 @@ export function replaceValue(
   replacement: unknown,
   isRange = false,
 ): never {
-  const params = { use: replacement, isRange } satisfies Replacement;
+  const params = { use: replacement, isRange } satisfies ValueReplacement;
   context.issues.push({ code: "custom", message, input, params });
   return z.NEVER;
 }
@@ -110,8 +110,8 @@ export function atLeast(number: z.ZodType<number>, min: number) {
 }
 
 /**
- * Returns the JSON type of a number type. It must be repeated on the last schema of a pipe, because z.toJSONSchema
- * ignores the first schema, which says `int`.
+ * Returns the JSON type of a number type, such as "integer". The last schema of a pipe must repeat it, because
+ * z.toJSONSchema ignores the first schema.
  */
 function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
@@ -185,7 +185,7 @@ export function oneOf<const T extends string>(words: readonly [T, ...T[]]) {
 }
 
 /** Like `oneOf`, but replaces an unknown word with `fallback` and adds a warning. */
-export function oneOfElse<const T extends string>(words: readonly T[], fallback: T) {
+export function oneOfOrFallback<const T extends string>(words: readonly T[], fallback: T) {
   return trimmed
     .transform((value, context): T => {
       const word = words.find((known) => known === value.toLowerCase());
@@ -231,7 +231,7 @@ const wireNames = z.registry<{ names: readonly string[] }>();
 
 declare const wireName: unique symbol;
 
-/** Attaches the name of a parameter to its type, for type checking only; there is no such property at run time. */
+/** Attaches a parameter's name to its type. For type checking only: the property does not exist at run time. */
 export type Named<Name extends string> = { readonly [wireName]?: Name };
 
 /** Type of a request body with the given parameters. Keys are the parameter names; all are optional. */

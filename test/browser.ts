@@ -1,4 +1,7 @@
-/** Launches Chromium's headless shell for page tests. Full Chromium needs three times the processor time. */
+/**
+ * Launches Chromium's headless shell for page tests, because full Chromium needs three times the processor
+ * time.
+ */
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 
@@ -11,7 +14,7 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // A fake microphone that beeps once a second. Every page may use it without asking.
+  // A fake microphone that beeps once a second. Pages may use it without asking for permission.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
 ];

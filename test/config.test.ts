@@ -10,7 +10,7 @@ const refusal = (environment: Record<string, string>): ConfigError => {
   return error as ConfigError;
 };
 
-describe("configuration", () => {
+describe("loading of the configuration", () => {
   it("the configuration has the documented defaults", () => {
     expect(loadConfig({})).to.include({
       apiHost: "127.0.0.1",
@@ -75,7 +75,7 @@ describe("configuration", () => {
       );
   });
 
-  it("makes each song alone on a GPU only if configured", () => {
+  it("reads SVC_DETERMINISTIC, which is off by default", () => {
     expect(loadConfig({}).deterministic).to.equal(false);
     expect(loadConfig({ SVC_DETERMINISTIC: "true" }).deterministic).to.equal(true);
   });
@@ -147,7 +147,7 @@ describe("configuration", () => {
     ]);
   });
 
-  it("reads lists, sizes and ages", () => {
+  it("reads settings that are lists, sizes or ages", () => {
     const config = loadConfig({
       SVC_ALLOWED_ORIGINS: "https://a.example, https://b.example,",
       SVC_AUDIO_ROOTS: ["/srv/a", "relative"].join(delimiter),
@@ -176,7 +176,7 @@ describe("configuration", () => {
     ]);
   });
 
-  it("trusts no other web page or host name by default", () => {
+  it("the default configuration trusts no other web page and no other host name", () => {
     expect(loadConfig({})).to.deep.include({ allowedOrigins: [], allowedHosts: [], allowsNoKey: false });
     const none = loadConfig({ SVC_ALLOWED_ORIGINS: "none", SVC_ALLOWED_HOSTS: "none" });
     expect(none).to.deep.include({ allowedOrigins: [], allowedHosts: [] });
@@ -211,7 +211,7 @@ describe("configuration", () => {
     });
   }
 
-  it("accepts random values, or throws an error that names the variable", () => {
+  it("loadConfig accepts random values, or throws an error that names the variable", () => {
     const names = [...renderConfigTable().matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string);
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.string()), (environment) => {
@@ -225,7 +225,7 @@ describe("configuration", () => {
     );
   });
 
-  describe("settings table", () => {
+  describe("generation of the settings table", () => {
     const table = renderConfigTable();
 
     it("the settings table lists every variable once", () => {
@@ -250,7 +250,7 @@ describe("configuration", () => {
       expect(loadConfig(environment)).to.deep.equal(loadConfig({}));
     });
 
-    it("the settings table has three cells in every row", () => {
+    it("every row of the settings table has three cells", () => {
       for (const row of table.split("\n")) expect(row.split("|")).to.have.length(5);
     });
   });

@@ -15,7 +15,7 @@ function exists(path: string): boolean {
   return existsSync(join(root, path));
 }
 
-/** Documents that a file refers to but that do not exist, as `file: document`. */
+/** Returns `file: document` for each document that the file mentions but that does not exist. */
 function dangling(file: string, pattern: RegExp, find: (target: string) => string[]): string[] {
   const text = readFileSync(join(root, file), "utf8");
   return [...text.matchAll(pattern)]
@@ -24,7 +24,7 @@ function dangling(file: string, pattern: RegExp, find: (target: string) => strin
     .map((target) => `${file}: ${target}`);
 }
 
-describe("documents", () => {
+describe("references between documents", () => {
   it("documents link only to existing files", () => {
     const links = /\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g;
     const documents = files.filter((file) => file.endsWith(".md"));
@@ -33,7 +33,7 @@ describe("documents", () => {
     ).to.deep.equal([]);
   });
 
-  it("documents that a source file cites exist", () => {
+  it("source files mention only documents that exist", () => {
     const citations = /(?<![\w./:{}[-])((?:\.{1,2}\/)*[\w./-]*\w\.md)\b/g;
     const sources = files.filter((file) => file !== "test/documents.test.ts");
     const places = (file: string) => (name: string) => [join(dirname(file), name), name];

@@ -17,12 +17,12 @@ async function run(example: string, ...args: string[]): Promise<string> {
   return (await promisify(execFile)(process.execPath, [join(examples, example), ...args], options)).stdout;
 }
 
-describe("examples", () => {
+describe("programs in examples/", () => {
   afterEach(endServed);
 
   it("all examples are tested here", () => {
     const names = readdirSync(examples).filter((name) => name !== "README.md");
-    // embed.cjs runs in test/package.test.ts.
+    // test/package.test.ts tests embed.cjs.
     const embedding = ["embed.cjs", "embed.mjs", "native.mjs", "router.mjs", "worker.mjs"];
     expect(names).to.have.members(["build-town.mjs", "client.mjs", "follow.mjs", ...embedding]);
   });

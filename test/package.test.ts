@@ -1,4 +1,4 @@
-/** Tests the published packages, installed into an application on a machine without Python, CMake and a compiler. */
+/** Tests the published packages in an application on a machine without Python, CMake and a compiler. */
 import { execFile, type SpawnSyncReturns, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -52,7 +52,10 @@ function changeLastByte(path: string) {
   writeFileSync(path, bytes);
 }
 
-/** Compiles a library that needs a library that is missing, or lacks a version: "libx.so.1 [VERSION]". */
+/**
+ * Compiles a library whose dependency cannot be loaded.
+ * @param needed name of the dependency and, optionally, a symbol version: "libx.so.1 VERSION"
+ */
 function writeLibraryThatNeeds(path: string, needed: string) {
   const [name, symbolVersion = "V"] = needed.split(" ") as [string, string?];
   const script = `cd "$(mktemp -d)" && echo '${symbolVersion} { global: *; };' > map && echo 'int absent() { return 0; }' > a.c &&
@@ -63,7 +66,7 @@ function writeLibraryThatNeeds(path: string, needed: string) {
   expect(status, stderr).to.equal(0);
 }
 
-describe("packages", () => {
+describe("installed npm packages", () => {
   const directory = temporaryDirectory();
   const programs = join(directory, "bin");
   const application = join(directory, "an application");
@@ -87,7 +90,7 @@ describe("packages", () => {
   const npm = (...args: string[]) => npmIn(application, ...args);
 
   function npmIn(cwd: string, ...args: string[]): SpawnSyncReturns<string> {
-    return run([npmProgram, ...args, "--no-audit", "--no-fund"], {}, cwd);
+    return run([npmProgram, ...args, "--prefer-offline", "--no-audit", "--no-fund"], {}, cwd);
   }
 
   function makeApplication(at: string) {
@@ -119,7 +122,7 @@ describe("packages", () => {
     }
   }
 
-  /** Runs a test with an addon for libtorch 2.14 in the cuda package: a copy of the addon for 2.13. */
+  /** Runs a test while the cuda package offers an addon for libtorch 2.14, which is a copy of the addon for 2.13. */
   function withAddonFor214(test: () => void) {
     const name = "carillon-2.14.node";
     copyFileSync(join(forCuda, "carillon-2.13.node"), join(forCuda, name));
@@ -180,7 +183,7 @@ describe("packages", () => {
     expect(install.status, install.stderr).to.equal(0);
   });
 
-  it("have one version, and contain neither source maps nor paths of the build machine", () => {
+  it("packages have one version, and contain neither source maps nor paths of the build machine", () => {
     const read = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
     const [ours, native] = [read(installed), read(prebuilt)];
     expect(ours.optionalDependencies).to.deep.equal({
@@ -208,7 +211,7 @@ describe("packages", () => {
       expect(addon.includes(folder), `the addon names ${folder}`).to.equal(false);
   });
 
-  it("are not packed if a binary requires a newer glibc than documented", () => {
+  it("packing fails if a binary requires a newer glibc than documented", () => {
     const library = join(directory, "too-new.so");
     writeLibraryThatNeeds(library, "libc.so.6 GLIBC_2.29");
     const program = `import(process.argv[1]).then(({ checkSymbolVersions }) => checkSymbolVersions(process.argv[2]))`;
@@ -218,7 +221,7 @@ describe("packages", () => {
     expect(stderr).to.contain("too-new.so requires absent@GLIBC_2.29, newer than GLIBC_2.28");
   });
 
-  it("make a song from an ES module on a processor without AVX-512, without changing their files", () => {
+  it("an ES module makes a song on a processor without AVX-512, and no package file changes", () => {
     const before = readdirSync(join(application, "node_modules"), { recursive: true }).length;
     const cap = { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" };
     const { stdout, stderr } = run(["embed.mjs", "a slow waltz", "song.wav"], cap);
@@ -227,7 +230,7 @@ describe("packages", () => {
     expect(readdirSync(join(application, "node_modules"), { recursive: true })).to.have.length(before);
   });
 
-  it("make a song from CommonJS without AVX2 and without a network, installed in a read-only folder", () => {
+  it("CommonJS code makes a song without AVX2, without a network and in a read-only folder", () => {
     const home = join(directory, "home");
     mkdirSync(home);
     const isRoot = process.getuid?.() === 0;
@@ -272,7 +275,7 @@ describe("packages", () => {
     }
   });
 
-  it("provide the command line; without ffmpeg on the system, the optional ffmpeg package is used", () => {
+  it("the command line uses the optional ffmpeg package if the system has no ffmpeg", () => {
     expect(carillon("--version").stdout.trim()).to.equal(version);
     const bare = join(directory, "without ffmpeg");
     mkdirSync(bare);
@@ -284,14 +287,14 @@ describe("packages", () => {
     const failed = generate("--steps", "1", "--out", "without.mp3");
     expect(failed.stderr).to.match(/ffmpeg program is not on the PATH.*npm install @ffmpeg-installer/);
     expect(existsSync(join(application, "without.mp3"))).to.equal(false);
-    const install = npm("install", "--ignore-scripts", "--prefer-offline", "@ffmpeg-installer/ffmpeg");
+    const install = npm("install", "--ignore-scripts", "@ffmpeg-installer/ffmpeg");
     expect(install.status, install.stderr).to.equal(0);
     const made = generate("--out", "with.mp3");
     expect(made.status, made.stderr).to.equal(0);
     expect(readFileSync(join(application, "with.mp3"), "latin1")).to.match(/^ID3/);
   });
 
-  it("let two processes start at the same time @slow", async () => {
+  it("two processes can start at the same time @slow", async () => {
     const home = join(directory, "home of two");
     mkdirSync(home);
     const songs = ["one.wav", "two.wav"].map((name) => join(home, name));
@@ -305,12 +308,12 @@ describe("packages", () => {
     for (const song of songs) expect(statSync(song).size).to.be.above(1_000_000);
   });
 
-  it("export the native addon", () => {
+  it("carillon/native exports the native addon", () => {
     const program = 'console.log(require("carillon/native").loadAddon().runtimeInfo().libtorchVersion)';
     expect(run(["-e", program]).stdout).to.match(/^2\.\d+/);
   });
 
-  it("have TypeScript types, including those of their dependencies", function () {
+  it("packages have TypeScript types, including the types of their dependencies", function () {
     this.timeout(600_000);
     writeFileSync(
       join(application, "typed.mts"),
@@ -335,7 +338,7 @@ describe("packages", () => {
     expect(status, stdout).to.equal(0);
   });
 
-  it("run with the libtorch in LIBTORCH if its minor version matches", () => {
+  it("packages run with the libtorch in LIBTORCH if its minor version matches", () => {
     const other = join(directory, "libtorch");
     const libtorch = JSON.parse(readFileSync(join(prebuilt, "package.json"), "utf8")).carillon
       .libtorch as string;
@@ -353,7 +356,7 @@ describe("packages", () => {
     );
   });
 
-  it("choose the addon for the minor version of the libtorch in LIBTORCH, even if none is bundled @slow", () => {
+  it("loads the addon for the minor version of the libtorch in LIBTORCH, even if none is bundled @slow", () => {
     const other = join(directory, "libtorch of 2.14");
     linkLibtorch(other, "2.14.1");
     withAddonFor214(() => {
@@ -372,7 +375,7 @@ describe("packages", () => {
     });
   });
 
-  it("run with a CUDA libtorch on a machine with a GPU, or say how to install it", () => {
+  it("packages use a CUDA libtorch on a machine with a GPU, or say how to install it", () => {
     const machine = makeMachine("with a GPU", "580.65.06, 9.0, NVIDIA H100");
     const cache = join(machine, "cache");
     const torch = join(cache, `libtorch/torch-${PINNED_VERSION}/torch`);
@@ -400,7 +403,7 @@ describe("packages", () => {
     return stderr;
   }
 
-  it("report a faulty installation in one line @slow", () => {
+  it("a faulty installation is reported in one line @slow", () => {
     const addon = join(prebuilt, "carillon.node");
     const both = (test: () => void) =>
       withReplacedFile(
@@ -435,7 +438,7 @@ describe("packages", () => {
     );
   });
 
-  it("report in one line which system or CUDA library a libtorch cannot find @slow", () => {
+  it("an error names in one line the system or CUDA library that libtorch cannot find @slow", () => {
     const other = join(directory, "libtorch with faults");
     linkLibtorch(other, PINNED_VERSION);
     const at = join(other, "lib/libc10.so");
@@ -452,7 +455,7 @@ describe("packages", () => {
     }
   });
 
-  it("report in one line why a CUDA libtorch cannot be installed, and leave nothing behind @slow", () => {
+  it("cuda install reports a failure in one line, and leaves no files behind @slow", () => {
     const cache = join(directory, "cache for CUDA");
     const attempt = (machine: string, settings = {}) =>
       failure({ PATH: `${machine}:${programs}`, CARILLON_CACHE: cache, ...settings }, ["cuda", "install"]);
@@ -479,13 +482,13 @@ describe("packages", () => {
     expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
   });
 
-  it("install on unsupported platforms, and report the missing addon when it is loaded @slow", function () {
+  it("packages install on unsupported platforms; loading the addon reports that it is missing @slow", function () {
     this.timeout(600_000);
     const other = join(directory, "another platform");
     makeApplication(other);
     const cpu = process.arch === "x64" ? "arm64" : "x64";
     const tarball = join(directory, "carillon.tgz");
-    const install = npmIn(other, "install", "--ignore-scripts", "--prefer-offline", `--cpu=${cpu}`, tarball);
+    const install = npmIn(other, "install", "--ignore-scripts", `--cpu=${cpu}`, tarball);
     expect(install.status, install.stderr).to.equal(0);
     expect(existsSync(join(other, "node_modules/@carillon"))).to.equal(false);
     expect(run(["-e", LOAD], {}, other).stderr).to.match(
@@ -493,7 +496,7 @@ describe("packages", () => {
     );
   });
 
-  it("leave no partial packages if the disk becomes full during installation @slow", function () {
+  it("an installation that fills the disk leaves no partial packages @slow", function () {
     if (!canMountDisks()) this.skip();
     this.timeout(600_000);
     const disk = join(directory, "disk");
@@ -514,7 +517,7 @@ describe("packages", () => {
       .and.not.contain("@carillon");
   });
 
-  it("can be built from source instead of using a prebuilt addon @slow", () => {
+  it("the addon can be built from source if no prebuilt addon is used @slow", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
     const cmake = `--package=cmake-js@${devDependencies["cmake-js"]}`;
     const args = [
@@ -531,7 +534,7 @@ describe("packages", () => {
     rmSync(join(installed, "build"), { recursive: true });
   });
 
-  it("work in pnpm's layout, where an application sees only its own dependencies @slow", () => {
+  it("packages work in pnpm's layout, where an application sees only its own dependencies @slow", () => {
     const other = join(directory, "isolated");
     makeApplication(other);
     mkdirSync(join(other, "node_modules"));
@@ -540,7 +543,7 @@ describe("packages", () => {
     expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("work in yarn's layout with only the cuda package and a libtorch installed elsewhere @slow", function () {
+  it("packages work in yarn's layout without the CPU package if libtorch is installed elsewhere @slow", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);
@@ -552,7 +555,7 @@ describe("packages", () => {
       join(other, "package.json"),
       JSON.stringify({ name: "application", private: true, resolutions }),
     );
-    const yarn = npmIn(tools, "install", "--prefer-offline", "yarn@1.22.22");
+    const yarn = npmIn(tools, "install", "yarn@1.22.22");
     expect(yarn.status, yarn.stderr).to.equal(0);
     const added = run(
       [
@@ -576,7 +579,7 @@ describe("packages", () => {
     );
   });
 
-  it("leave nothing behind when they are uninstalled", () => {
+  it("uninstalling the packages leaves no files behind", () => {
     expect(npm("uninstall", "carillon").status).to.equal(0);
     expect(existsSync(installed)).to.equal(false);
     expect(existsSync(prebuilt)).to.equal(false);

@@ -19,17 +19,17 @@ import { startRegistry } from "./registry.js";
 const libtorch = fileURLToPath(new URL("../scripts/setup/libtorch.mjs", import.meta.url));
 
 interface Machine {
-  /** Driver, compute capability and name that nvidia-smi prints; undefined: nvidia-smi is not installed. */
+  /** Output of nvidia-smi: driver, compute capability and name. Undefined if nvidia-smi is not installed. */
   gpu?: string;
   /** Whether Python lacks pip. */
   lacksPip?: boolean;
   /** Whether Python has a CPU build of torch. */
   hasCpuTorch?: boolean;
-  /** Wheels that pip can install; it fails for others. */
+  /** Wheels that pip can install. pip fails for all others. */
   wheels: string[];
 }
 
-describe("libtorch in set-up", () => {
+describe("choice of libtorch during set-up", () => {
   const root = temporaryDirectory();
 
   function provide({ gpu, lacksPip = false, hasCpuTorch = false, wheels }: Machine) {
@@ -125,7 +125,7 @@ describe("libtorch in set-up", () => {
   });
 });
 
-describe("prebuilt core in set-up", () => {
+describe("download of a prebuilt core during set-up", () => {
   const root = temporaryDirectory();
   const clone = join(root, "clone");
   const name = `@carillon/${process.platform}-${process.arch}`;
@@ -146,7 +146,7 @@ describe("prebuilt core in set-up", () => {
 
   const installed = () => existsSync(join(clone, "node_modules", name, "carillon.node"));
 
-  /** Publishes a prebuilt core. `matchesSources`: whether it states the hash of the copy's sources. */
+  /** Publishes a prebuilt core. Its source hash matches the copy of the repository only if `matchesSources`. */
   async function publish(version: string, matchesSources: boolean) {
     const folder = mkdtempSync(join(root, "package-"));
     const native = join(clone, "scripts/setup/native.mjs");

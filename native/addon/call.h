@@ -26,7 +26,7 @@ class WorkerThread {
   /// Thread for the language model. It is separate so that the next job can be planned while the current one is
   /// rendered.
   static WorkerThread& language();
-  /// Thread for adapter training, which takes hours.
+  /// Thread for adapter training. It is separate because training takes hours.
   static WorkerThread& training();
   static std::vector<WorkerThread*> all();
 
@@ -50,9 +50,9 @@ class WorkerThread {
 /// Converts an error of the core to a JS Error with the same `code`.
 Napi::Error to_js(Napi::Env env, const Error& error);
 
-/// A long-running call from JS. The work runs on a worker thread; the JS side has a promise, an AbortSignal and a
-/// progress callback. JS references may only be released on the JS thread, so the finalizer of the thread-safe function
-/// (`channel_`) deletes the call. The worker thread must not use the call after it has released `channel_`.
+/// A long-running call from JS, with a promise, an AbortSignal and a progress callback. The work runs on a worker
+/// thread. The finalizer of `channel_` (a thread-safe function) deletes the call on the JS thread, because JS
+/// references may be released only there. The worker thread must not use the call after releasing `channel_`.
 class Call {
  public:
   /// Function that creates a JS value. Runs on the JS thread.
@@ -64,10 +64,10 @@ class Call {
   using SendEvent = std::function<void(MakeValue)>;
   using WorkWithEvents = std::function<MakeValue(const Control&, const SendEvent&)>;
 
-  /// `options` is the CallOptions object of src/engine/addon.ts. Rejects with an Error whose `code` names the failure.
-  /// If the signal is already aborted, rejects before any work.
+  /// `options` is the CallOptions object of src/engine/addon.ts. The promise rejects with an Error whose `code` names
+  /// the failure. If the signal is already aborted, it rejects without starting the work.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work);
-  /// For work that sends events. `options` is a RenderCall or TrainingCall object of src/engine/addon.ts.
+  /// The same for work that sends events. `options` is a RenderCall or TrainingCall object of src/engine/addon.ts.
   static Napi::Promise start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, WorkWithEvents work);
 
   /// Creates a call without starting work. The caller must then call `resolve` or `reject` exactly once, on any thread.
@@ -105,8 +105,8 @@ class Call {
   std::optional<Error> error_;
 };
 
-/// Cancels every call of this process. Waits at most `limit` for the worker threads to become idle, because a running
-/// model step cannot be interrupted. Returns false if a thread is still busy.
+/// Cancels every call of this process. A running model step cannot be interrupted, so this waits up to `limit` for the
+/// worker threads to become idle. Returns false if a thread is still busy.
 bool stop_all_calls(std::chrono::milliseconds limit);
 
 }  // namespace carillon::addon

@@ -41,7 +41,7 @@ class WaitingRequests : public RequestQueue {
     const std::lock_guard lock(mutex_);
     return requests_.empty() || !fits(*requests_.front()) ? nullptr : pop();
   }
-  /// The caller must call this after each batch. Returns true if the caller must start another batch.
+  /// Must be called after each batch. If the result is true, the caller must start another batch.
   bool end_batch() {
     const std::lock_guard lock(mutex_);
     return has_batch_ = !requests_.empty();
@@ -61,7 +61,7 @@ class WaitingRequests : public RequestQueue {
 
 /// A model and the token masks of constrained decoding for its vocabulary. Used on the language model's thread only.
 struct LoadedModel {
-  LoadedModel(Resident<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, int64_t songs,
+  LoadedModel(ResidentModel<CausalLm> resident, Vocabulary tokens, int64_t context_tokens, int64_t songs,
               const Control& control)
       : model(std::move(resident)),
         vocabulary(std::move(tokens)),
@@ -73,7 +73,7 @@ struct LoadedModel {
     masks.emplace(vocabulary, placement.device);
   }
 
-  Resident<CausalLm> model;
+  ResidentModel<CausalLm> model;
   Vocabulary vocabulary;
   std::optional<MaskCache> masks;
   int64_t max_context_tokens;
@@ -275,8 +275,8 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, true);  // is_urgent: each token waits for the previous one
-    Resident<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); }, !offload,
-                             control);
+    ResidentModel<CausalLm> model([=](const Control& call) { return CausalLm::load(source, placement, call); },
+                                  !offload, control);
     const auto loaded =
         std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs, control);
     return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };

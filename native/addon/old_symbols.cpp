@@ -1,6 +1,6 @@
-// Lets one binary run on every Linux with glibc 2.28 or newer and the libstdc++ of GCC 8 or newer. Replaces functions
-// that newer C and C++ libraries export only under newer symbol versions. The linker redirects calls here (--wrap, see
-// CMakeLists.txt); scripts/release rejects a binary that requires newer versions.
+// Replaces library functions that new glibc and libstdc++ versions export only under new symbol versions. One binary
+// then runs on every Linux with glibc 2.28 and the libstdc++ of GCC 8 or newer. The linker redirects the calls to this
+// file (--wrap, see CMakeLists.txt).
 #if defined(__linux__) && defined(__GLIBC__)
 #include <fcntl.h>
 #include <locale.h>
@@ -96,7 +96,7 @@ std::runtime_error* __wrap__ZNSt13runtime_erroraSEOS_(std::runtime_error* self, 
   return &(*self = *other);
 }
 
-/// Parses a number. The caller has checked that it has JSON syntax.
+/// Parses a number. The caller has checked that the text has JSON syntax.
 std::from_chars_result __wrap__ZSt10from_charsPKcS0_RdSt12chars_format(const char* first, const char* last,
                                                                        double* value, std::chars_format) {
   const std::string text(first, last);

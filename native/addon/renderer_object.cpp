@@ -165,9 +165,9 @@ Guidance guidance_of(const Napi::Object& job) {
   return guidance;
 }
 
-Edit edit_of(const Napi::Object& job) {
+EditParameters edit_of(const Napi::Object& job) {
   Group group(job, "edit");
-  const Edit edit{
+  const EditParameters edit{
       .repaint_mode = group.choice<RepaintMode>("repaintMode", {{"conservative", RepaintMode::kConservative},
                                                                 {"balanced", RepaintMode::kBalanced},
                                                                 {"aggressive", RepaintMode::kAggressive}}),

@@ -64,8 +64,8 @@ AdapterDesign design_of(const Napi::Object& object) {
   throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
-/// Converts all training options except the placement. The training thread chooses the placement, because finding a
-/// device can take long.
+/// Converts all training options except the placement. The training thread chooses the placement, because the search
+/// for a device can take long.
 TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
   options.model = source_of(object, "model");
@@ -97,10 +97,10 @@ class EventObject {
  public:
   explicit EventObject(Napi::Env env) : object_(Napi::Object::New(env)) {}
 
-  Napi::Value operator()(const training_event::Loaded& event) {
+  Napi::Value operator()(const training_event::SamplesLoaded& event) {
     return set("kind", "loaded").set("samples", event.samples).object_;
   }
-  Napi::Value operator()(const training_event::Started& event) {
+  Napi::Value operator()(const training_event::RunStart& event) {
     return set("kind", "started")
         .set("device", event.device)
         .set("precision", event.precision)
@@ -108,14 +108,14 @@ class EventObject {
         .set("totalSteps", event.total_steps)
         .object_;
   }
-  Napi::Value operator()(const training_event::Resumed& event) {
+  Napi::Value operator()(const training_event::RunResume& event) {
     return set("kind", "resumed")
         .set("epoch", event.epoch)
         .set("step", event.step)
         .set("hasOptimizer", event.has_optimizer)
         .object_;
   }
-  Napi::Value operator()(const training_event::Step& event) {
+  Napi::Value operator()(const training_event::StepDone& event) {
     return set("kind", "step")
         .set("epoch", event.epoch)
         .set("step", event.step)
@@ -124,7 +124,7 @@ class EventObject {
         .set("gradientNorm", event.gradient_norm)
         .object_;
   }
-  Napi::Value operator()(const training_event::Skipped& event) {
+  Napi::Value operator()(const training_event::StepSkipped& event) {
     return set("kind", "skipped")
         .set("epoch", event.epoch)
         .set("step", event.step)
@@ -132,13 +132,13 @@ class EventObject {
         .set("parameters", event.parameters)
         .object_;
   }
-  Napi::Value operator()(const training_event::Epoch& event) {
+  Napi::Value operator()(const training_event::EpochDone& event) {
     return set("kind", "epoch").set("epoch", event.epoch).set("seconds", event.seconds).set("loss", event.loss).object_;
   }
-  Napi::Value operator()(const training_event::Checkpoint& event) {
+  Napi::Value operator()(const training_event::CheckpointSaved& event) {
     return set("kind", "checkpoint").set("epoch", event.epoch).set("path", event.path).object_;
   }
-  Napi::Value operator()(const training_event::Notice& event) {
+  Napi::Value operator()(const training_event::RunNotice& event) {
     return set("kind", "notice").set("text", event.text).object_;
   }
 

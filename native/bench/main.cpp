@@ -1,9 +1,9 @@
 // carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N]
 // [--json] [--on-demand]
 //
-// Times one part of the engine at real model size: one warm-up, then the repetitions. With --on-demand it prints
-// `ready` after the warm-up; then, for every line on stdin, it runs one repetition and prints its time in seconds. A
-// script can thus alternate between this program and another.
+// Times one part of the engine at the size of real models: a warm-up, then the repetitions. With --on-demand it prints
+// `ready` after the warm-up. It then runs one repetition for every line on stdin, and prints the time in seconds. This
+// lets a script alternate between this program and another one.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -53,7 +53,7 @@ struct Benchmark {
   Repetition (*prepare)(const Settings& settings);
 };
 
-/// Numbers of tokens of a typical prompt with lyrics.
+/// Token counts of a typical prompt with lyrics.
 constexpr int64_t kTextTokens = 100, kLyricTokens = 299, kConditionTokens = 400;
 
 /// Runs `work` and returns the seconds it took.
@@ -136,13 +136,13 @@ Repetition prepare_vae_decode(const Settings& settings) {
 constexpr int64_t kPromptTokens = 400;
 constexpr int32_t kFirstCode = 151669, kCodeCount = 64000;  // token ids of the published models' audio codes
 
-/// Vocabulary of `size` tokens with the audio codes of the published models. Its text tokens have no bytes, because
-/// generating audio codes does not use bytes.
+/// Vocabulary of `size` tokens with the audio codes of the published models. The text tokens have no bytes, because the
+/// generation of audio codes needs none.
 Vocabulary codes_vocabulary(int64_t size) {
   return Vocabulary({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {151645}, kFirstCode, kCodeCount);
 }
 
-/// Measures the seconds per audio code of one generation, from the first to the last code. The time for the prompt is
+/// Measures the mean time per audio code, from the first to the last code of a generation. The time for the prompt is
 /// excluded.
 class CodeTimer {
  public:

@@ -11,8 +11,7 @@
 namespace carillon::kernels {
 namespace {
 
-/// Functions of NVRTC and of the driver, by their stable C names. libtorch loads both libraries for its own run-time
-/// compilation.
+/// Functions of NVRTC and of the CUDA driver. libtorch loads both libraries to compile its own kernels at run time.
 struct Cuda {
   using Program = void*;
   int (*nvrtcCreateProgram)(Program*, const char* source, const char* name, int, const char* const*,
@@ -30,7 +29,7 @@ struct Cuda {
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                         void* stream, void** arguments, void** extra);
 
-  /// The functions; null if this libtorch lacks one of them.
+  /// Returns the CUDA driver functions, or null if this libtorch lacks one of them.
   static const Cuda* get() {
     static const Cuda* const all = load();
     return all;
@@ -38,8 +37,7 @@ struct Cuda {
 
  private:
   static const Cuda* load() try {
-    // Uses libtorch's loader. Calling dlopen here would require a newer glibc than release packages are allowed to
-    // require.
+    // Use libtorch's loader, because dlopen would require a newer glibc than release packages may require.
     at::DynamicLibrary library("libcaffe2_nvrtc.so", nullptr, /*leak_handle=*/true);
     auto* const cuda = new Cuda;
     const auto find = [&](auto& function, const char* name) {

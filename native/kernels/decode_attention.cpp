@@ -37,14 +37,14 @@ at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::
   const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
   const auto head_rows = [&](const at::Tensor& t, int64_t head) {
     const auto* data = static_cast<const uint16_t*>(t.const_data_ptr());
-    return AttendRows{data + head / heads * t.stride(0) + head % heads * t.stride(1), t.stride(2)};
+    return HeadRows{data + head / heads * t.stride(0) + head % heads * t.stride(1), t.stride(2)};
   };
   const auto* pq = static_cast<const uint16_t*>(queries.const_data_ptr());
   auto* po = static_cast<uint16_t*>(out.data_ptr());
   at::parallel_for(0, q.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scores(static_cast<size_t>(length));
     for (int64_t head = begin; head < end; ++head) {
-      const AttendRows keys = head_rows(k, head), values = head_rows(v, head);
+      const HeadRows keys = head_rows(k, head), values = head_rows(v, head);
       for (int64_t row = head * group; row < (head + 1) * group; ++row) {
         attend_avx512(pq + row * dim, keys, values, length, dim, scale, scores.data(), po + row * dim);
       }

@@ -19,8 +19,8 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-/// The largest number of rows of a decoding step: eight songs, each with a conditional and an unconditional row. Up to
-/// this number, the result of a row does not depend on how many rows there are.
+/// The largest number of rows of a decoding step: eight songs, each with a conditional and an unconditional row. With
+/// at most this many rows, the result of a row does not depend on their number.
 constexpr int64_t kFewRows = 2 * kGemvRows;
 
 constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;
@@ -43,7 +43,7 @@ void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
   const auto* pb = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   auto* py = static_cast<uint16_t*>(y.data_ptr());
   const int64_t rows = x.size(0);
-  // For more than kGemvRows rows, the weight is split into parts that fit the cache.
+  // With more than kGemvRows rows, the weight is read several times, so it is split into parts that fit the cache.
   const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / (2 * depth));
   at::parallel_for(0, outputs, kBytesWorthAThread / (2 * depth) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += part) {
@@ -68,8 +68,8 @@ at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, c
 #endif
 
 #if defined(CARILLON_FLOAT_TILES)
-/// Whether a kernel can read the weight in its storage type without converting it to the type of x first. This saves
-/// memory traffic.
+/// Whether a kernel can read the weight in its storage type. Otherwise the weight must be converted to the type of x
+/// first, which costs memory traffic.
 bool can_stream(const at::Tensor& x, const Matrix& weight) {
   const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
   return has_float_tiles() && x.is_cpu() && weight.data.is_cpu() && is_stored && weight.data.is_contiguous() &&
@@ -83,7 +83,7 @@ StoredMatrix stored(const Matrix& weight) {
           weight.columns()};
 }
 
-/// Splits the rows of a weight between threads; calls use(part, first row of the part).
+/// Splits the rows of a weight between threads. Each thread calls use(part, index of the part's first row).
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
   at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.columns()) + 1,
@@ -112,8 +112,8 @@ at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at
   return y;
 }
 
-/// For many rows: converts the weight to the type of x and multiplies it, one part after another, so that each part
-/// fits the processor's cache.
+/// For many rows. Splits the weight into parts that fit the processor's cache, and converts each part to the type of x
+/// before multiplying it.
 at::Tensor stream_many(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
   constexpr int64_t kWideBytes = 4 << 20;
   const int64_t outputs = weight.outputs(), depth = weight.columns();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLanes = 8, kVectors = kCodeBlock / kLanes;
 
-/// Undoes the interleaving: codes [..., blocks, 32] in the order of the numbers, as int8 or uint8.
+/// Undoes the interleaving of codes. Returns int8 or uint8 codes [..., blocks, 32] in the order of the columns.
 at::Tensor in_order(const at::Tensor& data) {
   at::Tensor codes = data;
   if (data.scalar_type() == at::kByte) codes = at::stack({data.bitwise_and(15), data.bitwise_right_shift(4)}, -1);
@@ -28,7 +28,7 @@ at::Tensor decode(const at::Tensor& data, const at::Tensor& scales, at::ScalarTy
   return at::addcmul(wide.narrow(-1, 1, 1), codes, wide.narrow(-1, 0, 1)).flatten(-2).to(dtype);
 }
 
-/// Rounds numbers / scale to codes; 0 for a constant block, whose scale is 0.
+/// Rounds numbers / scale to codes. A block with scale 0 gets the code 0.
 at::Tensor quotient(const at::Tensor& numbers, const at::Tensor& scale) {
   return at::where(scale == 0, at::zeros({}, numbers.options()), numbers / scale).round();
 }

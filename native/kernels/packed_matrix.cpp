@@ -29,8 +29,8 @@ Kernel kernel_for([[maybe_unused]] const TileInput& input) {
   return {tiles_avx512, kAvx512Rows};
 }
 
-/// A product that is computed panel by panel. rows() multiplies the `count` input rows from `row` on by `panel`, whose
-/// first output is `output`.
+/// Computes a matrix product panel by panel. rows() multiplies `count` input rows, starting at `row`, by one panel of
+/// the weight. `output` is the index of the panel's first output.
 struct Matmul {
   TileInput input;
   TileEpilogue epilogue;
@@ -144,7 +144,7 @@ PackedMatrix pack_floats(const at::Tensor& weight) {
 
 #if defined(CARILLON_FLOAT_TILES)
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue) {
-  // A block of rows stays in L2 while all panels pass over it.
+  // A block of rows stays in the L2 cache while it is multiplied by all panels.
   constexpr int64_t kBlockBytes = 128 << 10;
   const int64_t row_bytes = input.row_stride * static_cast<int64_t>(sizeof(float));
   const int64_t block = std::clamp<int64_t>(kBlockBytes / row_bytes, kFloatRows, 256) / kFloatRows * kFloatRows;

@@ -11,24 +11,25 @@ struct PackedMatrix {
   int64_t outputs = 0;
 };
 
-/// Packs weight [outputs, columns] as bfloat16. It must be on the CPU, of any floating type, with an even number of
+/// Packs weight [outputs, columns] as bfloat16. `weight` is a CPU tensor of any floating type with an even number of
 /// columns. Requires has_avx512() (cpu.h).
 PackedMatrix pack(const at::Tensor& weight);
-/// Packs weight [outputs, columns] of any floating type as float32. Products require has_float_tiles() (cpu.h).
+/// Packs weight [outputs, columns] of any floating type as float32. Products with the packed matrix require
+/// has_float_tiles() (cpu.h).
 PackedMatrix pack_floats(const at::Tensor& weight);
 
-/// input [rows, columns] times the transposed matrix, followed by the epilogue. The pointers of `input` and `epilogue`
-/// point to row 0, output 0. The order of summation does not depend on the number of rows and threads.
+/// Multiplies input [rows, columns] by the transposed matrix and applies the epilogue. The pointers in `input` and
+/// `epilogue` point to row 0, output 0. The order of summation does not depend on the number of rows or threads.
 void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue);
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
-/// out [rows, outputs] = x [rows, columns] weight [outputs, columns]^T + bias. Packs the rows of the weight during the
-/// product, because adapters may change the weight between calls. All tensors are contiguous bfloat16 on the CPU,
-/// except the bias, which is float32 or undefined.
+/// Computes out [rows, outputs] = x [rows, columns] * weight [outputs, columns]^T + bias. Packs the rows of the weight
+/// during the product, because adapters may change the weight between calls. All tensors are contiguous bfloat16 on the
+/// CPU, except the bias, which is float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
 #if defined(CARILLON_FLOAT_TILES)
-/// matmul_unpacked for contiguous float32 x and out, and a matrix in any storage type.
+/// Like matmul_unpacked above, but x and out are contiguous float32, and the weight may have any storage type.
 void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out);
 #endif
 

@@ -13,7 +13,7 @@ inline __m512i load_pairs(const uint16_t* p, int64_t count) {
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), p);
 }
 
-/// Computes one output for each of kRows rows. Reads the weight front to back as one stream, which is fastest.
+/// Computes one output for each of kRows rows. Reads the weight once, from front to back.
 template <int kRows>
 inline void dot(const uint16_t* x, const uint16_t* weight, int64_t depth, float bias, uint16_t* y, int64_t y_stride) {
   constexpr int64_t kPrefetchElements = 2048;
@@ -83,7 +83,7 @@ inline __m512 exp_negative(__m512 x) {
   const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
   const __m512 powers = _mm512_roundscale_ps(_mm512_mul_ps(clamped, _mm512_set1_ps(1.44269504089f)),
                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  // ln 2 in two parts, so that the difference keeps its low bits; then the Taylor series on |r| <= ln(2) / 2.
+  // r = clamped - powers * ln 2. Subtracts ln 2 in two parts to keep the low bits of r.
   __m512 r = _mm512_fnmadd_ps(powers, _mm512_set1_ps(0.693359375f), clamped);
   r = _mm512_fnmadd_ps(powers, _mm512_set1_ps(-2.12194440e-4f), r);
   __m512 p = _mm512_set1_ps(1.0f / 720);
@@ -102,7 +102,7 @@ float dot(const uint16_t* a, const uint16_t* b, int64_t dim) {
   return _mm512_reduce_add_ps(sum);
 }
 
-/// Replaces scores by exponentials and returns the inverse of their sum.
+/// Replaces each score by exp(score - highest score). Returns 1 / sum of the exponentials.
 float exponentiate(float* scores, int64_t length) {
   __m512 highest = _mm512_set1_ps(scores[0]);
   for (int64_t i = 0; i < length; i += 16) {
@@ -122,7 +122,7 @@ float exponentiate(float* scores, int64_t length) {
 
 }  // namespace
 
-void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRows& values, int64_t length, int64_t dim,
+void attend_avx512(const uint16_t* query, const HeadRows& keys, const HeadRows& values, int64_t length, int64_t dim,
                    float scale, float* scores, uint16_t* out) {
   for (int64_t i = 0; i < length; ++i) scores[i] = scale * dot(query, keys.data + i * keys.stride, dim);
   const __m512 inverse = _mm512_set1_ps(exponentiate(scores, length));
@@ -150,8 +150,8 @@ void snake_row_avx512(const Element* x, float frequency, float gain, Element* y,
 }
 
 template <typename Element>
-SnakeRowSums snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
-                                       int64_t length) {
+SnakeGradients snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
+                                         int64_t length) {
   const __m512 f = _mm512_set1_ps(frequency), slope_gain = _mm512_set1_ps(gain * frequency);
   __m512 of_frequency = _mm512_setzero_ps(), of_gain = _mm512_setzero_ps();
   for (int64_t i = 0; i < length; i += 16) {
@@ -168,7 +168,7 @@ SnakeRowSums snake_row_backward_avx512(const Element* x, const Element* dy, floa
 
 template void snake_row_avx512(const float*, float, float, float*, int64_t);
 template void snake_row_avx512(const uint16_t*, float, float, uint16_t*, int64_t);
-template SnakeRowSums snake_row_backward_avx512(const float*, const float*, float, float, float*, int64_t);
-template SnakeRowSums snake_row_backward_avx512(const uint16_t*, const uint16_t*, float, float, uint16_t*, int64_t);
+template SnakeGradients snake_row_backward_avx512(const float*, const float*, float, float, float*, int64_t);
+template SnakeGradients snake_row_backward_avx512(const uint16_t*, const uint16_t*, float, float, uint16_t*, int64_t);
 
 }  // namespace carillon::kernels

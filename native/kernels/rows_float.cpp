@@ -1,4 +1,4 @@
-// Compiled for AVX2 with FMA and F16C on x86-64; uses GCC's vector extensions, as tile_float.cpp does.
+// On x86-64 this file is compiled for AVX2 with FMA and F16C. It uses GCC's vector extensions.
 #include <cstring>
 
 #include "kernels/vector_kernels.h"
@@ -34,11 +34,11 @@ inline void prefetch_ahead(const void* p) {
   __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
 }
 
-// Readers of one matrix row, one for each storage type. `block(k, w)` loads block k of kCodeBlock numbers into w.
-// InGemv is the reader that gemv_float uses.
+// Each struct below reads a matrix row of one storage type. `block(k, w)` loads block k of kCodeBlock numbers into w.
+// gemv_float uses the reader that `InGemv` names.
 
-/// Reads 16 numbers as eight pairs: first those at even positions, then those at odd positions, as in
-/// split_pairs_float. This takes half as many instructions as reading them in their order.
+/// Reads 16 numbers in the order of split_pairs_float: first the even positions, then the odd positions. This takes
+/// half as many instructions as reading them one after another.
 struct Bfloat16Pairs {
   const uint16_t* data;
 
@@ -111,7 +111,7 @@ inline float sum(Vector v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/// kOutputs rows of the matrix times kRows rows of x; the sums do not depend on kOutputs or kRows.
+/// Multiplies kOutputs rows of the matrix by kRows rows of x. The results are the same for any kOutputs and kRows.
 template <typename Row, int kRows, int kOutputs>
 inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
   Vector acc[kRows][kOutputs] = {};
@@ -202,7 +202,7 @@ void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
   }
 }
 
-/// Calls `use` with a null pointer, whose type is the row reader for the storage type.
+/// Calls `use` with a null pointer. The type of the pointer is the row reader for the storage type.
 template <typename Use>
 void with_form(StoredForm form, const Use& use) {
   switch (form) {
@@ -218,7 +218,7 @@ void with_form(StoredForm form, const Use& use) {
 }  // namespace
 
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  // Four or three outputs at a time, so that all accumulators fit into registers.
+  // Computes four or three outputs at a time, so that all accumulators fit into registers.
   with_form(matrix.form, [&]<typename Row>(Row*) {
     using Reader = typename Row::InGemv;
     rows <= 2 ? all_outputs<Reader, 4>(x, rows, matrix, y, y_stride)

@@ -28,7 +28,7 @@ inline void store(uint16_t* p, Mask mask, __m512 v) {
 inline __m512 load(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
 inline void store(float* p, Mask mask, __m512 v) { _mm512_mask_storeu_ps(p, mask, v); }
 
-/// Lane i of the result is acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1], for 32 bfloat16 in `a` and in `b`.
+/// Lane i of the result is acc[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1], for 32 bfloat16 in `a` and in `b`.
 inline __m512 multiply_add(__m512 acc, __m512i a, __m512i b) { return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b); }
 
 struct SineSquared {
@@ -36,12 +36,12 @@ struct SineSquared {
   __m512 slope;  // sin(2 x), its derivative, absolute error below 2e-5
 };
 
-/// With x = pi n + a, |a| <= pi / 2, the value is an even polynomial in a, fitted for the smallest maximum error on
-/// that range, and the slope is the derivative of that polynomial.
+/// Writes x as pi * n + a with |a| <= pi / 2. The value is an even polynomial in a, fitted for the smallest maximum
+/// error. The slope is the derivative of the polynomial.
 inline SineSquared sine_squared_and_slope(__m512 x) {
   const __m512 turns = _mm512_mul_ps(x, _mm512_set1_ps(0.31830988618f));
   const __m512 whole = _mm512_roundscale_ps(turns, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  // Subtract n pi in two steps (pi split into two constants), which preserves the low bits of the difference.
+  // Subtract n * pi in two steps, with pi split into two constants. This preserves the low bits of the difference.
   __m512 angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(3.140625f), x);
   angle = _mm512_fnmadd_ps(whole, _mm512_set1_ps(9.67653589793e-4f), angle);
   const __m512 q = _mm512_mul_ps(angle, angle);
@@ -55,15 +55,15 @@ inline SineSquared sine_squared_and_slope(__m512 x) {
   return {_mm512_mul_ps(p, q), _mm512_mul_ps(d, _mm512_add_ps(angle, angle))};
 }
 
-/// Snake: x + sin(frequency x)^2 gain.
+/// Snake activation: x + gain * sin(frequency * x)^2.
 inline __m512 snake(__m512 x, __m512 frequency, __m512 gain) {
   return _mm512_fmadd_ps(sine_squared_and_slope(_mm512_mul_ps(x, frequency)).value, gain, x);
 }
 
-/// Epilogue of a tile, for AVX-512 and AMX. `sums(m, half)` returns the sums of row m for the outputs 16 half .. 16
-/// half + 15.
+/// Epilogue of a tile, for AVX-512 and AMX. `sums(m, half)` returns the sums of row m for 16 outputs, beginning with
+/// output 16 * half.
 template <typename Sums>
-inline void finish(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {
+inline void finish_tile(int rows, int outputs, const carillon::kernels::TileEpilogue& epilogue, const Sums& sums) {
   for (int half = 0; half < 2; ++half) {
     const int column = half * 16;
     const Mask mask = first_lanes(outputs - column);

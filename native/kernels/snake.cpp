@@ -19,8 +19,8 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kElementsPerPiece = 1 << 15;  // a few float32 buffers of this size fit into L2
 
-/// Calls `body` with a batch item and a range of channels until all of x [B, C, T] is covered. If x is not on the CPU,
-/// a range holds all channels.
+/// Splits x [B, C, T] into pieces and calls `body` for each piece: a batch item and a range of its channels. A piece
+/// has all channels of an item if x is not on the CPU.
 void for_each_piece(const at::Tensor& x, const std::function<void(int64_t item, int64_t first, int64_t count)>& body) {
   const int64_t channels = x.size(1);
   const int64_t width = x.is_cpu() ? std::clamp<int64_t>(kElementsPerPiece / x.size(2), 1, channels) : channels;
@@ -46,7 +46,7 @@ bool can_run_rows(const at::Tensor& x) {
   return has_avx512() && x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// Calls `body` with the index (0 .. B C - 1) of every row of x [B, C, T], on several threads.
+/// Calls `body` with the index (0 .. B * C - 1) of every row of x [B, C, T], on several threads.
 void for_each_row(const at::Tensor& x, const std::function<void(int64_t row)>& body) {
   at::parallel_for(0, x.size(0) * x.size(1), kElementsPerTask / x.size(2) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) body(row);
@@ -79,7 +79,7 @@ variable_list backward_rows(const at::Tensor& x, const at::Tensor& dy, const at:
   float *of_frequency = sums[0].data_ptr<float>(), *of_gain = sums[1].data_ptr<float>();
   for_each_row(x, [&](int64_t row) {
     const int64_t channel = row % channels, first = row * length;
-    const SnakeRowSums of_row =
+    const SnakeGradients of_row =
         snake_row_backward_avx512(in + first, upstream + first, f[channel], g[channel], out + first, length);
     of_frequency[row] = of_row.frequency;
     of_gain[row] = of_row.gain;
@@ -124,7 +124,7 @@ struct DifferentiableSnake : torch::autograd::Function<DifferentiableSnake> {
     }
 #endif
     at::Tensor dx = at::empty_like(x);
-    // One row per batch item, so that pieces write to separate memory.
+    // Gradients are stored per batch item and summed later, so that the threads write to separate memory.
     const auto by_item = [&] { return at::empty({x.size(0), x.size(1)}, frequency.options()); };
     at::Tensor d_frequency = by_item(), d_gain = by_item();
     for_each_piece(x, [&](int64_t item, int64_t first, int64_t count) {

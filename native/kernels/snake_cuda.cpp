@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kThreads = 256, kPerThread = 8, kMostRows = 65535;
 
-/// A block computes kThreads * kPerThread consecutive elements of one row [T]; there are B C rows.
+/// Each block computes kThreads * kPerThread consecutive elements of one row [T]. There are B * C rows.
 constexpr const char* kSource = R"cuda(
 #ifdef IS_BFLOAT16
 typedef unsigned short Element;

@@ -3,7 +3,7 @@
 
 namespace carillon::kernels {
 
-/// Epilogue of a convolution y [B, C, T] in one pass: plain = y + bias + residual, snaked = snake(plain).
+/// One pass over the result y [B, C, T] of a convolution: plain = y + bias + residual, then snaked = snake(plain).
 struct SnakePass {
   at::Tensor bias;             // [C], of the type of y; undefined: no bias
   at::Tensor residual;         // shape and type of y; undefined: no residual
@@ -20,8 +20,7 @@ struct SnakePassResult {
 /// compares it with snake(). If the results differ, it logs a warning and the pass is never used.
 bool has_snake_pass(const at::Device& device, at::ScalarType dtype);
 
-/// y must be contiguous and on a supported device. In bfloat16 the pass reads 2 bytes per element of y and writes 2, or
-/// 4 for both results.
+/// y must be contiguous and on a supported device.
 SnakePassResult run_snake_pass(const at::Tensor& y, const SnakePass& pass);
 
 }  // namespace carillon::kernels

@@ -7,15 +7,15 @@ constexpr int kRows = 16, kColumns = 16;  // size of a float32 tile; sums use tw
 static_assert(kAmxRows == 2 * kRows && kPanel == 2 * kColumns);
 constexpr int kLineBytes = 64;
 
-/// Operand of `_tile_loadconfig`.
+/// The tile configuration that `_tile_loadconfig` reads.
 struct alignas(64) Configuration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 };
 
-/// Tiles 0 to 3: sums (upper left, upper right, lower left, lower right); 4 and 5: upper and lower input; 6 and 7:
-/// panel.
+/// Configures the tiles. Tiles 0 to 3 hold the sums: upper left, upper right, lower left and lower right. Tiles 4 and 5
+/// hold the upper and the lower rows of the input. Tiles 6 and 7 hold a panel of the matrix.
 void configure(int upper, int lower) {
   const int rows[] = {upper, upper, lower, lower, upper, lower, kAmxWords, kAmxWords};
   Configuration wanted;
@@ -23,8 +23,8 @@ void configure(int upper, int lower) {
     wanted.row_bytes[tile] = kLineBytes;
     wanted.rows[tile] = static_cast<uint8_t>(rows[tile]);
   }
-  // GCC's intrinsic declares that it reads only eight bytes of `wanted`. Without this barrier the compiler may drop the
-  // stores to the other bytes.
+  // GCC declares that _tile_loadconfig reads only eight bytes of `wanted`, although the instruction reads all of them.
+  // Without this barrier the compiler may drop the stores to the other bytes.
   __asm__ volatile("" ::"r"(&wanted) : "memory");
   _tile_loadconfig(&wanted);
 }
@@ -33,7 +33,7 @@ struct alignas(64) Sums {
   float values[kAmxRows][kPanel];
 };
 
-/// Computes the sums of up to 32 rows; configure() sets how many.
+/// Computes the sums for up to 32 rows of input. configure() has set the number of rows.
 template <bool kLower>
 void accumulate(const TileInput& input, const uint32_t* panel, Sums& sums) {
   _tile_zero(0);
@@ -76,8 +76,8 @@ void tiles_amx(const TileInput& input, int64_t rows, const uint32_t* panel, int 
     configured = count;
     Sums sums;
     (has_lower ? accumulate<true> : accumulate<false>)(input.from(row), panel, sums);
-    finish(count, outputs, epilogue.from(row, 0),
-           [&](int m, int half) { return _mm512_load_ps(&sums.values[m][half * kColumns]); });
+    finish_tile(count, outputs, epilogue.from(row, 0),
+                [&](int m, int half) { return _mm512_load_ps(&sums.values[m][half * kColumns]); });
   }
   _tile_release();  // later users of this thread configure their own tiles
 }

@@ -16,7 +16,7 @@ void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTi
   const int64_t stride = input.row_stride;
   for (int64_t tap = 0; tap < input.taps; ++tap) {
     const uint32_t* row = input.data + tap * input.tap_stride;
-    // Three rows share a pointer: x86 addresses reach base, base + stride and base + 2 stride.
+    // Three rows share a pointer, because an x86 address can be base, base + stride or base + 2 * stride.
     const uint32_t* r0 = row;
     const uint32_t* r3 = row + 3 * stride;
     const uint32_t* r6 = row + 6 * stride;
@@ -72,14 +72,14 @@ void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __
   }
 }
 
-/// Before, rows[i] holds 16 words of output i. Afterwards, rows[j] holds word j of 16 outputs.
+/// Transposes 16 outputs of 16 words. Before, rows[i] holds the words of output i; after, word i of each output.
 inline void transpose(__m512i (&rows)[16]) {
   __m512i pairs[16];
   for (int i = 0; i < 16; i += 2) {
     pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
     pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
   }
-  // quads[4 i + j]: word j of each 128-bit lane, outputs 4 i .. 4 i + 3
+  // quads[4 * i + j] holds word j of each 128-bit lane, for the outputs 4 * i to 4 * i + 3.
   __m512i quads[16];
   for (int i = 0; i < 16; i += 4) {
     quads[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
@@ -102,8 +102,8 @@ inline void transpose(__m512i (&rows)[16]) {
 }  // namespace
 
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel) {
-  // Prefetches into L2, because there are more rows than the hardware prefetcher tracks. In L1, rows at a distance of a
-  // power of two would evict each other from one set.
+  // Prefetch every row, because there are more rows than the hardware prefetcher tracks. Prefetch into L2, because rows
+  // whose distance is a power of two would evict each other from L1.
   constexpr int64_t kPrefetchWords = 128;
   for (int64_t word = 0; word < words; word += 16) {
     const Mask mask = first_lanes(words - word);
@@ -128,7 +128,7 @@ void tiles_avx512(const TileInput& input, int64_t rows, const uint32_t* panel, i
     const int count = static_cast<int>(rows - row < kTileRows ? rows - row : kTileRows);
     __m512 acc[kTileRows][2];
     accumulate_rows(input.from(row), count, panel, acc);
-    finish(count, outputs, epilogue.from(row, 0), [&](int m, int half) { return acc[m][half]; });
+    finish_tile(count, outputs, epilogue.from(row, 0), [&](int m, int half) { return acc[m][half]; });
   }
 }
 

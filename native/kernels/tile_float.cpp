@@ -1,5 +1,5 @@
-// Compiled for AVX2 with FMA on x86-64. Uses GCC's vector extensions; for narrower instruction sets the compiler splits
-// a vector, for NEON into two.
+// Uses GCC's vector extensions. On x86-64 this file is compiled for AVX2 with FMA. NEON registers are half as wide, so
+// the compiler splits each vector into two.
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
@@ -19,12 +19,13 @@ inline Vector round(Vector x) {
   return (x + kWhole) - kWhole;
 }
 
-/// x + sin(frequency x)^2 gain; the sine has an absolute error below 2e-7. With frequency x = pi n + a, |a| <= pi / 2,
-/// sin(a) = a + a^3 p(a^2), p fitted for the smallest relative error.
+/// Returns x + sin(frequency * x)^2 * gain. The absolute error of the sine is below 2e-7.
+/// Reduces frequency * x to pi * n + a with |a| <= pi / 2. Then sin(a) = a + a^3 * p(a^2), where the polynomial p is
+/// fitted for the smallest relative error.
 inline Vector snake(Vector x, Vector frequency, Vector gain) {
   const Vector phase = x * frequency;
   const Vector whole = round(phase * 0.31830988618f);
-  // Pi in three parts, which preserves the low bits of the differences.
+  // Subtracts pi in three parts: one float for pi would lose the low bits of the difference.
   const Vector a = ((phase - whole * 3.140625f) - whole * 9.67502593994140625e-4f) - whole * 1.509957990978376432e-7f;
   const Vector q = a * a;
   const Vector p = ((2.6089039693e-06f * q - 1.9811101083e-04f) * q + 8.3330878979e-03f) * q - 1.6666659713e-01f;
@@ -32,7 +33,7 @@ inline Vector snake(Vector x, Vector frequency, Vector gain) {
   return x + sine * sine * gain;
 }
 
-/// kRows x 2 accumulators stay in registers over the whole depth, beside two vectors of the panel.
+/// kRows * 2 accumulators stay in registers over the whole depth. Two more registers hold vectors of the panel.
 template <int kRows>
 inline void accumulate(const FloatTileInput& input, const float* panel, Vector (&acc)[kFloatRows][2]) {
   Vector sum[kRows][2] = {};

@@ -1,6 +1,6 @@
-// Inner loops of convolutions and linear layers on plain pointers. A file compiled for one instruction set must not
-// include other headers with inline functions: the linker could call its copy of them from files that also run on other
-// machines. For the same reason the functions of this header are always inlined.
+// Inner loops of convolutions and linear layers on plain pointers. A file that is compiled for one instruction set must
+// not include other headers with inline functions: the linker might use the file's copy of such a function everywhere,
+// even on machines without that instruction set. For the same reason the functions of this header are always inlined.
 #pragma once
 #include <cstdint>
 
@@ -9,28 +9,28 @@ namespace carillon::kernels {
 /// Number of outputs of a panel of bfloat16 words, and of a panel of float32.
 inline constexpr int kPanel = 32, kFloatPanel = 16;
 
-/// Left operand of a product. Tap t of row r has `words` words from `data + r * row_stride + t * tap_stride` on
-/// (strides in words). A word is a pair of bfloat16 or one float32. A convolution over [time, channel] has one tap per
-/// kernel position, a linear layer one tap.
+/// Left operand of a product. Tap t of row r is `words` words at `data + r * row_stride + t * tap_stride`.
+/// A word is a pair of bfloat16, or one float32. A linear layer has one tap. A convolution over [time, channel] has one
+/// tap per kernel position.
 template <typename Word>
-struct TileInputOf {
+struct BasicTileInput {
   const Word* data;
   int64_t row_stride;
   int64_t tap_stride;
   int64_t taps;
   int64_t words;
 
-  [[gnu::always_inline]] TileInputOf from(int64_t row) const {
+  [[gnu::always_inline]] BasicTileInput from(int64_t row) const {
     return {data + row * row_stride, row_stride, tap_stride, taps, words};
   }
 };
-using TileInput = TileInputOf<uint32_t>;
-using FloatTileInput = TileInputOf<float>;
+using TileInput = BasicTileInput<uint32_t>;
+using FloatTileInput = BasicTileInput<float>;
 
-/// Epilogue of a row in float32: y = sum + bias + residual; y goes to `out` and `out_float`, snake(y) to `snake_out`.
-/// Null pointers are skipped. Strides are in elements; uint16_t holds the bits of a bfloat16.
+/// Epilogue of a row in float32: y = sum + bias + residual. Stores y in `out` and `out_float`, and snake(y) in
+/// `snake_out`. Null pointers are skipped. Strides are in elements. uint16_t holds the bits of a bfloat16.
 template <typename Element>
-struct TileEpilogueOf {
+struct BasicTileEpilogue {
   const float* bias = nullptr;
   const Element* residual = nullptr;
   int64_t residual_stride = 0;
@@ -43,9 +43,9 @@ struct TileEpilogueOf {
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
 
-  /// This epilogue with its pointers moved to `row` and `output`.
-  [[gnu::always_inline]] TileEpilogueOf from(int64_t row, int64_t output) const {
-    TileEpilogueOf moved = *this;
+  /// Returns the epilogue that begins at `row` and `output`.
+  [[gnu::always_inline]] BasicTileEpilogue from(int64_t row, int64_t output) const {
+    BasicTileEpilogue moved = *this;
     if (bias) moved.bias += output;
     if (residual) moved.residual += row * residual_stride + output;
     if (out) moved.out += row * out_stride + output;
@@ -58,8 +58,8 @@ struct TileEpilogueOf {
     return moved;
   }
 };
-using TileEpilogue = TileEpilogueOf<uint16_t>;
-using FloatTileEpilogue = TileEpilogueOf<float>;
+using TileEpilogue = BasicTileEpilogue<uint16_t>;
+using FloatTileEpilogue = BasicTileEpilogue<float>;
 
 /// How many neighbouring numbers of a row share a scale (matrix.h).
 inline constexpr int64_t kCodeBlock = 32;
@@ -82,8 +82,8 @@ struct StoredMatrix {
   int64_t outputs, depth;
 };
 
-/// y[r, o] = sum over k of x[r, k] matrix[o, k], x [rows, depth]. Every output is summed in one fixed order. If the
-/// matrix is bfloat16, x must have the order of split_pairs_float.
+/// y[r, o] = sum over k of x[r, k] * matrix[o, k]. x is [rows, depth]. The order of summation is fixed. For a bfloat16
+/// matrix, x must have the order of split_pairs_float.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
 /// Copies x to `out`, and in each group of 16 numbers puts the even positions before the odd ones. `count` is the
 /// number of floats, a multiple of 16.
@@ -105,37 +105,37 @@ inline constexpr int kAvx512Rows = 14;  // as many rows as the registers hold
 /// the panel are zero.
 void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, int64_t words, uint32_t* panel);
 
-/// y[r, o] = sum over k of x[r, k] weight[o, k] + bias[o], for `rows` <= kGemvRows rows of x [rows, depth] and
-/// `outputs` rows of weight [outputs, depth]. All bfloat16 but the bias; sums in float32. bias may be null.
+/// y[r, o] = bias[o] + sum over k of x[r, k] * weight[o, k]. x is [rows, depth] with at most kGemvRows rows; weight is
+/// [outputs, depth]. x, weight and y are bfloat16, and the sums are float32. bias may be null.
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride);
 
-/// The keys or the values of one key head: rows of `dim` bfloat16, `stride` elements apart.
-struct AttendRows {
+/// Keys or values of one head: rows of `dim` bfloat16, `stride` elements apart.
+struct HeadRows {
   const uint16_t* data;
   int64_t stride;
 };
-/// out [dim] = softmax(query k^T scale) v over `length` keys, for one query. dim is a multiple of 32; `scores` holds
-/// `length` floats of scratch.
-void attend_avx512(const uint16_t* query, const AttendRows& keys, const AttendRows& values, int64_t length, int64_t dim,
+/// Attention of one query over `length` keys: out [dim] = softmax(scale * query * keys^T) * values. dim is a multiple
+/// of 32. `scores` is scratch memory for `length` floats.
+void attend_avx512(const uint16_t* query, const HeadRows& keys, const HeadRows& values, int64_t length, int64_t dim,
                    float scale, float* scores, uint16_t* out);
 
-/// y = x + sin(frequency x)^2 gain of one row. Element: float, or uint16_t for the bits of bfloat16.
+/// Snake activation of one row: y = x + gain * sin(frequency * x)^2. An Element is a float, or the bits of a bfloat16.
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
 
-/// Gradients of one row: dx = dy (1 + gain frequency sin(2 frequency x)), and the gradients of frequency and gain,
-/// summed over the row.
-struct SnakeRowSums {
+/// Writes the gradients dx = dy * (1 + gain * frequency * sin(2 * frequency * x)) of one row. Returns the gradients of
+/// frequency and gain, summed over the row.
+struct SnakeGradients {
   float frequency, gain;
 };
 template <typename Element>
-SnakeRowSums snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
-                                       int64_t length);
+SnakeGradients snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
+                                         int64_t length);
 #endif
 
 #if defined(CARILLON_AMX)
-/// Like tiles_avx512, with matrix tiles; the words of a tap are a multiple of kAmxWords.
+/// Like tiles_avx512, but with AMX tiles. The number of words in a tap must be a multiple of kAmxWords.
 Tiles tiles_amx;
 inline constexpr int kAmxRows = 32, kAmxWords = 16;
 #endif

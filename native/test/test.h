@@ -25,7 +25,7 @@ inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;
 #endif
-/// Reason to skip a test of what training learns. Shorter tests run the same code.
+/// Reason to skip a test that checks what a training run learns. Shorter tests run the same code under sanitizers.
 inline constexpr const char* kTooSlowSanitized = "takes minutes with sanitizers";
 
 [[noreturn]] inline void fail_at(const char* file, int line, const std::string& what) {

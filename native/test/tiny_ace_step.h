@@ -1,6 +1,6 @@
 #pragma once
-// Writes a DiT checkpoint of a few thousand random weights, of either family, to a fresh directory, and denoises with
-// it.
+// Writes a DiT checkpoint with a few thousand random weights to a fresh directory, and denoises with it. The checkpoint
+// may be of the 2B or the XL family.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -150,7 +150,7 @@ inline std::string tiny_config(const TinySize& size) {
          (size.is_turbo ? "true" : "false") + "}";
 }
 
-/// Writes the checkpoint; `change` may alter its tensors first.
+/// Writes the checkpoint. `change` can modify the tensors before they are written.
 inline std::string write_tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
   const std::string directory = fixture_directory();
   Tensors tensors = TinyWriter(size).write();

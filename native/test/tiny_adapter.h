@@ -28,7 +28,7 @@ inline std::vector<AdapterTarget> attention_of(const Dit& dit) {
   return targets;
 }
 
-/// A LoRA of rank kTinyRank for `targets`; `key(module, part)` names the tensors, part is lora_A or lora_B.
+/// A LoRA of rank kTinyRank for `targets`. `key(module, part)` names the tensors. A part is "lora_A" or "lora_B".
 inline Tensors lora_tensors(const std::vector<AdapterTarget>& targets,
                             const std::function<std::string(const std::string&, const std::string&)>& key) {
   Tensors tensors;

@@ -10,7 +10,7 @@
 
 namespace carillon::test {
 
-/// The attention (32) is wider than the hidden states (24).
+/// heads * head_dim is 32, so the attention is wider than the hidden states.
 struct TinyQwen3 {
   int64_t vocabulary = 50, hidden = 24, heads = 4, kv_heads = 2, head_dim = 8, intermediate = 40, layers = 2;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A renderer of three tiny checkpoints, and jobs for it.
+// Makes a renderer from three tiny checkpoints, and render jobs for tests.
 #include <ATen/ATen.h>
 
 #include <optional>
@@ -62,7 +62,7 @@ inline at::Tensor recording(int64_t frames, uint64_t seed) {
   return (level * noise).clamp(-1.0, 1.0).reshape({2, frames * kSamplesPerFrame});
 }
 
-/// A job of the task with a recording as source.
+/// A job for `task` whose source is a recording of noise.
 inline RenderJob source_job(Task task, std::vector<uint64_t> seeds = {3}, int64_t frames = kSourceFrames) {
   RenderJob job = plain_job(std::move(seeds));
   job.task = task;

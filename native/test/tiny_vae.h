@@ -12,10 +12,10 @@
 
 namespace carillon::test {
 
-/// Storage layouts of a convolution's weight; all three represent the same numbers.
+/// Storage layouts of a convolution's weight. All of them give the same weight.
 enum class WeightLayout { kWeightNorm, kParametrizations, kPlain };
 
-/// Fills a checkpoint tensor by tensor. The encoder's output has both mean and scale of the latents.
+/// Fills a checkpoint tensor by tensor. The encoder outputs mean and scale of each latent channel.
 class TinyVaeWriter {
  public:
   TinyVaeWriter(WeightLayout layout, int64_t latent_channels) : layout_(layout), latent_(latent_channels) {}
@@ -88,7 +88,7 @@ inline std::string tiny_vae_config(int64_t latent_channels) {
          R"(, "downsampling_ratios": [2, 4, 4, 6, 10], "channel_multiples": [1, 2, 4, 8, 16]})";
 }
 
-/// Writes the checkpoint; `change` may alter its tensors first.
+/// Writes the checkpoint. `change` can modify the tensors before they are written.
 inline std::string write_tiny_vae(WeightLayout layout, int64_t latent_channels = 4,
                                   const std::function<void(Tensors&)>& change = {}) {
   const std::string directory = fixture_directory();

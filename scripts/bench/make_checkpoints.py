@@ -61,7 +61,7 @@ class Tensors:
         self.entries = []
 
     def random(self, name, shape, deviation):
-        # Rounds the deviation to a power of two, because noise is computed once per deviation.
+        # Rounds the deviation to a power of two to limit the number of deviations: each needs its own noise.
         self.entries.append((name, shape, "random", 2.0 ** round(math.log2(deviation))))
 
     def constant(self, name, shape, value):
@@ -216,8 +216,7 @@ def vae(config):
         snake(f"encoder.block.{index}.snake1", inputs)
         conv(f"encoder.block.{index}.conv1", outputs, inputs, 2 * stride)
     snake("encoder.snake1", width * multiples[-1])
-    # The output has the mean and the scale of the posterior, so `width` is twice the number of latent
-    # channels.
+    # `width` is twice the number of latent channels: the encoder returns mean and scale of the posterior.
     conv("encoder.conv2", width, width * multiples[-1], 3)
 
     width = config["decoder_channels"]
@@ -286,7 +285,7 @@ def byte_alphabet():
 
 
 def byte_pair_merges(alphabet, count):
-    # Python's re has no \p{L}; ASCII classes suffice because the corpus is ASCII.
+    # The corpus is ASCII, so ASCII classes replace \p{L}, which Python's re does not have.
     pieces = re.findall(r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+", CORPUS)
     words = [[alphabet[b] for b in piece.encode()] for piece in pieces]
     merges = []
@@ -311,7 +310,7 @@ def byte_pair_merges(alphabet, count):
 def tokenizer(directory, audio_codes, appended_end):
     alphabet = byte_alphabet()
     merges = byte_pair_merges(alphabet, 300)
-    # The digits and the line feed stay single tokens, as in the Qwen3 vocabulary.
+    # Digits and the line feed are tokens of their own, as in the Qwen3 vocabulary.
     vocabulary = {symbol: index for index, symbol in enumerate(sorted(alphabet.values()))}
     for left, right in merges:
         vocabulary.setdefault(left + right, len(vocabulary))

@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import sys
 
-# For each benchmark: the peer's script, the Python module that it needs, and for each dtype the target ratio
-# of our time to the peer's time.
+# Each benchmark has the peer's script, the Python module that the script needs, and one target per dtype. The
+# target is our time divided by the peer's time.
 BENCHMARKS = {
     "dit-step": (["peer_dit_step.py"], "diffusers", {"bfloat16": 0.75, "float32": 0.85}),
     "vae-decode": (["peer_vae_decode.py"], "diffusers", {"bfloat16": 0.4, "float32": 0.5}),
@@ -25,7 +25,7 @@ BENCHMARKS = {
     "train-step": None,
     "song": None,
 }
-# Decoding benchmarks of 1, 2 and 8 songs, and the target ratio of their time per step to that of one song.
+# For each benchmark that decodes 1, 2 or 8 songs at once: the target time of a step, divided by the time for one song.
 BATCH = {"lm-decode": None, "lm-decode-2": 1.15, "lm-decode-8": 2.2}
 COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
 

@@ -1,14 +1,13 @@
 /**
- * Measures the speed and response times of the city, with the compiled code of dist/ as it is installed:
+ * Measures the speed and response times of the city. Uses the compiled code of dist/:
  * npm run build && node --import tsx scripts/measure/city-load.ts
  *
  * The city has more than 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
- * - Frames: share of the nominal frames simulated without requests.
- * - Reads: every endpoint with 5,000 rows over HTTP, one request after another, while the city runs.
- * - Processor: CPU time of the same reads, the largest commands, the pieces of a save and the frames, all run in this
- *   process. CPU time depends less on other load than response times do. The first run of each is listed separately,
- *   because V8 still compiles it.
- * - Detectors: the six problem detectors, on street grids of growing size.
+ * - Frames: share of the nominal frames that the city simulates without requests.
+ * - Reads: response times of every endpoint with 5,000 rows, one request after another.
+ * - Processor: CPU time of reads, commands, saves and frames in this process. The first run of each is listed
+ *   separately, because V8 still compiles the code.
+ * - Detectors: times of the six problem detectors, on street grids of growing size.
  */
 
 import { spawn } from "node:child_process";
@@ -66,12 +65,12 @@ function compiled<Module>(name: string): Promise<Module> {
 const SPEED_SECONDS = 30;
 const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
 const REQUESTS_PER_ENDPOINT = 200;
-/** Time after which a measurement starts no further round. */
+/** A measurement starts no new round after this time. */
 const MEASURE_MS = 2_000;
 const PROCESSOR_ROUNDS = 60;
 const COMMAND_ROUNDS = 5;
 const FRAMES = 4096;
-/** Weeks until the residents that were added directly have found work or left. */
+/** Weeks after which the added residents have found work or left. */
 const WEEKS_TO_SETTLE = 3;
 const DETECTOR_ROUNDS = 7;
 const GRID_SIDES = [22, 50, 100];
@@ -88,11 +87,11 @@ const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
   zones: (city) => findMottledZones(city, ZONE_RULES),
 };
 
-/** Milliseconds of each detector: the fastest of several runs, because noise only adds time. */
+/** Measures the milliseconds of each detector in the fastest of several runs. */
 function detectorTimes(city: SimulatedCity): Record<string, number> {
   const times = Object.entries(DETECTORS).map(([name, detect]) => {
     const rounds = Array.from({ length: DETECTOR_ROUNDS }, () => {
-      // A new object for each run, so that nothing is cached yet.
+      // Each run needs a new object, because caches belong to the object.
       const unknown: SimulatedCity = Object.create(city);
       const startedMs = performance.now();
       detect(unknown);
@@ -105,8 +104,8 @@ function detectorTimes(city: SimulatedCity): Record<string, number> {
 }
 
 /**
- * Prints the share of nominal frames that an idle server simulates, and the share of a core that all frames
- * would take.
+ * Prints the percentage of nominal frames that an idle server simulates. Also prints the share of a core that
+ * all nominal frames would need.
  */
 async function measureSpeed(url: string): Promise<void> {
   const measure = async () => {
@@ -155,7 +154,7 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
   return table;
 }
 
-/** CPU milliseconds of each read endpoint in this process: collecting the rows and writing the JSON. */
+/** Measures the CPU milliseconds that each read endpoint takes to collect the rows and write the JSON. */
 function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
   const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
@@ -167,7 +166,7 @@ function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   return Object.fromEntries(rows);
 }
 
-/** CPU milliseconds of the largest commands, of a frame, and of the parts of a save that block the event loop. */
+/** Measures the CPU milliseconds of work that blocks the event loop: large commands, a frame and a save. */
 function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const time = (command: () => unknown) => processorTimes(COMMAND_ROUNDS, command);
   let grids = 0;
@@ -190,7 +189,7 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   };
 }
 
-/** CPU milliseconds of the pieces of a save. Each piece takes one turn of the event loop. */
+/** Measures the CPU milliseconds of the pieces of a save. The event loop runs between two pieces. */
 function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const [copy, write]: number[][] = [[], []];
   for (let round = 0; round < COMMAND_ROUNDS; round++) {
@@ -208,7 +207,7 @@ function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 
 const VIEW = { center: { x: 0, z: 0 }, sizeMeters: 9_000, pixels: 1024 };
 
-/** Fields of a `build-grid` command. Each index places the grid on a different, free piece of land. */
+/** Fields of a `build-grid` command. Grids of different indexes do not overlap. */
 function gridAt(index: number) {
   const shape = { cols: 20, rows: 20, spacing: 64, rotationDegrees: 0, snapDistance: 2 };
   const origin = { x: -8_000 + 1_400 * index, z: 3_000 };
@@ -221,9 +220,7 @@ function processorTimes(most: number, work: () => unknown) {
   return quantiles(milliseconds);
 }
 
-/**
- * Yields the index of each round: at least one round, at most `most`, and none that starts after MEASURE_MS.
- */
+/** Yields the index of each round. Ends after MEASURE_MS or `most` rounds, but runs at least one round. */
 function* rounds(most: number): Generator<number> {
   const endMs = performance.now() + MEASURE_MS;
   for (let round = 0; round < most && (round === 0 || performance.now() < endMs); round++) yield round;

@@ -105,7 +105,7 @@ async function cancel(): Promise<void> {
     counts.cancelled++;
 }
 
-/** A client that hangs up in the middle of its request. */
+/** Sends half a request, then disconnects. */
 async function hangUp(): Promise<void> {
   const socket = connect(Number(new URL(client.url).port), "127.0.0.1");
   socket.on("error", () => {});
@@ -115,7 +115,7 @@ async function hangUp(): Promise<void> {
   counts.hangUps++;
 }
 
-/** Clients that connect and send nothing. */
+/** Opens connections on which no request is sent. */
 async function idle(): Promise<void> {
   const sockets = Array.from({ length: 50 }, () => connect(Number(new URL(client.url).port), "127.0.0.1"));
   for (const socket of sockets) socket.on("error", () => {});

@@ -3,10 +3,10 @@
  *
  *     node --import tsx scripts/measure/studio-times.ts [--songs 6] [--seconds 30]
  *
- * Runs in Chromium, with carillon-nano on the CPU. The script presses Make, and Listen as soon as it appears;
- * a meter on the audio element detects sound. The latency of an event is the time from the server's log line
- * of a stage to the page's listener. The first song includes loading the models. At the end the page opens
- * with 10,000 songs. The script measures the time until it accepts text, and the frame rate while it scrolls.
+ * Runs in Chromium, with carillon-nano on the CPU. The script presses Make, then Listen as soon as that button
+ * appears. A meter on the audio element detects sound. The latency of an event is the time from the server's log
+ * line of a stage to the page's listener. The first song includes loading the models. At the end the page opens
+ * with 10,000 songs. The script measures how soon the page accepts text, and the frame rate while it scrolls.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -129,7 +129,7 @@ try {
   rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 }
 
-/** Runs in the page before its script. Contains no named function, because tsx would add a call to its helper. */
+/** Runs in the page before the page's script. Has no named functions, because tsx would add calls to its helper. */
 function note(): void {
   const page = globalThis as unknown as { noted: Noted };
   page.noted = { pressed: 0, heard: 0, stages: [] };

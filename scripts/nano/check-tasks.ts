@@ -27,7 +27,7 @@ const heldOut = heldOutFolder(out);
 const directory = join(heldOut, "stems");
 const records = await renderHeldOut(directory, heldOutSeeds(options.pieces), pieceSeconds, 1);
 const trials = records.flatMap((record, index) =>
-  // Each record gets all other pieces, in an order in which each piece is first for exactly one record.
+  // Compare each record with all other pieces. The rotation puts each piece first for exactly one record.
   trialsOf(directory, record, [...records.slice(index + 1), ...records.slice(0, index)]).map((trial) => ({
     ...trial,
     noise: writeWhiteNoise(join(heldOut, "task-noise"), record),

@@ -48,7 +48,7 @@ const songSeconds = 24;
 /** Length of songs whose lyrics ask for a form. Their sections should have equal lengths. */
 const formSeconds = 36;
 const form = ["Verse", "Chorus", "Verse", "Chorus"];
-/** The genre classifier learns from shorter pieces, none of which is measured. Nano learns from neither. */
+/** The genre classifier is trained on shorter pieces. They are not measured, and nano is not trained on them. */
 const classifierSeconds = 20;
 const firstClassifierPiece = 600;
 
@@ -96,7 +96,7 @@ async function withSongMaker(makeColumns: (songMaker: SongMaker) => Promise<Colu
   }
 }
 
-/** Makes one column of songs for each set of request parameters beyond the caption. */
+/** Makes columns of songs from captions. The columns differ in the other request parameters. */
 async function makePromptColumns(songMaker: SongMaker): Promise<Column[]> {
   const fields = await makePromptColumn(songMaker, "facts as fields", ({ bpm, keyScale }) => ({
     bpm,
@@ -115,7 +115,7 @@ async function makePromptColumns(songMaker: SongMaker): Promise<Column[]> {
 }
 
 /**
- * Makes columns of songs with the captions, facts and sections of the pieces. They show the benefit of audio
+ * Makes columns of songs with the captions, facts and sections of the pieces. The columns show the benefit of audio
  * codes and the quality of planned codes.
  */
 async function makePieceColumns(songMaker: SongMaker): Promise<Column[]> {
@@ -180,7 +180,7 @@ async function makePromptColumn(
   };
 }
 
-/** Two pieces of the same genre stand in for two seeds of one prompt. */
+/** Pairs pieces of the same genre, in place of songs from the same prompt. */
 function pieceColumn(): Column {
   const siblings = pieces.slice(0, options.seedPairs).flatMap(({ genre }, index): [string, string][] => {
     const teacher = training.find((other) => other.genre === genre);

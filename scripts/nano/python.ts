@@ -10,8 +10,8 @@ const environments = {
   /** One thread per process: several processes run at once, and their arrays are small. */
   eval: () => ({ PYTHONPATH: packagesOf("eval"), OMP_NUM_THREADS: "1" }),
   /**
-   * Uses the engine's torch. The allocator keeps freed memory for the next step, because clearing new memory
-   * would take as long as the step itself.
+   * Uses the engine's torch. With the MALLOC variables, the process keeps freed memory for the next training step.
+   * The kernel would need as long to clear new memory as the step itself takes.
    */
   training: () => ({
     PYTHONPATH: [packagesOf("training"), dirname(provideLibtorch().directory)].join(delimiter),
@@ -23,7 +23,7 @@ const environments = {
 };
 type PythonFolder = keyof typeof environments;
 
-/** Environment variables for the programs in a folder, and the folder's path. */
+/** Returns the path of a folder and the environment variables that its programs need. */
 export function pythonEnvironment(folder: PythonFolder): { env: NodeJS.ProcessEnv; directory: string } {
   const env = { ...process.env, ...environments[folder](), PYTHONDONTWRITEBYTECODE: "1" };
   return { env, directory: directoryOf(folder) };

@@ -21,7 +21,7 @@ interface Progress {
   step: number;
   steps: number;
   secondsPerStep?: number;
-  /** Estimated hours left: for the whole data set while it is made, then for all training stages. */
+  /** Estimated hours that remain: first for making the data set, later for all training stages. */
   hoursLeft?: number;
   memoryMegabytes?: number;
 }
@@ -80,7 +80,8 @@ export class Supervisor {
   async run({ stage, command, parameters, env }: Program, pauseAtHours?: number): Promise<boolean> {
     this.#enter(stage);
     const [first = "", ...others] = [...this.#wrapper, command, ...parameters];
-    // A separate process group: signals of the terminal reach only this process, which then ends the program.
+    // The program has its own process group, so Ctrl-C in the terminal reaches only this process. This process then
+    // ends the program.
     const child = spawn(first, others, { env, stdio: ["ignore", "pipe", "inherit"], detached: true });
     this.#child = child;
     const [startMs, hoursBefore] = [Date.now(), this.trainedHours];
@@ -126,8 +127,8 @@ export class Supervisor {
   }
 
   /**
-   * Ends the program. A program that does not save in time is killed and loses its progress since the last
-   * saved state; its files stay intact, because it replaces them atomically.
+   * Ends the program. A program that does not save in time is killed. It then loses the progress since the last
+   * saved state, but its files stay intact.
    */
   #interrupt(reason: "pause" | "stop" | "memory"): void {
     this.#interruption = reason;
@@ -181,8 +182,8 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Command prefix that sets a program's priority and memory limit, and kills it when this process ends.
- * Outside Linux it sets only the priority.
+ * Returns a command prefix that sets the priority and the memory limit of a program. The program is killed when this
+ * process ends. Outside Linux, the prefix sets only the priority.
  */
 function wrapper(isIdle: boolean): string[] {
   if (process.platform !== "linux") return isIdle ? ["nice", "-n", "19"] : [];

@@ -83,7 +83,7 @@ async function trainToTheEnd(): Promise<void> {
   }
 }
 
-/** @throws Error if other code or options made the data in the cache, because new shards would not match it */
+/** @throws Error if the data in the cache was made with other code or options, so that new shards would not match */
 function checkRecipe(): void {
   const path = join(cache, "data-version.txt");
   const version = options.smoke ? `${dataVersion} smoke` : dataVersion;
@@ -91,7 +91,7 @@ function checkRecipe(): void {
   const found = readFileSync(path, "utf8");
   if (found === version) return;
   throw new Error(
-    `${cache} holds data of version ${found}, but the code and options now make ${version}: ` +
+    `the data in ${cache} has version ${found}, but this code and these options make version ${version}: ` +
       "delete the folder to start again, or pass the earlier options or another --cache",
   );
 }

@@ -10,7 +10,7 @@ export function librariesNeeded(path) {
   return [...run("readelf", ["-dW", path]).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(([, name]) => name);
 }
 
-/** @throws SetupError naming a symbol whose required version is newer than the NEWEST one allowed */
+/** @throws SetupError that names a symbol whose required version exceeds NEWEST */
 export function checkSymbolVersions(path) {
   for (const [line, family, version] of run("readelf", ["--dyn-syms", "-W", path]).matchAll(
     /^.*\bUND\b.*@(GLIBC|GLIBCXX|CXXABI)_([\d.]+).*$/gm,

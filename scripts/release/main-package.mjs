@@ -2,25 +2,25 @@
 import { cpSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { manifest, projectRoot, run } from "../setup/run.mjs";
-import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
+import { removeFolder, sharedPackageFields, writePackageJson } from "./stage.mjs";
 
-/** The installed package keeps only the npm script `setup`, and cmake-js, which that script needs. */
+/** Scripts and development dependencies of the published package. The script `setup` needs cmake-js. */
 const SETUP = {
   scripts: { setup: manifest.scripts.setup },
   devDependencies: { "cmake-js": manifest.devDependencies["cmake-js"] },
 };
 
 /** @param platforms platforms that have a package of this version, such as linux-x64 */
-export function stageMain(directory, platforms) {
-  emptyFolder(directory);
+export function stageMainPackage(directory, platforms) {
+  removeFolder(directory);
   for (const path of packedFiles()) {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
     cpSync(join(projectRoot, path), join(directory, path));
   }
   const optional = platforms.map((platform) => [`@carillon/${platform}`, manifest.version]);
-  writeManifest(directory, {
+  writePackageJson(directory, {
     ...manifest,
-    ...commonFields(),
+    ...sharedPackageFields(),
     ...SETUP,
     optionalDependencies: Object.fromEntries(optional),
   });

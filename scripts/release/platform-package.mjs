@@ -1,7 +1,7 @@
 /**
- * The packages of this platform. Binaries are stripped and find each other by relative paths. One package has the addon
- * and libtorch for the CPU; the other has an addon for every libtorch version and no libtorch, for users who bring
- * their own, mostly for CUDA. src/libtorch/prebuilt.ts chooses among them.
+ * Builds the two packages of this platform. One has the addon and libtorch for the CPU. The other has an addon for
+ * every libtorch version, but no libtorch; its users install their own libtorch, mostly for CUDA.
+ * src/libtorch/prebuilt.ts chooses between the two. Binaries are stripped and find each other by relative paths.
  */
 import { createHash } from "node:crypto";
 import {
@@ -18,7 +18,7 @@ import { PINNED_VERSION } from "../setup/libtorch.mjs";
 import { buildForRelease, sourcesHash } from "../setup/native.mjs";
 import { projectRoot, run, SetupError, say } from "../setup/run.mjs";
 import { checkSymbolVersions, librariesNeeded, setOwnFolderAsRunPath } from "./elf.mjs";
-import { commonFields, emptyFolder, writeManifest } from "./stage.mjs";
+import { removeFolder, sharedPackageFields, writePackageJson } from "./stage.mjs";
 
 const ADDON = "carillon.node";
 
@@ -26,7 +26,7 @@ export const platformName = `${process.platform}-${process.arch}`;
 
 /** @throws SetupError if a binary requires a newer system than the supported ones */
 export function stagePlatform(directory) {
-  mkdirSync(emptyFolder(directory), { recursive: true });
+  mkdirSync(removeFolder(directory), { recursive: true });
   const { addon, libtorch } = buildForRelease(PINNED_VERSION);
   if (existsSync(join(libtorch.directory, "lib/libtorch_cuda.so")))
     throw new SetupError(
@@ -48,7 +48,7 @@ export function stagePlatform(directory) {
  * @param partial whether to skip versions that pip cannot install here, with a message, instead of failing
  */
 export function stageAddons(directory, versions, partial) {
-  mkdirSync(emptyFolder(directory), { recursive: true });
+  mkdirSync(removeFolder(directory), { recursive: true });
   const addons = {};
   for (const version of versions) {
     try {
@@ -84,9 +84,9 @@ function finish(directory, { carillon, ...fields }) {
     join(directory, "README.md"),
     `# ${fields.name}\n\n${fields.description}${under}. Installed beside [carillon](https://www.npmjs.com/package/carillon).\n`,
   );
-  writeManifest(directory, {
+  writePackageJson(directory, {
     ...fields,
-    ...commonFields(),
+    ...sharedPackageFields(),
     os: [process.platform],
     cpu: [process.arch],
     libc: ["glibc"],

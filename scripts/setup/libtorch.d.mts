@@ -1,2 +1,2 @@
-/** Returns a libtorch with headers and libraries (a torch package's directory); installs one if none is found. */
+/** Returns directory and version of a libtorch with headers and libraries. Installs one if none is found. */
 export function provideLibtorch(): { directory: string; version: string };

@@ -9,12 +9,12 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findLibtorch, provideCpuLibtorch, provideLibtorch } from "./libtorch.mjs";
 import { cacheRoot, manifest, projectRoot, run, SetupError, say } from "./run.mjs";
-import { fingerprint, isDone, markDone } from "./stamp.mjs";
+import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 import { installBuildTools } from "./system.mjs";
 
 /**
- * Parts that can be built. `options` are CMake options that a part needs in addition to the addon's, `products` are
- * the files that it produces. A part with `directory` has a build directory of its own.
+ * The parts that can be built. `options`: CMake options in addition to those of the addon. `products`: files that
+ * the build produces. `directory`: build directory, if it is not the common one.
  */
 export const ADDON = { name: "addon", products: ["build/Release/carillon.node"] };
 export const PROGRAMS = {
@@ -29,7 +29,7 @@ export const PROGRAMS = {
   ],
 };
 /** Unit tests, built with the address and undefined-behaviour sanitizers. */
-export const SANITIZED = {
+export const SANITIZED_TESTS = {
   name: "sanitized",
   options: ["CARILLON_PROGRAMS", "CARILLON_SANITIZE"],
   directory: "build/sanitized",
@@ -41,8 +41,8 @@ export const SANITIZED = {
 export const sourcesHash = () => fingerprint(["native", "CMakeLists.txt"]);
 
 /**
- * Builds the addon for a package. The addon runs with any build of this libtorch version. Returns its path
- * and the libtorch.
+ * Builds the addon for a package, and returns the path of the addon and the libtorch that it was built with. The
+ * addon also runs with other builds of the same libtorch version.
  */
 export function buildForRelease(version) {
   const libtorch = provideCpuLibtorch(version);
@@ -69,13 +69,13 @@ export function buildNative(parts = [ADDON], libtorch = provideLibtorch()) {
       ...part,
       print: fingerprint(["native", "CMakeLists.txt"], ...environment),
     }))
-    .filter((part) => !isDone(part.name, part.print) || !isWhole(part, projectRoot));
+    .filter((part) => !isStepDone(part.name, part.print) || !isWhole(part, projectRoot));
   const absent = outdated.filter((part) => !isWhole(part, cachedBuild(part)));
   if (absent.length > 0) compile(libtorch, absent);
   for (const part of outdated) {
     if (absent.includes(part)) copyProducts(part, projectRoot, cachedBuild(part));
     else copyProducts(part, cachedBuild(part), projectRoot);
-    markDone(part.name, part.print);
+    markStepDone(part.name, part.print);
   }
 }
 

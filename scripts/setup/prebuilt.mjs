@@ -13,13 +13,14 @@ const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
 /**
- * @returns whether a prebuilt core is installed; false if a core was built here, because that one takes
- * precedence
+ * @returns whether a prebuilt core is installed. A core that was built here takes precedence, so none is
+ * installed beside it.
  */
 export function installPrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;
   const print = sourcesHash();
-  // With a GPU, set-up installs a CUDA libtorch. The package ending in -cuda has the addons for it.
+  // On a machine with a GPU, set-up installs a CUDA libtorch. The addons for this libtorch are in the package
+  // whose name ends in -cuda.
   const hasGpu = wheelBuild() !== "cpu";
   const names = hasGpu ? [PLATFORM, `${PLATFORM}-cuda`] : [PLATFORM];
   if (!names.every((name) => isInstalled(name, print))) {

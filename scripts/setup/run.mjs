@@ -1,4 +1,4 @@
-/** Path of the project folder, and `run`, which runs programs in it and logs their output. */
+/** Runs programs in the project folder and logs their output. */
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

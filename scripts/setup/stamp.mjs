@@ -26,11 +26,11 @@ function filesBelow(path) {
 
 const stampFile = (name) => join(projectRoot, "build", "stamps", name);
 
-export function isDone(name, hash) {
+export function isStepDone(name, hash) {
   return existsSync(stampFile(name)) && readFileSync(stampFile(name), "utf8") === hash;
 }
 
-export function markDone(name, hash) {
+export function markStepDone(name, hash) {
   mkdirSync(dirname(stampFile(name)), { recursive: true });
   writeFileSync(stampFile(name), hash);
 }

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
-import { fingerprint, isDone, markDone } from "./stamp.mjs";
+import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
-/** Files of the pages that are copied unchanged. Their scripts are separate TypeScript projects for the browser. */
+/** Page files that are copied unchanged. The scripts of the pages are compiled as separate TypeScript projects. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
@@ -22,7 +22,7 @@ const DOCS_FILES = [
 export function buildTypeScript() {
   const print = fingerprint(["src", "tsconfig.json", "tsconfig.build.json", "package-lock.json"]);
   const pages = ["dist/web/index.html", "dist/web/studio/main.js"];
-  if (isDone("typescript", print) && pages.every(isThere)) return;
+  if (isStepDone("typescript", print) && pages.every(isThere)) return;
   if (!["node_modules/typescript", "node_modules/preact"].every(isThere)) installPackages();
   say("compiling TypeScript");
   rmSync(join(projectRoot, "dist"), { recursive: true, force: true });
@@ -32,7 +32,7 @@ export function buildTypeScript() {
   copyDocs();
   for (const file of [...PAGE_FILES, ...STUDIO_FILES])
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
-  markDone("typescript", print);
+  markStepDone("typescript", print);
 }
 
 function isThere(path) {

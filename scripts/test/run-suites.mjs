@@ -1,12 +1,14 @@
-/** Runs test programs and reads their counts, failures and durations from what they print. */
+/** Runs test programs. Reads counts, failures and durations from their output. */
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { projectRoot } from "../setup/run.mjs";
 
-/** Maximum lines of a failure report, which is repeated at the end of the run. */
+/** Maximum lines of a suite's failure report. The end of the run repeats all failure reports. */
 const MAX_FAILURE_LINES = 200;
 const MAX_OTHER_LINES = 20;
-/** Two suites share the cores. Waiting threads of one must not spin, because that would slow down the other. */
+/**
+ * Makes waiting threads sleep. Spinning threads of one suite would slow down the suite that runs beside it.
+ */
 const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
 
 /**
@@ -17,8 +19,8 @@ const NO_SPINNING = { OMP_WAIT_POLICY: "passive" };
  */
 
 /**
- * Runs suites, at most `concurrency` at a time. Shows the output of a suite when it ends. The last unfinished
- * suite shows its output while it runs.
+ * Runs suites, at most `concurrency` at a time. Prints the output of a suite when it ends, or while it runs
+ * if all other suites have ended.
  * @param {Suite[]} suites in the order in which they start
  * @returns {Promise<Result[]>} in the order of `suites`
  */

@@ -16,7 +16,7 @@ export function suitesOfPath(path, slow) {
   const [top, part, folder] = place.split("/");
   if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts", slow)];
   if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
-  // native/core/lm, native/kernels and native/test/lm select the native tests of `lm` or `kernels`.
+  // For example, native/core/lm and native/test/lm both select the tests in native/test/lm.
   if (top === "native")
     return [nativeTests(part === "kernels" ? "test/kernels/" : folder ? `test/${folder}/` : "")];
   if (top === "scripts" && part === "nano") return [nanoRecipe()];
@@ -29,7 +29,10 @@ function mochaOf(files, slow) {
   return mocha(files, { files: [files], slow, parallel: files.includes("*") });
 }
 
-/** For src/music/queue/rules.ts: test/music/queue/rules.test.ts, if missing test/music/queue, if missing test/music. */
+/**
+ * Returns the tests of a source path. The tests of src/music/queue/rules.ts are in
+ * test/music/queue/rules.test.ts. If that file does not exist, returns the tests of the nearest folder.
+ */
 function mochaTestsOf(place) {
   if (place.endsWith(".test.ts")) return place;
   let mirrored = place.replace(/^(src|test)\b/, "test").replace(/\.tsx?$/, ".test.ts");

@@ -9,18 +9,18 @@ const program = (name) => join(projectRoot, "build/native/test", name);
 export const SLOW_TAG = "@slow";
 const MOCHA_TIMEOUT_MS = 300_000;
 /**
- * Tests spend a third of their time waiting for pages, servers and timers, so three files keep two cores
- * busy.
+ * Number of test files that run at a time. Three keep two cores busy, because tests spend a third of their time
+ * waiting for pages, servers and timers.
  */
 const FILES_AT_ONCE = 3;
 const WITHOUT_SLOW = ["--fgrep", SLOW_TAG, "--invert"];
 /**
- * Songs are stored outside V8's heap, and each causes a full garbage collection. A heap that may grow fivefold is
- * collected less often.
+ * Each song causes a full garbage collection, because songs are stored outside V8's heap. V8 collects less often if
+ * its heap may grow fivefold.
  */
 const FEWER_COLLECTIONS = "--node-option=heap-growing-percent=400";
 
-/** Environments that limit the instruction sets of our kernels, libtorch and oneDNN. */
+/** Environment variables that limit the instruction sets of our kernels, libtorch and oneDNN. */
 const INSTRUCTION_SETS = {
   AVX2: { CARILLON_CPU_KERNELS: "avx2", ATEN_CPU_CAPABILITY: "avx2", ONEDNN_MAX_CPU_ISA: "AVX2" },
   "no vector instructions": {
@@ -75,7 +75,8 @@ export const nanoRecipe = () =>
 
 export function staticChecks() {
   return [
-    check("types", bin("tsc"), ["--noEmit"]),
+    // Each further checker of tsc checks shared declarations again, and the cores are busy.
+    check("types", bin("tsc"), ["--noEmit", "--checkers", "1"]),
     check("lint", bin("biome"), ["check", "."]),
     check("page types", bin("tsc"), ["--noEmit", "-p", "src/web"]),
     check("studio types", bin("tsc"), ["-p", "src/web/studio"]),
@@ -122,7 +123,7 @@ function engineTests(name, files, env) {
   return mocha(name, { files: files.map((file) => `test/engine/${file}.test.ts`), slow: true, env });
 }
 
-/** Compares goldens of carillon-nano, or of a parity set outside the repository. */
+/** Compares goldens of carillon-nano, and of the parity set in CARILLON_PARITY_ROOT if that is set. */
 export function parity(name, args = [], env = {}) {
   const compare = (set, ...folders) =>
     native(`${name} of ${set}`, program("carillon-parity"), [...folders, ...args], env);

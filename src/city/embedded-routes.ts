@@ -198,7 +198,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   }
 }
 
-/** OpenAPI document of all reads and commands. */
+/** OpenAPI document of all read and command endpoints. */
 function cityDocument(): OpenApiDocument {
   return openApiDocument(
     version,
@@ -209,7 +209,7 @@ function cityDocument(): OpenApiDocument {
 
 const ENTITY_ID = /^[1-9]\d{0,8}$/;
 
-/** Reads with quiet=true add no overlay line. */
+/** Returns the overlay that shows the read; null for a request with quiet=true. */
 function overlayOf(query: Query, overlay: Overlay): Overlay | null {
   return query.flag("quiet", false) ? null : overlay;
 }

@@ -33,12 +33,14 @@ export interface Budget {
   readonly history: readonly BudgetWeek[];
 }
 
-/** A line of the budget, such as a taxed or civic service, construction or loans. */
+/** A line of the budget, such as taxes of shops, costs of schools, construction or loans. */
 interface BudgetLine {
   readonly name: string;
-  /** Amounts in the current week so far, in the last whole week, and since the city was founded. */
+  /** Amount in the current week so far. */
   readonly thisWeek: number;
+  /** Amount in the last whole week. */
   readonly lastWeek: number;
+  /** Amount since the city was founded. */
   readonly total: number;
 }
 
@@ -64,7 +66,7 @@ interface RunningLoan {
   readonly weeksLeft: number;
 }
 
-/** State at the end of a week, and numbers of events in that week. Means and shares are 0 to 100. */
+/** Statistics of one week: the state at the end, and the numbers of events. Means and shares are 0 to 100. */
 export interface StatisticsSample {
   readonly gameTimeMs: number;
   readonly citizens: number;
@@ -73,8 +75,9 @@ export interface StatisticsSample {
   readonly jobs: number;
   readonly openJobs: number;
   readonly unemployed: number;
-  /** Number of growables, and how many of them are abandoned. */
+  /** Number of growables, including abandoned ones. */
   readonly growables: number;
+  /** Number of abandoned growables. */
   readonly abandoned: number;
   readonly residentialDemand: number;
   readonly commercialDemand: number;
@@ -110,14 +113,14 @@ export interface LayerValues {
   readonly cellMeters: number;
   /** Whether a higher value of the layer is better. */
   readonly isGood: boolean;
-  /** Centre and value (0 to 100) of each square. */
+  /** Value of each square, 0 to 100, with the centre of the square. */
   readonly values: readonly { readonly x: number; readonly z: number; readonly value: number }[];
 }
 
 /** A service that some homes lack and that a town of this size expects or will expect soon. */
 export interface MissingService {
   readonly service: string;
-  /** Population from which a town grows more slowly without the service. */
+  /** From this population on, a town without the service grows more slowly. */
   readonly fromCitizens: number;
   /** Households without the service, estimated from a sample of the homes. */
   readonly householdsWithout: number;
@@ -132,14 +135,15 @@ export interface ServiceCoverage {
   /** Id of the building that serves the place, or 0. */
   readonly providerId: number;
   readonly distanceMeters: number | null;
-  /** Quality from 0 (no service) to 1. Lower if demand exceeds the provider's capacity. */
+  /** Quality from 0 (no service) to 1. A provider with more demand than capacity has a lower quality. */
   readonly quality: number;
 }
 
 /** A tile of the map. The city may build on tiles that it does not own. */
 export interface MapArea {
-  /** Column from the west and row from the south, 0 to 4. */
+  /** Column of the tile, 0 (west) to 4. */
   readonly tileX: number;
+  /** Row of the tile, 0 (south) to 4. */
   readonly tileZ: number;
   readonly owned: boolean;
   /** Whether the tile borders an owned tile and the city may still buy tiles. */
@@ -190,8 +194,9 @@ export interface BuildingDetails {
   readonly water: boolean;
   readonly sewage: boolean;
   readonly heat: boolean;
-  /** For a service building: demand in the last cycle, and capacity per cycle. */
+  /** For a service building: demand in the last cycle. */
   readonly load: number;
+  /** For a service building: capacity per cycle. */
   readonly capacity: number;
   readonly taxRate: number | null;
   /**
@@ -199,7 +204,7 @@ export interface BuildingDetails {
    * homes.
    */
   readonly happinessParts: Readonly<Record<string, number>> | null;
-  /** Points of land value by cause. Land value moves towards their sum. Null for service buildings. */
+  /** Points of land value by cause. The land value moves towards the sum. Null for service buildings. */
   readonly landValueParts: Readonly<Record<string, number>> | null;
 }
 
@@ -228,12 +233,13 @@ export interface BuildingPrefab {
   readonly service: Service;
   readonly subService: SubService;
   readonly level: Level;
-  /** Footprint in cells of 8 m: width along the road, length away from it. */
+  /** Width of the footprint along the road, in cells of 8 m. */
   readonly width: number;
+  /** Length of the footprint away from the road, in cells of 8 m. */
   readonly length: number;
-  /** Whether it is one of the game's broken assets `Block Services - ...`, which are never placed or listed. */
+  /** Whether the building is a broken asset of the game, `Block Services - ...`. Never placed or listed. */
   readonly blocked: boolean;
-  /** Whether it is a pipe junction, which is listed only if the client asks for map objects. */
+  /** Whether the building is a pipe junction. Lists contain pipe junctions only on request. */
   readonly helper: boolean;
 }
 
@@ -256,7 +262,7 @@ export interface NetNode {
 export interface NetSegment {
   readonly id: number;
   readonly prefab: NetworkPrefab;
-  /** Name given by the client, else a generated street name for roads, else empty. */
+  /** Name given by the client, or the generated name of a street; empty for other segments. */
   readonly name: string;
   readonly startNodeId: number;
   readonly endNodeId: number;
@@ -266,22 +272,22 @@ export interface NetSegment {
   readonly problems: Problems;
 }
 
-/** A strip of zoning cells along one side of a road, four cells deep. */
+/** A strip of zoning cells along one side of a road, four columns deep. */
 export interface ZoneBlock {
   readonly id: number;
   readonly segmentId: number;
-  /** The stored position, on the far edge of the strip (not its centre). */
+  /** Position of the block as saves store it: on the edge of the strip that is away from the road. */
   readonly position: Position;
-  /** Rows along the road, 1 to 8. The block counts `rows * 4` cells. */
+  /** Number of rows along the road, 1 to 8. A row has four cells. */
   readonly rows: number;
   /**
-   * Zone of cell (column, row), as an index into ZONES, at `row * 4 + column`. Column 0 touches the road. Do
-   * not write to it.
+   * Zones of the cells, as indexes into ZONES. Cell (column, row) is at `row * 4 + column`. Column 0 touches the
+   * road. Do not write to this array.
    */
   readonly cells: Readonly<Uint8Array>;
-  /** Zone of all cells, which may be Unzoned; -1 if they differ. */
+  /** Zone of all cells, possibly Unzoned; -1 if the cells have different zones. */
   readonly commonZone: number;
-  /** Block direction in radians: cells advance along the depth by (cos, sin) and along the road by (sin, -cos). */
+  /** Direction in radians. Columns follow each other along (cos, sin), and rows along (sin, -cos). */
   readonly angleRadians: number;
 }
 

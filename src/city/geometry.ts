@@ -136,7 +136,7 @@ export function footprintRadius({ prefab: { width, length } }: Footprint): numbe
   return (Math.hypot(width, length) * CELL_METERS) / 2;
 }
 
-/** Converts a point to coordinates of a footprint: from its centre, x along its width, z along its length. */
+/** Converts points to a footprint's coordinates: origin at the centre, x along the width, z along the length. */
 export function toFootprintCoordinates({
   position: center,
   angleDegrees,

@@ -10,7 +10,7 @@ import { type BridgeServer, type BridgeServerOptions, startServer } from "./serv
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const DEFAULT_SEED = 1;
-/** Time to wait for the lock: a city process whose parent has ended may still be saving (process.ts). */
+/** Time to wait for the lock. A city process of an earlier server may still be saving (process.ts). */
 const LOCK_WAIT_MS = 8000;
 
 type BridgeConfig = Pick<

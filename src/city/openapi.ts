@@ -125,7 +125,7 @@ function reference(name: string): JsonSchema {
 /** JSON schema of a field in a request. */
 function schemaOf(type: z.ZodType): JsonSchema {
   const { $schema, ...schema } = toJsonSchema(type, "input", (partSchema, part) => {
-    // zod leaves out the defaults of fields that may also be sent as text.
+    // Add the defaults that zod omits: those of fields that may also be sent as text.
     if (part instanceof z.ZodDefault) partSchema.default = part.def.defaultValue;
   });
   return schema;

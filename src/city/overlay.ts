@@ -1,7 +1,7 @@
 /**
- * Request log of the bridge, one line per request, newest first. The overlay has the latest few lines and drops them
- * after some seconds. The console keeps many lines, with local time. GET /overlay returns both; GET /overlay/events
- * streams new lines as server-sent events. Only Carillon has these endpoints. They work without a city and add no line.
+ * Log of the requests to the bridge, one line per request. The overlay shows the latest few lines for some seconds.
+ * The console keeps many lines. GET /overlay returns overlay and console, newest line first. GET /overlay/events
+ * streams new lines as server-sent events.
  */
 import type { RequestHandler } from "express";
 import { eventText, setEventStreamHeaders } from "../http/event-stream.js";

@@ -131,9 +131,9 @@ class CityProcess {
   }
 }
 
-/** Runs in the child: serves a city until the parent asks it to stop or has ended. */
+/** Serves a city in the child process until the parent ends or asks the child to stop. */
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
-  // A terminal sends these signals to the whole process group. Ignored here, because they must not interrupt
+  // A terminal sends these signals to the whole process group. The child ignores them: they must not interrupt
   // the save.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const stopRequest = new Promise<string>((resolve) => {

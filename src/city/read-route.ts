@@ -1,4 +1,4 @@
-/** Read endpoints of the bridge: path, overlay line and handler. */
+/** Type of the bridge's read endpoints, and query parameters that several of them share. */
 import { z } from "zod";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
 import type { SimulatedCity } from "./simulation/simulated-city.js";
@@ -27,7 +27,7 @@ export const PLACE_PARAMETERS = { x: z.number().default(0), z: z.number().defaul
 export interface ReadRoute {
   readonly path: string;
   readonly label: string;
-  /** Only describes the query in the OpenAPI document. Requests are not checked against it: invalid values are ignored. */
+  /** Query parameters for the OpenAPI document. Not used to validate requests: routes ignore invalid values. */
   readonly parameters?: Readonly<Record<string, z.ZodType>>;
   /** @throws HttpError 404 for an unknown id */
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;

@@ -1,7 +1,8 @@
 /**
- * HTTP server of the bridge, for the embedded city and for a running game. It has no authentication, so it listens only on
- * loopback, and web pages may send commands only if the bridge serves them or CITY_ALLOWED_ORIGINS lists them. Requests
- * need a loopback host name: otherwise the page of another site could reach the bridge through its own DNS name.
+ * HTTP server of the bridge, for the embedded city and for a running game. The server has no authentication,
+ * so it listens only on loopback. Of all web pages, only its own pages and those of CITY_ALLOWED_ORIGINS may
+ * send commands. The host name of a request must be a loopback name: otherwise another site could point its
+ * own DNS name at the bridge.
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -23,9 +24,9 @@ import { sendJson, toHttpError, writeJson } from "./wire/answers.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
-/** Listen backlog; the system may allow fewer. */
+/** Maximum number of pending connections (listen backlog). The system may allow fewer. */
 const BACKLOG = 16_384;
-/** Grace period for running requests when the bridge closes; then connections are cut. */
+/** When the bridge closes, running requests have this time to finish. Their connections are then cut. */
 const CLOSING_GRACE_MS = 2000;
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_6 = "::1";
@@ -119,9 +120,9 @@ function isReadByAll(allowedOrigins: readonly string[]): boolean {
 }
 
 /**
- * Applies the rules for web pages (CORS). Commands: allowed for the bridge's own page and listed origins; "*" lists
- * all. Reads: if no origin is listed, allowed for every page, as with the game's bridge; otherwise only for listed
- * origins and pages of this machine.
+ * Applies the rules for web pages (CORS). Only the bridge's own page and pages of listed origins may send
+ * commands; "*" lists all origins. If no origin is listed, every page may read, as with the game's bridge.
+ * Otherwise only pages of listed origins and pages of this machine may read.
  */
 function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowsAll = allowedOrigins.includes("*");
@@ -201,8 +202,9 @@ async function listenOnLoopback6(
 }
 
 /**
- * Answers a request that is not HTTP with 400, and one whose headers are too large with 500, like the game's bridge. The
- * origin of such a request is unknown.
+ * Answers 400 to a request that is not HTTP, and 500 to a request whose headers are too large, like the
+ * game's bridge. The origin of such a request is unknown, so web pages may read the answer only if
+ * every origin is allowed.
  */
 function refuseUnreadable(isOpen: boolean): (error: NodeJS.ErrnoException, socket: Duplex) => void {
   const headers = { ...CORS_HEADERS, ...(isOpen ? { "Access-Control-Allow-Origin": "*" } : {}) };

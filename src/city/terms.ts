@@ -30,7 +30,10 @@ export type Layer = (typeof LAYERS)[number];
 /** Default name of a save. */
 export const DEFAULT_SAVE_NAME = "AgentAutoSave";
 
-/** Zone types a cell can hold. The position in this list is the value stored per cell and the wire integer. */
+/**
+ * Zone types of a cell. A zone's position in this list is the integer that cells store and that requests and
+ * responses use.
+ */
 export const ZONES = [
   "Unzoned",
   "Distant",

@@ -103,8 +103,8 @@ export function isMixed(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
 }
 
 /**
- * Whether all zoned cells have the same zone, at least `minMinorityCells` cells are zoned, and at least
- * `minUnzonedCells` are unzoned.
+ * Whether one zone has unzoned gaps. All zoned cells must have the same zone. At least `minMinorityCells` cells
+ * must be zoned, and at least `minUnzonedCells` unzoned.
  */
 export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean {
   return (

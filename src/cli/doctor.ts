@@ -24,7 +24,7 @@ export interface Finding {
   what: string;
   state: "ok" | "note" | "bad";
   found: string;
-  /** What to do, in one line; absent if all is well. */
+  /** One line that tells the user what to do; absent if there is nothing to do. */
   fix?: string;
 }
 
@@ -32,7 +32,7 @@ const GIB = 2 ** 30;
 /** Less free disk space than this is reported as "bad". A song and its task need far less. */
 const MIN_DISK_BYTES = GIB;
 const MIN_MEMORY_BYTES = 4 * GIB;
-/** Instruction sets with their own kernels, slowest first. */
+/** Instruction sets for which the core has kernels, slowest first. */
 const CPU_FEATURES = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"];
 /** Files that reveal a container: Docker and Podman each create one of them. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];

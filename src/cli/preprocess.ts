@@ -36,7 +36,7 @@ async function preprocess(directory: string, options: PreprocessOptions): Promis
   const { out, skipExisting = false } = options;
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const signal = interruptSignal();
-  // No path restriction: a command reads only files that its user may read.
+  // Paths are not restricted, because the command can read only files that its user may read.
   const root = new PermittedRoot(parse(resolve(directory)).root);
   const dataSet = await readFolder(resolve(directory), options, root, signal);
   const outputDirectory = resolve(out);

@@ -148,10 +148,10 @@ export class Carillon {
   }
 
   /**
-   * Resolves when the task has succeeded. Uses events, or polling if none arrive. Survives a restart of the
+   * Waits until the task has succeeded. Listens to events, or polls if none arrive. Survives a restart of the
    * service.
-   * @throws TaskFailedError, CarillonError, the signal's reason, or the error of `fetch` after `patienceSeconds`
-   * without a connection
+   * @throws TaskFailedError, CarillonError, the signal's reason, or the error of `fetch` after
+   * `patienceSeconds` without a connection
    */
   async wait(
     id: string,
@@ -231,12 +231,12 @@ export class Carillon {
         }
       }
     } catch (error) {
-      // Abort errors differ by platform.
+      // Errors of an aborted fetch differ by platform, so throw the signal's own reason.
       silence.signal.throwIfAborted();
       throw error;
     } finally {
       clearTimeout(timer);
-      // Stops the stream when the caller stops reading.
+      // Closes the stream also if the caller stops reading.
       silence.abort();
     }
   }
@@ -252,7 +252,8 @@ export class Carillon {
   }
 
   /**
-   * Queues a task's song again with new seeds. The new task's `retake_of` is the first task of the group of retakes.
+   * Makes the song of a task again with new seeds, in a new task. `retake_of` of the new task is the id of
+   * the original task, even for a retake of a retake.
    * @throws CarillonError 409 if the task used uploads, which must be sent again
    */
   retake(id: string, parameters: RetakeParameters = {}, options: CallOptions = {}): Promise<AcceptedTask> {
@@ -271,7 +272,8 @@ export class Carillon {
   }
 
   /**
-   * Removes a task that is in the given state: "succeeded" deletes its songs, "queued" and "running" cancel it.
+   * Removes a task if it is in the given state. Removing a succeeded task deletes its songs; removing a
+   * queued or running task cancels it.
    * @throws CarillonError 409 in another state
    */
   delete(id: string, state: Task["state"], options: CallOptions = {}): Promise<RemovedTask> {
@@ -363,7 +365,7 @@ function formOf(parameters: object): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined || value === null) continue;
-    // A list of numbers is one comma-separated field; other lists become repeated fields.
+    // A list of numbers becomes one comma-separated field. Any other list becomes repeated fields.
     const isList = Array.isArray(value) && value.some((element) => typeof element !== "number");
     for (const part of isList ? value : [value])
       form.append(name, part instanceof Blob ? part : String(part));

@@ -5,7 +5,7 @@ import type { AdapterSource, AdapterState, LoadedAdapter, ScaledAdapter, SongAda
 
 export const NO_ADAPTERS: AdapterState = { adapters: [] };
 
-/** Range of adapter scales. Larger ones ruin the song; negative ones subtract what the adapter learned. */
+/** Range of adapter scales. Larger scales ruin the song. Negative scales reverse the effect of the adapter. */
 export const ADAPTER_SCALES = { min: -2, max: 2 } as const;
 
 /** Active adapters, in merge order. */
@@ -13,14 +13,14 @@ export function activeAdapters<T extends LoadedAdapter>({ adapters }: AdapterSta
   return inOrder(adapters.filter(({ enabled, scale }) => enabled && scale !== 0));
 }
 
-/** Sorts by name, so that the merge order, and with it rounding, does not depend on the order of loading. */
+/** Sorts by name. Merged weights round the same way, whatever the order in which adapters were loaded. */
 function inOrder<T extends { name: string; digest?: string }>(adapters: readonly T[]): T[] {
   const keyOf = ({ name, digest = "" }: T) => `${name}\0${digest}`;
   return adapters.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
 /** @throws EngineError ADAPTER if the name is taken */
-export function assertNameIsFree({ adapters }: AdapterState, name: string): void {
+export function assertAdapterNameIsFree({ adapters }: AdapterState, name: string): void {
   if (adapters.some((adapter) => adapter.name === name)) {
     throw new EngineError("ADAPTER", `An adapter named ${JSON.stringify(name)} is already loaded.`);
   }
@@ -39,7 +39,7 @@ export function withAdapterAdded<T extends LoadedAdapter>(
   state: AdapterState<T>,
   adapter: T,
 ): AdapterState<T> {
-  assertNameIsFree(state, adapter.name);
+  assertAdapterNameIsFree(state, adapter.name);
   return { adapters: [...state.adapters, adapter] };
 }
 
@@ -54,8 +54,9 @@ export function withAdapterRemoved<T extends LoadedAdapter>(
 }
 
 /**
- * Enables or disables the adapter with this name, or all adapters if the name is null.
- * @throws EngineError ADAPTER for an unknown name, or if all are to be enabled but none is loaded
+ * Enables or disables adapters.
+ * @param name null for all adapters
+ * @throws EngineError ADAPTER for an unknown name, or if no adapter is loaded that could be enabled
  */
 export function withAdaptersEnabled<T extends LoadedAdapter>(
   state: AdapterState<T>,
@@ -68,8 +69,9 @@ export function withAdaptersEnabled<T extends LoadedAdapter>(
 }
 
 /**
- * Sets the scale of the adapter with this name, or of the adapter loaded last if the name is null.
- * @throws EngineError ADAPTER for an unknown name, or if none is loaded
+ * Sets the scale of an adapter.
+ * @param name null for the adapter that was loaded last
+ * @throws EngineError ADAPTER for an unknown name, or if no adapter is loaded
  */
 export function withScale<T extends LoadedAdapter>(
   state: AdapterState<T>,
@@ -95,7 +97,7 @@ function noneLoaded(): EngineError {
 
 export type RenderAdapter = ScaledAdapter & JobAdapter;
 
-/** Adapters that a renderer has in memory. Callers must not make two changes at once. */
+/** Adapters that a renderer has in memory. Not safe for concurrent changes. */
 export class AdapterSet {
   readonly #natives = new Map<string, NativeAdapter>();
   #state = NO_ADAPTERS;
@@ -118,7 +120,7 @@ export class AdapterSet {
 
   /** Loads an adapter at scale 1. @throws EngineError ADAPTER if the name is taken; NativeError BAD_CHECKPOINT */
   async load(source: AdapterSource, call: CallOptions): Promise<void> {
-    assertNameIsFree(this.#state, source.name);
+    assertAdapterNameIsFree(this.#state, source.name);
     const { name, path, doraEpsilon } = source;
     const native = await this.renderer.loadAdapter({ path, doraEpsilon }, call);
     const adapter = { name, path, doraEpsilon, scale: 1, enabled: true, ...native.info };

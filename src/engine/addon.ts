@@ -15,7 +15,7 @@ export interface Progress {
 }
 
 export interface CallOptions {
-  /** Cancels the call: it is checked at every token, step and tile, and the promise then rejects with CANCELLED. */
+  /** Cancels the call at the next token, step or tile. The promise then rejects with CANCELLED. */
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -29,7 +29,7 @@ export type NativeErrorCode =
   | "CANCELLED"
   | "NOT_FINITE"
   | "STORAGE"
-  /** A GPU failed permanently: the process must be restarted to use it. */
+  /** A GPU failed permanently. Only a restart of the process makes the GPU usable again. */
   | "DEVICE_LOST"
   | "INTERNAL";
 
@@ -109,7 +109,7 @@ export interface Latents {
 export interface RenderSource {
   /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. Null with latents. */
   audio: Float32Array | null;
-  /** Latents that replace `audio`; `samples` of the job is then their length. */
+  /** Latents that replace `audio`. `samples` of the job is then the length of these latents. */
   latents?: Latents | null;
   /** repaint and lego: region to generate, in seconds of the source; it may exceed the source. null: everything. */
   window: { startSeconds: number; endSeconds: number } | null;
@@ -120,8 +120,8 @@ export interface PromptIds {
   text: Int32Array;
   lyrics: Int32Array;
   /**
-   * Text prompt with the text2music instruction. Replaces `text` after the share `audioCoverStrength` of the steps;
-   * null if that share is 1.
+   * Text prompt with the text2music instruction. It replaces `text` as soon as the fraction
+   * `audioCoverStrength` of the steps is done; null if this fraction is 1.
    */
   plainText: Int32Array | null;
   /** Range of lyric tokens to timestamp; null: none. Ignored if the model cannot timestamp lyrics. */
@@ -135,9 +135,9 @@ export interface RenderJob extends RenderParameters {
   prompts: PromptIds[];
   /** Samples per channel of a song without source audio; at most the length of the audio codes, if there are any. */
   samples: number;
-  /** One array per item, all of the same length; text2music and cover only. */
+  /** One array per item, all of the same length. Only text2music and cover take audio codes. */
   audioCodes: Int32Array[] | null;
-  /** Source recording; required by all tasks except text2music and a cover with audio codes. */
+  /** Source recording. Every task requires one, except text2music and a cover with audio codes. */
   source: RenderSource | null;
   /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
   referenceAudio: Float32Array | null;
@@ -171,7 +171,7 @@ export interface RenderResult {
    */
   audio: Float32Array[];
   samplesPerChannel: number;
-  /** Per item: decoded latents, frames times channels. */
+  /** Decoded latents of each item, in frames * channels values. */
   latents: Float32Array[];
   /**
    * Per item: seconds at which each lyric token of `timedLyrics` is sung; empty without `timedLyrics`, or if the model
@@ -195,8 +195,9 @@ export interface AdapterFiles {
   /** Path of the adapter: a PEFT directory or a .safetensors file. */
   path: string;
   /**
-   * Data type whose machine epsilon is added to the norms of LyCORIS DoRA. float32: as in training. bfloat16: as in
-   * programs that convert the adapter to bfloat16 first, which makes the weights up to 1 % smaller.
+   * LyCORIS DoRA adds the machine epsilon of this data type to its norms. float32 gives the same weights as
+   * training. bfloat16 gives the same weights as programs that first convert the adapter to bfloat16; these
+   * weights are up to 1 % smaller.
    */
   doraEpsilon: "float32" | "bfloat16";
 }
@@ -252,7 +253,10 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
 export interface Vocabulary {
   /** Concatenated bytes of all ordinary tokens. */
   bytes: Uint8Array;
-  /** vocabulary size + 1 offsets into `bytes`; special tokens and audio codes are empty. */
+  /**
+   * Start of each token in `bytes`, then the end of the last one. Special tokens and audio codes have no
+   * bytes.
+   */
   offsets: Int32Array;
   /** Ids of end tokens. Constrained text ends with the first. */
   endTokenIds: Int32Array;
@@ -331,7 +335,10 @@ export interface LanguageModelInfo {
 
 export interface NativeLanguageModel {
   readonly info: LanguageModelInfo;
-  /** Runs jobs with equal stage and sampling options as one batch. On the CPU no row depends on the others. */
+  /**
+   * Runs jobs with equal stage and sampling options as one batch. On the CPU, the other rows of the batch
+   * never change the result of a row.
+   */
   generate(jobs: readonly LanguageJob[], call: CallOptions): Promise<LanguageResult[]>;
   /** Scores each target by teacher forcing. */
   score(job: ScoreJob, call: CallOptions): Promise<TokenScores[]>;
@@ -367,11 +374,13 @@ export type TrainingEvent =
       trainableParameters: number;
       totalSteps: number;
     }
-  /** `hasOptimizer` is false when resumed from an adapter alone: the optimizer starts fresh. */
+  /** `hasOptimizer` is false if only an adapter was resumed. The optimizer then starts fresh. */
   | { kind: "resumed"; epoch: number; step: number; hasOptimizer: boolean }
   /** Optimizer step; `loss` is the mean of its micro-batches. */
   | { kind: "step"; epoch: number; step: number; loss: number; learningRate: number; gradientNorm: number }
-  /** Optimizer step skipped because `notFinite` of `parameters` gradients were not finite. */
+  /**
+   * An optimizer step was skipped: the gradients of `notFinite` out of `parameters` tensors were not finite.
+   */
   | { kind: "skipped"; epoch: number; step: number; notFinite: number; parameters: number }
   | { kind: "epoch"; epoch: number; seconds: number; loss: number }
   | { kind: "checkpoint"; epoch: number; path: string }

@@ -100,7 +100,7 @@ function isSection(tag: string): boolean {
   return tag.length <= 80 && tag.split(/[^\p{L}-]+/u).some((word) => SECTION_WORDS.has(word));
 }
 
-/** Genres in a text. "lo-fi", "lo fi" and "lofi" are equal. */
+/** Genres that a text names. "lo-fi", "lo fi" and "lofi" are the same genre. */
 function genresOf(text: string): Set<string> {
   const words = text
     .toLowerCase()
@@ -110,7 +110,7 @@ function genresOf(text: string): Set<string> {
   return new Set(words.filter((word) => GENRE_WORDS.has(word)));
 }
 
-/** Lower-case words; single characters in scripts without spaces. */
+/** Words of a text in lower case. In scripts without spaces, each character counts as a word. */
 function wordsOf(text: string): string[] {
   const pattern =
     /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]|[\p{L}\p{M}\p{N}]+/gu;

@@ -6,8 +6,8 @@ export interface BatchLimits {
   /** Maximum number of songs; null: as many as memory allows. */
   batchMax: number | null;
   /**
-   * Whether a GPU plans and renders one request at a time, so that its songs' bytes do not depend on other requests.
-   * The songs of one request with several seeds are still a batch.
+   * Whether a GPU plans and renders one request at a time. Other requests then cannot change the bytes of a
+   * song. A request with several seeds is still one batch.
    */
   deterministic: boolean;
 }

@@ -10,7 +10,7 @@ import { EngineError } from "./errors.js";
 import { configOf, type ModelPart, modelsIn, partOfFile, WEIGHTS_EXTENSION } from "./model-files.js";
 import { hasTokenizerFiles } from "./tokenizer-files.js";
 
-/** The built-in model replaces these defaults if they are not installed. */
+/** Default models. If a default is not installed, the built-in model replaces it. */
 export const DEFAULT_MODEL = "acestep-v15-turbo";
 export const DEFAULT_LANGUAGE_MODEL = "acestep-5Hz-lm-0.6B";
 
@@ -19,15 +19,15 @@ export const EMBEDDED_MODEL = "carillon-nano";
 const LANGUAGE_MODEL_PART = "lm";
 const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
 /**
- * Repositories whose owner is not ACE-Step are downloaded to folders named `owner--name`. Such a folder holds one
- * model, or one folder per model.
+ * Separates owner and name in folders of downloaded repositories, `owner--name`. Folders of ACE-Step's repositories
+ * have no owner.
  */
 export const OWNER_SEPARATOR = "--";
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
 const TEXT_ENCODER = "Qwen3-Embedding-0.6B";
 const MODELS_IN_PACKAGE = fileURLToPath(new URL("../../models", import.meta.url));
 
-/** ComfyUI's folder names for files of each part. */
+/** Folders in which ComfyUI keeps the weight files of each model part. */
 const FILE_FOLDERS: Readonly<Record<ModelPart, readonly string[]>> = {
   transformer: ["", "checkpoints", "diffusion_models", "unet"],
   vae: ["vae"],
@@ -63,8 +63,8 @@ export class Checkpoints {
   readonly #broken = new Set<string>();
 
   /**
-   * @param directory has one folder or file per model; may be missing
-   * @param configured configured models, by name or path
+   * @param directory contains one folder or file for each model; need not exist
+   * @param configured names or paths of the models in the settings
    */
   constructor(directory: string, configured: readonly string[] = []) {
     this.#root = resolve(directory);
@@ -98,7 +98,7 @@ export class Checkpoints {
     return { name: located.name, model, vae, textEncoder, tokenizerDirectory };
   }
 
-  /** @throws EngineError as `renderer` */
+  /** @throws EngineError MODEL_NOT_FOUND or UNSUPPORTED_MODEL, as `renderer` does */
   languageModel(name: string): Checkpoint {
     const file = this.#fileOfLanguageModel(name);
     const located = file ?? this.#resolve(name, EMBEDDED_LANGUAGE_MODEL);
@@ -111,7 +111,7 @@ export class Checkpoints {
     return { name: located.name, model, tokenizerDirectory };
   }
 
-  /** Whether `name` is a default that is missing, incomplete or failed to load. */
+  /** Whether `name` is a default model that is missing or incomplete, or that could not be loaded. */
   usesEmbedded(name: string): boolean {
     if (!isDefault(name)) return false;
     const isAbsent = this.#inRoot(name) === undefined;
@@ -156,7 +156,7 @@ export class Checkpoints {
     return this.#configOf(name).is_turbo === true;
   }
 
-  /** Tasks listed in the model's configuration; null if it lists none. */
+  /** Tasks that the model's config.json lists as supported; null without such a list. */
   supportedTasks(name: string, model?: ModelSource): readonly string[] | null {
     const { supported_tasks: tasks } = model === undefined ? this.#configOf(name) : configOf(model);
     return Array.isArray(tasks) ? tasks.map(String) : null;
@@ -179,8 +179,8 @@ export class Checkpoints {
   }
 
   /**
-   * Weight file of a language model; null if `name` is not a weight file. `name` is a name or path, with `/lm` appended
-   * if the file also contains a DiT.
+   * Finds the weight file of a language model; null if the model is not in a weight file.
+   * @param name name or path, with `/lm` appended if the file also contains a DiT
    */
   #fileOfLanguageModel(name: string): Located | null {
     const owner = name.endsWith(`/${LANGUAGE_MODEL_PART}`) ? dirname(name) : name;
@@ -193,9 +193,11 @@ export class Checkpoints {
   }
 
   /**
-   * Finds a part of the DiT at `path`. Searches in this order: the DiT's own file; the folder `inside` in the DiT's
-   * folder; the folder `beside` in each of `#roots`; weight files in ComfyUI's folders of these roots, if their
-   * config has these `values`.
+   * Finds a part of the DiT at `path`. Searches in this order:
+   * 1. the DiT's own file
+   * 2. the folder `inside` in the DiT's folder
+   * 3. the folder `beside` in each root folder
+   * 4. ComfyUI's folders in each root folder, for a file with these config `values`
    */
   #part(
     { name, path }: Located,
@@ -226,8 +228,9 @@ export class Checkpoints {
   }
 
   /**
-   * Tokenizer folder for `source`, which is the model at `path` or a part of it. Weight files contain no tokenizer, so
-   * folders near them are searched.
+   * Finds the tokenizer folder of a model part. Weight files contain no tokenizer, so this method also searches
+   * folders near a weight file.
+   * @param source the model at `path`, or a part of that model
    */
   #tokenizer({ name, path }: Located, source: ModelSource, siblings: readonly string[], part = ""): string {
     const inModel = join(path, "tokenizer");
@@ -257,9 +260,8 @@ export class Checkpoints {
   }
 
   /**
-   * Path of the model `name` in the checkpoint directory: a folder, or a weight file in one of ComfyUI's folders
-   * (`name` may omit the extension). A folder without a model is the last choice, because it may hold only the
-   * tokenizer of a weight file with this name.
+   * Path of the model `name` in the checkpoint directory: a model folder, or a weight file in one of ComfyUI's
+   * folders. Returns a folder without a model only if neither exists.
    */
   #inRoot(name: string): string | undefined {
     const folder = join(this.#root, name);
@@ -279,7 +281,7 @@ export class Checkpoints {
       .filter((path) => modelsIn(path)[part] !== undefined);
   }
 
-  /** Base name of the path, or the full path if another model has that name. */
+  /** Name of the model at a path: the base name, or the full path if another model has the same base name. */
   #nameOf(path: string): string {
     const place = resolve(path);
     const name = isFile(place) ? stemOf(place) : basename(place);
@@ -325,8 +327,8 @@ export class Checkpoints {
 const SAMPLED_BYTES = 2 ** 20;
 
 /**
- * Fast hash that distinguishes checkpoints of the same name. Covers the configuration, and the size, first MiB and last
- * MiB of each weight file.
+ * Fast hash that distinguishes checkpoints of the same name. Of each file, hashes the name, the size,
+ * the first MiB and the last MiB.
  * @param path folder or weight file
  */
 export async function fingerprintOf(path: string): Promise<string> {
@@ -353,7 +355,7 @@ function isDefault(name: string): boolean {
   return name === DEFAULT_MODEL || name === DEFAULT_LANGUAGE_MODEL;
 }
 
-/** Name without the repository's owner. */
+/** Removes the repository's owner from a model name. */
 function ownName(name: string): string {
   return basename(name).split(OWNER_SEPARATOR).at(-1) as string;
 }
@@ -365,9 +367,7 @@ function sourceAt(path: string, part: ModelPart): ModelSource {
     : (sourceInFolder(path, part) ?? { path, prefix: "", config: null });
 }
 
-/**
- * Finds a part in a folder: the folder itself if it has config.json, else its only weight file with this part.
- */
+/** Where a folder has a part: in its model if it is a model folder, otherwise in its only weight file with the part. */
 function sourceInFolder(folder: string, part: ModelPart): ModelSource | undefined {
   if (isModelFolder(folder)) return { path: folder, prefix: "", config: null };
   const files = filesIn(folder).flatMap((file) => modelsIn(file)[part] ?? []);
@@ -401,7 +401,7 @@ function isFile(path: string): boolean {
   return statOf(path)?.isFile() === true;
 }
 
-/** Status of a path. Undefined if it cannot be read: it is absent, a loop of links, or not permitted. */
+/** Status of a path; undefined if the path is missing, a loop of links or not readable. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -419,7 +419,7 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-/** Weight files, sorted by name. */
+/** Weight files of a folder, sorted by name. */
 function filesIn(folder: string): string[] {
   return entriesOf(folder)
     .filter((name) => name.endsWith(WEIGHTS_EXTENSION))
@@ -432,17 +432,14 @@ function stemOf(path: string): string {
   return basename(path, WEIGHTS_EXTENSION);
 }
 
-/**
- * Whether there is a DiT at `path`. Checks keys that only a DiT's config.json has; diffusers pipelines keep it in
- * transformer/.
- */
+/** Whether there is a DiT at `path`. In a folder, only the config.json of a DiT has the key `is_turbo`. */
 function isRenderer(path: string): boolean {
   if (isFile(path)) return modelsIn(path).transformer !== undefined;
   const source = sourceInFolder(path, "transformer");
   return source !== undefined && "is_turbo" in configOf(source);
 }
 
-/** Names of language models at `path`: one, or none if there is only a DiT. */
+/** Name of the language model at `path`, in a list that is empty if there is no language model. */
 function languageModelNames(name: string, path: string): string[] {
   if (!isFile(path)) return isRenderer(path) ? [] : [name];
   const models = modelsIn(path);

@@ -20,11 +20,11 @@ export const STEMS = [
 
 export interface TaskDescription {
   task: TaskType;
-  /** Instruction; "": chosen by task. */
+  /** Instruction that the client sent; "" selects the default of the task. */
   instruction: string;
-  /** Stem of extract and lego; "" for none. */
+  /** Stem that the task `extract` or `lego` works on; "" for none. */
   trackName: string;
-  /** Stems that complete adds. */
+  /** Stems that the task `complete` adds. */
   trackClasses: readonly string[];
   hasAudioCodes: boolean;
 }
@@ -71,7 +71,7 @@ const END_OF_TEXT = "<|endoftext|>";
 const MAX_TEXT_TOKENS = 256;
 const MAX_LYRIC_TOKENS = 2048;
 
-/** Duration in the prompt if none is known. */
+/** Duration that the prompt states if the song's duration is unknown. */
 const UNKNOWN_DURATION_SECONDS = 30;
 
 export interface TextConditions {
@@ -137,7 +137,7 @@ function captionBody(caption: string): string {
   return body.trim();
 }
 
-/** Truncates to `maxTokens`, always ending in the end token. */
+/** Truncates a prompt to `maxTokens` tokens. The last token is always the end token. */
 async function withFinalToken(
   tokenizer: Tokenizer,
   parts: PromptPart[],

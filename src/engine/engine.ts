@@ -55,7 +55,7 @@ export class Engine implements MusicEngine {
   readonly #models: LoadedModels;
   /** Tokenizer and context length of language models, by checkpoint name, for `checkTextLength`. */
   readonly #textContexts = new Map<string, Promise<LanguageModelContext>>();
-  /** Running training, stopped when the engine closes. */
+  /** The training that is running. It is stopped when the engine closes. */
   readonly #training = new Set<Promise<unknown>>();
   readonly #stopTraining = new AbortController();
 

@@ -14,7 +14,7 @@ export type EngineErrorCode =
   | "PROMPT_TOO_LONG"
   /** The adapter name is taken or unknown, or the adapters cannot be combined. */
   | "ADAPTER"
-  /** The latents belong to another latent space than the model's. */
+  /** The latents are in a different latent space from the model's. */
   | "OTHER_LATENTS"
   /** The language model's output is unusable. */
   | "LM_OUTPUT"

@@ -16,7 +16,7 @@ import { configOf } from "./model-files.js";
 import { type PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LanguageModelInfo, SamplingOptions, Seed } from "./types.js";
 
-/** Limit on the context length: room for the longest song's 3000 audio codes and long lyrics. Models support more. */
+/** Maximum context length. It suffices for the 3000 audio codes of the longest song and for long lyrics. */
 const MAX_CONTEXT_TOKENS = 8192;
 /** Tokens reserved for the prompt template and the think block, in addition to the client's text. */
 const FRAME_TOKENS = 128;
@@ -142,8 +142,8 @@ export class LanguageModel {
   }
 
   /**
-   * Writes a text for each job. The texts include forced tokens. All jobs run as one batch, so they must have the same
-   * stage and sampling options.
+   * Writes a text for each job. A text includes the tokens that the program forces. All jobs run as one batch, so
+   * they must have the same stage and sampling options.
    */
   async writeTexts(jobs: readonly TextJob[], call: CallOptions): Promise<string[]> {
     const parts = jobs.map(async (job): Promise<LanguageJob> => {

@@ -40,7 +40,7 @@ export interface QueryHints {
   instrumental: boolean;
 }
 
-/** Names of languages in queries; the first match in this order wins. */
+/** Names of each language. If a query names several languages, the first of this list counts. */
 const LANGUAGE_NAMES: [code: string, ...names: string[]][] = [
   ["en", "english"],
   ["zh", "chinese", "中文", "mandarin"],
@@ -79,7 +79,9 @@ export function parseQueryHints(query: string): QueryHints {
   };
 }
 
-/** "it" and "hi" are also English words: a code counts only after "lang" or "language" with a colon or equals sign. */
+/**
+ * Whether the text has the code after "lang:" or "language=". The codes "it" and "hi" are also English words.
+ */
 function writtenAsCode(text: string, code: string): boolean {
   return new RegExp(`(?<!${LETTER})lang(?:uage)?\\s*[:=]\\s*${code}(?!${LETTER})`, "u").test(text);
 }

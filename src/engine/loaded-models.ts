@@ -22,7 +22,7 @@ interface Slot {
   unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
 }
 
-/** Number of checks for idle models per idle time. The interval of checks is at most MAX_IDLE_CHECK_MS. */
+/** How often idle models are checked within the idle time. Checks are at most MAX_IDLE_CHECK_MS apart. */
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
@@ -41,7 +41,7 @@ export class LoadedModels {
   readonly #languageWork = new Set<Promise<unknown>>();
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Last load in the queue. Loads run one at a time, because two at once would need memory for both models. */
+  /** The last load in the queue. Loads run one at a time, because two would need memory for both models. */
   #loads: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -99,7 +99,7 @@ export class LoadedModels {
     return stateOf(slot, slotNumber);
   }
 
-  /** Loads a language model (null: the default) and makes it the default. */
+  /** Loads a language model and makes it the default. If `name` is null, loads the current default. */
   async loadLanguageModel(name: string | null, call: CallOptions): Promise<LanguageModel> {
     const loaded = await this.ensureLanguageModel(name, call);
     this.#defaultLanguageModel = name ?? this.#defaultLanguageModel;
@@ -116,7 +116,7 @@ export class LoadedModels {
     if (this.#closed) throw new EngineError("CLOSED", "The engine is closed.");
   }
 
-  /** Later loads reject with CLOSED. */
+  /** Makes all later loads fail with CLOSED. */
   stopLoading(): void {
     this.#closed = true;
     clearInterval(this.#idleTimer);
@@ -194,7 +194,7 @@ export class LoadedModels {
     }
   }
 
-  /** @param name null: as configured */
+  /** @param name null means the configured model */
   #languageCheckpoint(name: string | null): Checkpoint {
     return this.checkpoints.languageModel(name ?? this.checkpoints.configured(this.options.languageModel));
   }
@@ -231,7 +231,7 @@ export class LoadedModels {
     );
   }
 
-  /** @param model null: as configured */
+  /** @param model null means the configured model */
   #loadRenderer(slot: Slot, model: string | null, call: CallOptions): Promise<Renderer> {
     return this.#withEmbeddedFallback(model === null ? slot.configured : null, () =>
       this.#readRenderer(slot, model, call),
@@ -239,8 +239,8 @@ export class LoadedModels {
   }
 
   /**
-   * Runs `load`. If the default model `configured` is broken, marks it as broken and runs `load` again, which then
-   * loads the built-in model. `configured` is null if the request names the model.
+   * Runs `load`. If the default model `configured` is broken, the built-in model replaces it and `load` runs again. If
+   * the request names a model, `configured` is null and nothing is replaced.
    */
   async #withEmbeddedFallback<T>(configured: string | null, load: () => Promise<T>): Promise<T> {
     try {
@@ -270,7 +270,7 @@ export class LoadedModels {
     return slot.renderer;
   }
 
-  /** Runs `work`; when out of memory, unloads idle models and retries once. */
+  /** Runs `work`. If memory runs out, unloads idle models and runs `work` once more. */
   async #retryOutOfMemory<T>(used: Renderer | LanguageModel | null, work: () => Promise<T>): Promise<T> {
     try {
       return await this.reportDeviceLoss(work);
@@ -305,7 +305,7 @@ export class LoadedModels {
       const left = await this.#unloadIdle(isUnused);
       if (left.length > 0) this.log(`Unloaded idle model ${left.join(", ")}; it reloads on demand`);
     };
-    // Unloading is queued like a load, so that no load relies on a model that is being unloaded.
+    // Unloading waits in the queue of loads, so that no load relies on a model that is being unloaded.
     const check = () =>
       this.#queueLoad(drop).catch((error: Error) => {
         if (!this.#closed) this.log(error.message);

@@ -8,7 +8,7 @@ export const UNKNOWN_METADATA: Metadata = {
   durationSeconds: null,
 };
 
-/** Fields of a think block; absent ones are not written. */
+/** Fields of a think block. Absent fields are not written. */
 export interface ThinkFields {
   bpm?: number | undefined;
   caption?: string | undefined;

@@ -19,14 +19,14 @@ const ADVICE =
 /** Vocabulary size of the 0.6B embedding model. Larger vocabularies include audio codes. */
 const TEXT_VOCABULARY = 151_669;
 const CODES_VOCABULARY = TEXT_VOCABULARY + 64_000;
-/** Samples per latent frame of the supported autoencoder. Other autoencoders of its type have another number. */
+/** Samples per latent frame of the supported autoencoder. Other Oobleck autoencoders have other numbers. */
 const SAMPLES_PER_FRAME = 1920;
 
 const DIT = /^((?:model\.)?(?:diffusion_model\.)?)decoder\.layers\.0\.cross_attn\.q_proj\.weight$/;
 const VAE = /^((?:vae\.|first_stage_model\.)?)decoder\.(?:layers\.1\.layers\.0|block\.0\.snake1)\.alpha$/;
 const QWEN3 = /^((?:text_encoders\.\w+\.transformer\.)?)(?:model\.)?layers\.0\.self_attn\.q_norm\.weight$/;
 
-/** Patterns of tensor names that identify unsupported models, to name them in errors. The first match counts. */
+/** Tensor names that identify unsupported models, so that errors say what a file is. The first match counts. */
 const OTHERS: readonly [pattern: RegExp, what: string][] = [
   [/\.(?:lora_|lokr_|hada_|ia3_l)/, "an adapter, which POST /v1/lora/load takes"],
   [/genre_embedder|speaker_embedder|lyric_encoder\.encoders\./, "ACE-Step 1 (3.5B)"],
@@ -56,7 +56,7 @@ interface Reading {
 
 const MAX_READINGS = 1000;
 
-/** Cache of headers: listing models reads every file. */
+/** Cache of file headers. Without it, each list of models would read all files. */
 const readings = new Map<string, Reading>();
 
 /** @throws EngineError UNSUPPORTED_MODEL saying what the file contains and what is supported */
@@ -191,7 +191,7 @@ function shapesBelow({ shapes }: WeightFile, prefix: string): TensorShapes {
 }
 
 interface KnownConfig {
-  /** Part that `partsIn` detects from tensor names: "text_encoder" for a language model. */
+  /** Part that `partsIn` detects from tensor names. It is "text_encoder" for a language model, too. */
   part: ModelPart;
   kind: ModelPart;
   config: ModelConfig;

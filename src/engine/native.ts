@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listGpus } from "../libtorch/gpus.js";
-import { adviceFor, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "../libtorch/prebuilt.js";
+import { adviceForLoaderError, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "../libtorch/prebuilt.js";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 
@@ -29,7 +29,7 @@ const SETUP_COMMAND = BUILT_ADDON.includes(`${sep}node_modules${sep}`)
 
 /**
  * Loads the addon; Node caches the instance.
- * @param log receives which libtorch is used or rejected, and why
+ * @param log receives messages on the choice of libtorch
  * @param hasGpu whether to look for a CUDA build of libtorch
  * @throws EngineError ADDON_MISSING; the error says how to get the addon
  */
@@ -37,11 +37,10 @@ export function loadAddon(
   log: (message: string) => void = () => {},
   hasGpu = () => listGpus().length > 0,
 ): NativeAddon {
-  // Lets libtorch use huge pages, because forking ffmpeg copies the page tables, which are large in a process of
-  // gigabytes.
+  // Let libtorch use huge pages. Forking ffmpeg copies the page tables, and huge pages keep these tables small.
   process.env.THP_MEM_ALLOC_ENABLE ??= "1";
-  // By default libgomp threads spin for milliseconds while waiting, which takes half of a song's CPU time. This limit
-  // lets them spin only for the gap between two matrix products.
+  // Threads of libgomp spin while they wait for work. By default they spin for milliseconds, which takes half of a
+  // song's CPU time. This limit covers only the gap between two matrix products.
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= "10000";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);
@@ -68,7 +67,7 @@ function load(path: string): NativeAddon {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new EngineError("ADDON_MISSING", `The native addon ${path} cannot be loaded (${reason})`, {
-      advice: `${adviceFor(reason)} Run "${SETUP_COMMAND}" to build it here.`,
+      advice: `${adviceForLoaderError(reason)} Run "${SETUP_COMMAND}" to build it here.`,
       cause: error,
     });
   }

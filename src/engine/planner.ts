@@ -274,7 +274,8 @@ export class Planner {
   }
 
   /**
-   * Writes a think block and the text after it for each job. With constrained decoding the output follows `thinking`.
+   * Writes a think block and the text after it for each job. With constrained decoding, the program of `thinking`
+   * determines the form of the output.
    */
   async #writeAllThinking(
     jobs: readonly (Omit<TextJob, "program"> & { thinking: ThinkProgram })[],
@@ -347,7 +348,7 @@ function sheetProgram({ language, metadata }: Pick<SheetRequest, "language" | "m
   };
 }
 
-/** Options of the decoding program for a model that writes metadata but no text. */
+/** Program options for models that can write metadata but no readable text. */
 const FACTS_ONLY = { writeCaption: false, writeLanguage: false, textAfterwards: false };
 
 /** Tokens to reserve for the output. `codesSeconds`: length of the song; null if no audio codes are written. */
@@ -357,7 +358,7 @@ export function outputTokensToReserve(codesSeconds: number | null): number {
 
 function codeCount(durationSeconds: number): number {
   const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
-  // Subtracts 1e-6, so that a floating-point error does not add a code.
+  // Without the 1e-6, a floating-point error could round up to one more code.
   return Math.max(1, Math.min(maxCount, Math.ceil(CODES_PER_SECOND * durationSeconds - 1e-6)));
 }
 

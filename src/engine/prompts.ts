@@ -35,7 +35,7 @@ export function metadataPrompt(caption: string, lyrics: string): PromptPart[] {
   return frame("generate", songText(caption, lyrics));
 }
 
-/** Phase 2 prompt: ends with a think block of `yaml` ("": no metadata). The model answers with audio codes. */
+/** Phase 2 prompt. It ends with the metadata `yaml` in a think block. The model answers with audio codes. */
 export function codesPrompt(caption: string, lyrics: string, yaml: string): PromptPart[] {
   return [...frame("generate", songText(caption, lyrics)), ...thinkBlock(yaml)];
 }
@@ -100,7 +100,7 @@ export interface ThinkProgram {
   writeCaption: boolean;
   /** Whether the block has a language field. If false, even a forced language is left out. */
   writeLanguage: boolean;
-  /** Whether lyrics follow the block. If not, the program ends with the last field. */
+  /** Whether lyrics follow the think block. If not, the program ends after the last field. */
   textAfterwards: boolean;
 }
 
@@ -108,11 +108,11 @@ const MAX_CAPTION_TOKENS = 512;
 /** Token limit of every value except the caption. */
 const MAX_VALUE_TOKENS = 24;
 
-/** Patterns of the values, including the leading space and line break. */
+/** Pattern of each value, with the space before the value and the line break after it. */
 const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   bpm: ` ${oneOf(integers(BPM_RANGE))}\n`,
-  // A caption: one line, then indented continuation lines as in YAML. It ends at the first line break at which the
-  // model's most likely token does not continue it. Backticks are excluded, because they start code fences.
+  // A caption is one line, followed by indented lines as in YAML. The caption ends at the first line break where the
+  // model's most likely token does not continue the caption. Backticks are excluded, because they start code fences.
   caption: " [^` ][^`]*\n(  [^`]*\n)*",
   duration: ` ${oneOf(integers(DURATION_SECONDS_RANGE))}\n`,
   keyscale: ` ${oneOf(KEY_NOTES)}${oneOf(KEY_ACCIDENTALS)}? ${oneOf(KEY_MODES)}\n`,
@@ -120,7 +120,7 @@ const VALUE_PATTERNS: Record<keyof ThinkFields, string> = {
   timesignature: ` ${oneOf(TIME_SIGNATURES)}\n`,
 };
 
-/** Field order: the model was trained on sorted keys. */
+/** Fields in alphabetical order, as in the training data of the model. */
 const FIELD_ORDER = ["bpm", "caption", "duration", "keyscale", "language", "timesignature"] as const;
 
 export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram): Promise<Segment[]> {
@@ -137,7 +137,7 @@ export async function thinkProgram(tokenizer: Tokenizer, program: ThinkProgram):
         ? {
             kind: "pattern",
             pattern: VALUE_PATTERNS[field],
-            // Greedy: the language is a property of the text, so it should not depend on the seed.
+            // The language depends on the text only, so the seed must not change it.
             choose: field === "language" ? "greedy" : "sample",
             maxTokens: field === "caption" ? MAX_CAPTION_TOKENS : MAX_VALUE_TOKENS,
           }

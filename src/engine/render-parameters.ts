@@ -1,8 +1,8 @@
 /**
- * Rendering parameters in groups that pass unchanged from the request to the core. Names, aliases, defaults and
- * ranges are defined only here. The core's structs are `Denoise`, `Guidance` (native/core/diffusion/denoise.h) and
- * `Edit` (native/core/tasks/render_job.h), read by native/addon/renderer_object.cpp, which rejects missing and
- * unknown parameters.
+ * Rendering parameters: names, aliases, defaults and ranges, which are defined only here. The groups pass unchanged
+ * to the core. Its structs are `Denoise` and `Guidance` (native/core/diffusion/denoise.h) and `EditParameters`
+ * (native/core/tasks/render_job.h). The addon (native/addon/renderer_object.cpp) rejects missing and unknown
+ * parameters.
  */
 import { z } from "zod";
 import {
@@ -12,7 +12,7 @@ import {
   integer,
   offByDefault,
   oneOf,
-  oneOfElse,
+  oneOfOrFallback,
   parameter,
   refuse,
   replaceValue,
@@ -61,7 +61,7 @@ const correction = within(finiteNumber, -1, 1);
 
 export const INFER_METHODS = ["ode", "sde", "heun", "dpm3m", "stork4"] as const;
 type InferMethod = (typeof INFER_METHODS)[number];
-const inferMethod = oneOfElse(["euler", ...INFER_METHODS], "ode")
+const inferMethod = oneOfOrFallback(["euler", ...INFER_METHODS], "ode")
   .transform((method): InferMethod => (method === "euler" ? "ode" : method))
   .meta({ type: "string", enum: ["euler", ...INFER_METHODS] });
 
@@ -120,7 +120,7 @@ export const renderParameters = {
       "How close to the source the first step is; 0: pure noise.",
     ),
   }),
-  /** Guidance parameters, ignored by turbo models, which have guidance distilled in. */
+  /** Guidance parameters. Turbo models ignore them, because guidance is distilled into their weights. */
   guidance: z.object({
     guidanceScale: parameter(
       "guidance_scale",

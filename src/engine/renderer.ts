@@ -234,8 +234,8 @@ export class Renderer {
   }
 
   /**
-   * Number of samples to render, and the audio codes. All songs of a batch are cut to the shortest audio codes and to
-   * the maximum song length of the checkpoint.
+   * Returns the number of samples to render, and the audio codes. If there are codes, the shortest ones of the batch
+   * and the checkpoint's maximum song length limit both.
    */
   #lengthOf(
     { audioCodes, metadata, source }: RenderRequest,
@@ -259,7 +259,7 @@ export class Renderer {
   }
 }
 
-/** The first songs, up to the first of another length: all songs of a batch must have the same length. */
+/** Returns the first songs, up to the first with another length. All songs of a batch must be equally long. */
 export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly RenderRequest[] {
   const lengthOf = ({ metadata, audioCodes }: RenderRequest) =>
     `${metadata.durationSeconds} ${audioCodes?.[0]?.length}`;

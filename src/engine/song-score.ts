@@ -1,6 +1,6 @@
 /**
- * Scores how well a song fits its text. The language model gets the audio codes with the prompt to describe them,
- * and the song's text is scored as its answer. Scores of caption and lyrics are relative to their scores without audio.
+ * Scores how well a song fits its text. The language model is asked to describe the audio codes, and the song's
+ * text is scored as the answer. The scores of caption and lyrics are relative to their scores without audio.
  */
 import type { CallOptions, TokenScores } from "./addon.js";
 import type { LanguageModel } from "./language-model.js";

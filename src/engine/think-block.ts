@@ -32,7 +32,7 @@ function serializeScalar(value: string | number, column: number): string {
   return needsQuotes(text) ? `'${fold(text.replaceAll("'", "''"), column + 1)}'` : fold(text, column);
 }
 
-/** Replaces characters that must be in double quotes in YAML. Each run of them becomes a space. */
+/** Replaces characters that YAML allows only in double quotes. Each run of such characters becomes one space. */
 function withoutUnprintable(text: string): string {
   return text.replace(
     /[^\u0020-\u007e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\u{10000}-\u{10fffe}]+/gu,
@@ -70,7 +70,7 @@ const NON_STRINGS = [
   /^\d{4}-\d{1,2}-\d{1,2}(?:[Tt]| +)\d{1,2}:\d{2}:\d{2}(?:\.\d*)?(?: *(?:Z|[-+]\d{1,2}(?::?\d{2})?))?$/,
 ];
 
-/** Folds a long text. Breaks at single spaces without look-ahead, so lines may exceed the width. */
+/** Folds a long text as PyYAML does: a line breaks at the first single space beyond the width. */
 function fold(text: string, startColumn: number): string {
   const [first = "", ...rest] = text.split(" ");
   let column = startColumn + codePoints(first);
@@ -133,7 +133,10 @@ export function parseThinkFields(text: string): ThinkFields {
   };
 }
 
-/** Text of the think block. Without a closing tag: text of the reasoning tag, or all text before audio codes. */
+/**
+ * Text of the think block. If its closing tag is missing, the text of the reasoning tag, or else all text before the
+ * audio codes.
+ */
 function thinkText(text: string): string {
   const [beforeEnd, rest] = split(text, "</think>");
   if (rest !== undefined) return split(beforeEnd, "<think>").at(-1) ?? "";

@@ -41,7 +41,8 @@ export class TokenizerThread {
     const call = ++this.#lastCall;
     // Keeps the process alive while calls are pending.
     this.#worker.ref();
-    // Batches all texts of the current tick, because sending a message takes longer than encoding most texts.
+    // Sends all texts of the current tick in one message, because sending a message takes longer than
+    // encoding most texts.
     if (this.#outbox.push({ call, text }) === 1) {
       queueMicrotask(() => this.#worker.postMessage(this.#outbox.splice(0)));
     }

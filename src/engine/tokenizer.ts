@@ -168,7 +168,7 @@ export class Tokenizer {
 /** Concatenated bytes of all tokens, and the offset of each. */
 interface TokenBytes {
   bytes: Uint8Array;
-  /** Token `id` is bytes offsets[id] to offsets[id + 1]. */
+  /** The bytes of token `id` begin at offsets[id] and end before offsets[id + 1]. */
   offsets: Int32Array;
 }
 

@@ -12,7 +12,7 @@ const MAX_COUNT = 2 ** 31 - 1;
  */
 const DEFAULT_SHIFT = 3;
 
-/** Largest float32: the limit of learning rates, because weights are updated in float32. */
+/** Largest float32 number. Learning rates must not exceed it, because weights are updated in float32. */
 const FLOAT32_MAX = 3.4028234663852886e38;
 const LEARNING_RATE_RULE = "must be above 0 and fit in float32";
 

@@ -47,9 +47,9 @@ export interface SongSheet extends Metadata {
 }
 
 export interface SamplingOptions extends TokenSampling {
-  /** Whether a grammar constrains the output; otherwise it is parsed tolerantly. */
+  /** Whether a grammar constrains the output. If not, the output is parsed tolerantly. */
   constrained: boolean;
-  /** Whether to log the model's output and the fields that constrained decoding forced. */
+  /** Whether to log what the model wrote, and which fields were forced. */
   debug?: boolean;
 }
 
@@ -167,7 +167,7 @@ export interface RenderRequest extends RenderParameters {
   /** Number of the slot, 1 to 3. */
   slot: number;
   task: TaskType;
-  /** Instruction; "": the default for `task`, which names the tracks. */
+  /** Instruction. If empty, the default instruction of the task is used, which names the tracks. */
   instruction: string;
   /** Stem that the task `extract` or `lego` produces, such as "bass"; "": none. */
   trackName: string;
@@ -180,7 +180,7 @@ export interface RenderRequest extends RenderParameters {
   language: string;
   /** Whether to return lyric timestamps, if the model supports them. */
   timesLyrics: boolean;
-  /** Metadata. The duration is used only without a source, and is limited to the length of the codes. */
+  /** A source overrides the duration. Audio codes limit the duration to their length. */
   metadata: Metadata & { durationSeconds: number };
   audioCodes: Int32Array[] | null;
   /** Input recording or its latents. The song gets the same length. The task text2music ignores the recording. */
@@ -189,7 +189,7 @@ export interface RenderRequest extends RenderParameters {
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
   seeds: Seed[];
-  /** Adapters for this song; absent: the adapters that are loaded and enabled. */
+  /** Adapters for this song. If absent, the song uses the adapters that are loaded and enabled. */
   adapters?: readonly SongAdapter[] | undefined;
 }
 
@@ -253,7 +253,7 @@ export interface ModelEntry {
   isDefault: boolean;
   isLoaded: boolean;
   isTurbo: boolean;
-  /** Tasks in the model's configuration, or null. */
+  /** Tasks that the model's configuration lists; null if it lists none. */
   supportedTasks: readonly string[] | null;
 }
 
@@ -279,7 +279,7 @@ export interface EngineOptions extends BatchLimits {
   devices: readonly [string, ...string[]];
   languageModelDevice: string;
   dtype: "auto" | "float32" | "bfloat16";
-  /** Weight storage of DiT, encoders and language model. */
+  /** How the weights of the DiT, the encoders and the language model are stored. */
   quantization: Quantization;
   flashAttention: boolean;
   /** Keep text encoder, DiT and VAE on the device only during the stages that use them. */
@@ -289,8 +289,7 @@ export interface EngineOptions extends BatchLimits {
   /** Like `offload`, for the language model. */
   offloadLanguageModel: boolean;
   /**
-   * Whether several tasks may be planned together. If so, a planning batch leaves rows free for songs of other
-   * tasks.
+   * Whether a planning batch may contain songs of several tasks. If so, a batch leaves rows free for other tasks.
    */
   sharesPlanning: boolean;
   /** Unloads a model after this idle time; 0: never, null: default of the device. */
@@ -311,7 +310,7 @@ export interface MusicEngine {
   /** Usable GPUs with their current free memory. */
   gpus(): Promise<readonly Gpu[]>;
   slots(): SlotState[];
-  /** Loaded models first, then other installed ones. */
+  /** Returns the loaded models, followed by other installed models. */
   models(): ModelEntry[];
   /** Fingerprint of a model's files, equal on machines with the same model. */
   fingerprint(model: string): Promise<string>;
@@ -320,9 +319,9 @@ export interface MusicEngine {
   loadedLanguageModel(): string | null;
   /** Loads `model` (null: the slot's current model) into the slot. Until it is ready, the old model serves requests. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
-  /** Loads a language model and makes it the default; null: reloads the default. */
+  /** Loads a language model and makes it the default. If `name` is null, loads the current default. */
   loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;
-  /** Loads a language model (null: default) without changing the default. */
+  /** Loads a language model, or the default if `name` is null. Does not change the default. */
   prepareLanguageModel(name: string | null, call?: CallOptions): Promise<LanguageModelInfo>;
   /** Rejects with PROMPT_TOO_LONG if the text does not fit. Reads the tokenizer but not the weights. */
   checkTextLength(request: TextLengthRequest): Promise<void>;
@@ -330,8 +329,8 @@ export interface MusicEngine {
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
   plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
   /**
-   * Plans songs with equal sampling options together: as many at once as `batchMax` and memory allow. On the CPU the
-   * plan of a song is the same alone and in a batch.
+   * Plans several songs. Songs with equal sampling options share batches, which are as large as `batchMax` and memory
+   * allow. On the CPU the plan of a song does not depend on its batch.
    */
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
@@ -339,12 +338,12 @@ export interface MusicEngine {
   /** If memory runs out and the render is retried, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
-   * Renders songs that share task, source and parameters. Each request has one seed, and its own texts and
-   * audio codes. Songs of equal length are rendered in batches of at most `batchMax`. The default batch is all
-   * songs on a GPU and one song on the CPU, where batches are no faster. Yields the songs in order; a batch
-   * starts when the caller asks for its first song. On the CPU a song is the same alone and in a batch.
-   * @param callForBatch called before each batch, with the index of its first song and the number of its songs;
-   * returns the options of the batch
+   * Renders songs that share task, source and parameters. Each request has one seed, and its own texts and audio
+   * codes. Songs of equal length share batches of at most `batchMax` songs; by default, of all songs on a GPU and of
+   * one song on the CPU, where batches are no faster. Yields the songs in order. A batch starts when the caller asks
+   * for its first song. On the CPU a song does not depend on its batch.
+   * @param callForBatch returns the options of a batch; called before each batch with the index of its first song and
+   * the number of its songs
    */
   renderSongs(
     requests: readonly RenderRequest[],
@@ -360,11 +359,11 @@ export interface MusicEngine {
    * Loading a model into the slot unloads all adapters.
    */
   loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
-  /** Unloads an adapter; `name` null: all adapters */
+  /** Unloads one adapter, or all adapters if `name` is null. */
   unloadAdapter(name: string | null): Promise<AdapterState>;
-  /** Enables or disables an adapter; `name` null: all adapters */
+  /** Enables or disables one adapter, or all adapters if `name` is null. */
   enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState>;
-  /** Sets the scale of an adapter; `name` null: the adapter loaded last */
+  /** Sets the scale of one adapter. If `name` is null, sets the scale of the adapter that was loaded last. */
   scaleAdapter(name: string | null, scale: number): Promise<AdapterState>;
   /** Reads an adapter's properties with the model of slot 1, without loading it. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;

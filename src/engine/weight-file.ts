@@ -36,9 +36,10 @@ function parse(text: string, dataBytes: number): WeightFile {
   const shapes = new Map<string, number[]>();
   const types = new Set<string>();
   for (const [name, entry] of Object.entries(tensors)) {
-    if (!isObject(entry) || !isShape(entry.shape)) throw new Error(`its tensor '${name}' has no shape`);
+    if (!isObject(entry) || !isShape(entry.shape)) throw new Error(`tensor '${name}' has no shape`);
     const end = Array.isArray(entry.data_offsets) ? Number(entry.data_offsets[1]) : Number.NaN;
-    if (!(end <= dataBytes)) throw new Error(`it is truncated: its tensor '${name}' exceeds the file`);
+    if (!(end <= dataBytes))
+      throw new Error(`it is truncated: tensor '${name}' lies beyond the end of the file`);
     shapes.set(name, entry.shape);
     types.add(String(entry.dtype));
   }
@@ -55,7 +56,10 @@ export interface FloatTensor {
   values: () => Float32Array;
 }
 
-/** Yields the bytes of a safetensors file in chunks: length, header, padding, then each tensor. */
+/**
+ * Yields the bytes of a safetensors file in pieces: the header's length, the header, its padding, and each
+ * tensor.
+ */
 export function* safetensorsChunks(
   tensors: ReadonlyMap<string, FloatTensor>,
   metadata: Readonly<Record<string, string>>,
@@ -80,7 +84,8 @@ export function* safetensorsChunks(
 }
 
 /**
- * Value of `general.architecture` in a GGUF file; null if the first key is another one. All writers put this key first.
+ * Value of `general.architecture` in a GGUF file. Reads only the first key, because all writers put this key
+ * first; returns null if the first key is another one.
  * @throws Error that says what is wrong with the file
  */
 export function ggufArchitecture(path: string): string | null {

@@ -1,7 +1,7 @@
 /** Server-sent events. */
 import type { ServerResponse } from "node:http";
 
-/** Sets the headers of an event stream. Proxies must neither store, compress nor buffer it. */
+/** Sets the headers of an event stream. The headers forbid proxies to store, compress or buffer the stream. */
 export function setEventStreamHeaders(response: ServerResponse): void {
   response.setHeader("Content-Type", "text/event-stream");
   response.setHeader("Cache-Control", "no-cache, no-transform");
@@ -15,8 +15,7 @@ export function eventText(data: string, { id, event }: { id?: string; event?: st
 }
 
 /**
- * Writes `text` every `intervalMs`, but skips a beat while the client reads too slowly. Ends when the response
- * closes.
+ * Writes `text` every `intervalMs` until the response closes. Writes nothing while the client reads too slowly.
  * @returns a function that stops the heartbeat
  */
 export function startHeartbeat(response: ServerResponse, text: string, intervalMs: number): () => void {

@@ -24,7 +24,8 @@ export interface Listener {
   readonly port: number;
   readonly server: Server;
   /**
-   * Stops accepting connections, waits for `work` or the end of all connections, and closes those that remain.
+   * Stops accepting connections. Waits until `work` settles or all connections have ended, then closes the
+   * rest.
    */
   close(work: Promise<unknown>): Promise<void>;
 }

@@ -7,13 +7,13 @@ export interface Wheel {
   path: string;
   bytes: number;
   sha256: string;
-  /** Approximate size on disk of the files that are kept from the wheel. */
+  /** Approximate size on disk of the installed files of the wheel. */
   unpackedBytes: number;
 }
 
 export interface Wheels {
   version: string;
-  /** CUDA build name as in find-libtorch.mjs. */
+  /** Name of the CUDA build, such as "cu130". */
   build: string;
   platform: string;
   host: string;

@@ -1,7 +1,6 @@
 /**
- * Finds libtorch: at LIBTORCH, in python3's torch package, or in the cache. Or installs the pinned version with
- * pip, in the build that matches driver and GPU. Plain JavaScript, because set-up uses it before TypeScript is
- * compiled.
+ * Finds libtorch at LIBTORCH, in python3's torch package, or in the cache. Can also install the pinned version with
+ * pip. This file is plain JavaScript, because set-up runs before TypeScript is compiled.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -56,9 +55,9 @@ function fromPython() {
 }
 
 /**
- * CUDA builds of the torch wheel, newest first. `driver`: oldest driver that runs the build; `capabilities`:
- * lowest and highest compute capability of its kernels
- * (https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://pytorch.org/get-started).
+ * CUDA builds of the torch wheel, newest first. `driver` is the oldest driver that runs the build. `capabilities` are
+ * the lowest and the highest compute capability that the build supports. Sources:
+ * https://docs.nvidia.com/cuda/cuda-toolkit-release-notes, https://pytorch.org/get-started
  */
 const CUDA_BUILDS = [
   { build: "cu130", driver: 580, capabilities: [7.5, Number.POSITIVE_INFINITY] },
@@ -118,7 +117,7 @@ export const downloadedLibtorchDirectory = (version) => join(LIBTORCHES, `torch-
 /** Installs the pinned libtorch into the cache with pip, in the build for this machine. */
 export function installLibtorch() {
   const build = wheelBuild();
-  // Only Python code needs the dependencies of the CPU wheel.
+  // Do not install the dependencies of the CPU wheel, because only Python code needs them.
   const wheel = build === "cpu" ? ["--no-deps"] : [];
   return installWheel(PINNED_VERSION, build, cachedDirectory(PINNED_VERSION, build), wheel);
 }

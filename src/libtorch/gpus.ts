@@ -17,7 +17,7 @@ const MEGABYTE = 2 ** 20;
 
 /** GPUs visible to CUDA in this process; empty without a driver. */
 export function listGpus(): Gpu[] {
-  // Makes CUDA number the GPUs as nvidia-smi does, unless the user chose another order.
+  // Makes CUDA number the GPUs as nvidia-smi does. Respects an order that the user chose.
   process.env.CUDA_DEVICE_ORDER ??= "PCI_BUS_ID";
   if (process.env.CUDA_DEVICE_ORDER !== "PCI_BUS_ID") return [];
   try {
@@ -62,8 +62,8 @@ function visible(rows: string[][], list: string | undefined): string[][] {
 }
 
 /**
- * Replaces each `auto` by a GPU, the one with the most free memory first. Without GPUs `auto` stays, and
- * libtorch decides.
+ * Replaces each `auto` by a GPU. Takes the GPU with the most free memory first. Keeps `auto` on a machine without
+ * GPUs: libtorch then chooses the device.
  */
 export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): string[] {
   const byFreeMemory = gpus.toSorted((a, b) => b.freeBytes - a.freeBytes);
@@ -74,11 +74,14 @@ export function chooseDevices(gpus: readonly Gpu[], wanted: readonly string[]): 
   });
 }
 
-/** GPUs with less memory usually drive a desktop too, so idle models are unloaded from them. */
+/** Smaller GPUs unload idle models, because they usually also drive a desktop. */
 const LARGE_GPU_BYTES = 32 * 2 ** 30;
 const SMALL_GPU_IDLE_SECONDS = 600;
 
-/** Default idle time of models on a device; `gpu` undefined: CPU. 0: never unload. */
+/**
+ * Seconds after which a device unloads an idle model by default; 0 for never.
+ * @param gpu undefined for the CPU
+ */
 export function defaultIdleSeconds(gpu: Gpu | undefined): number {
   return gpu !== undefined && gpu.totalBytes < LARGE_GPU_BYTES ? SMALL_GPU_IDLE_SECONDS : 0;
 }

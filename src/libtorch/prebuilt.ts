@@ -1,8 +1,7 @@
 /**
- * Prebuilt addons of this platform, in separate packages: one with libtorch for the CPU, one with addons for each
- * supported minor version of libtorch. An addon works with any build of its minor version, CPU or CUDA, because it
- * references no CUDA symbol: `libtorch_cuda` registers its kernels when it is loaded. The addon uses the libtorch that
- * was opened first.
+ * Finds the prebuilt addon for this platform. One package contains libtorch for the CPU and an addon for it. Another
+ * package contains an addon for each supported minor version of libtorch. An addon works with CPU and CUDA builds of
+ * its minor version, and uses the libtorch that was opened first.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -192,8 +191,8 @@ function librariesOf(directory: string): string[] {
 }
 
 /**
- * Loads shared libraries into the process. Node closes them again, because they are not addons; RTLD_NODELETE
- * keeps them loaded.
+ * Loads shared libraries that are not addons into the process. Node closes such libraries at once, but RTLD_NODELETE
+ * keeps them in memory.
  */
 export function openLibraries(paths: readonly string[]): void {
   for (const path of paths) {
@@ -202,13 +201,13 @@ export function openLibraries(paths: readonly string[]): void {
     } catch (error) {
       const { message } = error as Error;
       if (message.includes("did not self-register")) continue;
-      throw addonMissingError(`libtorch cannot be loaded: ${message}`, adviceFor(message));
+      throw addonMissingError(`libtorch cannot be loaded: ${message}`, adviceForLoaderError(message));
     }
   }
 }
 
 /** Advice for an error message of the dynamic loader. */
-export function adviceFor(reason: string): string {
+export function adviceForLoaderError(reason: string): string {
   const symbols = /version `(GLIBC(?:XX)?|CXXABI)_([\d.]+)' not found/.exec(reason);
   if (symbols !== null)
     return `It needs ${symbols[1]} ${symbols[2]} or later, and this system is older: the packages need at least Debian 10, RHEL 8 or Ubuntu 20.04.`;

@@ -14,7 +14,7 @@ const CREDENTIALS = ["authorization", "x-api-key", "cookie"] as const;
 export function mcpRoute(service: "city" | "music"): RequestHandler {
   return async (request, response) => {
     const services: Services = { [service]: new ServiceClient(ownUrl(request), credentialsOf(request)) };
-    // Imported on the first MCP request, because most servers get none.
+    // Most servers get no MCP request, so these modules are imported on the first one.
     const [{ StreamableHTTPServerTransport }, { mcpServer }] = await Promise.all([
       import("@modelcontextprotocol/sdk/server/streamableHttp.js"),
       import("./server.js"),

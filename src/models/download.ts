@@ -12,8 +12,8 @@ export type FileSource = Pick<Hub, "signal" | "read">;
 
 /**
  * Downloads `file` to `path`.
- * @throws PullError CHECKSUM, after removing the file. After other errors the partial file stays, so that the
- * download can resume.
+ * @throws PullError CHECKSUM if the checksum is wrong; the file is then removed. After other errors the partial
+ * file stays, so that the download can resume.
  */
 export async function download(
   file: HubFile,

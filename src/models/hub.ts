@@ -72,8 +72,8 @@ export class Hub {
   /** @throws PullError */
   async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
-    // `xet: false` uses plain HTTP, because HF_ENDPOINT does not cover the hosts of the hub's chunk store.
-    // `ask` records the error of a failed request, because the library's stream throws another error.
+    // `xet: false` avoids the hub's chunk store, because HF_ENDPOINT does not replace the hosts of that store.
+    // The library's stream hides the error of a failed request, so `ask` keeps that error.
     let refusal: unknown;
     const ask: typeof fetch = (input, init) =>
       this.#access.fetch(input, init).catch((error: unknown) => {
@@ -155,7 +155,7 @@ function hubFile(repository: string, { path, size, oid, lfs }: ListFileEntry): H
 }
 
 /**
- * Reason of a failed request. `fetch` puts it into the cause of its error; the library's streams throw strings.
+ * Why a request failed. An error of `fetch` has the reason as its cause. The library's streams throw strings.
  */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -25,8 +25,8 @@ export const PUBLISHED_MODELS = [...IN_MAIN_REPOSITORY, ...IN_OWN_REPOSITORY].so
 export const SINGING_MODEL = { model: "acestep-v15-turbo", bytes: 6_400_000_000 };
 
 /**
- * Folder for a repository whose owner is not PUBLISHER; null for PUBLISHER's own. The separate folder keeps the
- * repository from taking the name of a published model.
+ * Folder for a repository whose owner is not PUBLISHER; null for a repository of PUBLISHER. The folder's name
+ * contains the owner, so it differs from the names of published models.
  */
 export function foreignFolder(repository: string): string | null {
   const [owner, name] = repository.split("/");
@@ -47,8 +47,7 @@ export const SHARED_PARTS: readonly RepositoryFolder[] = ["vae", "Qwen3-Embeddin
 }));
 
 /**
- * Owner and repository. Neither may begin with a dot, so that the folder stays in the checkpoint directory and is not
- * hidden.
+ * Owner and repository. A leading dot would allow a hidden folder, or one outside the checkpoint directory.
  */
 const REPOSITORY_NAME = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 

@@ -1,7 +1,8 @@
 /**
- * Downloads a model into the checkpoint directory, in the layout that the engine expects. Files in `.incomplete` are never
- * trusted: the next run hashes them, resumes them, and removes those that the hub no longer lists. A folder moves into place
- * atomically, once every file has the hub's checksum; existing folders never change. Model code is never executed.
+ * Downloads a model into the checkpoint directory, in the layout that the engine expects. Files are first written to
+ * `.incomplete`. The next run hashes and resumes them, and removes files that the hub no longer lists. A complete
+ * folder with the hub's checksums moves into place atomically. Existing folders never change. Model code is never
+ * executed.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, stat, statfs } from "node:fs/promises";
@@ -12,7 +13,7 @@ import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
 import { foreignFolder, type RepositoryFolder, repositoryFolderOf, SHARED_PARTS } from "./published.js";
 
-/** Folder of incomplete downloads, in the checkpoint directory so that complete ones move into place atomically. */
+/** Folder of incomplete downloads. Because it is in the checkpoint directory, complete downloads move atomically. */
 const INCOMPLETE = ".incomplete";
 
 /** A folder with one of these files contains a model. */

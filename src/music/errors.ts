@@ -1,6 +1,6 @@
 /**
- * HTTP errors of the music service. Responses have one line in `detail`, and the same line in `error`, because
- * some clients read only that. They never contain a stack trace.
+ * HTTP errors of the music service. Responses have one line in `detail`, and the same line in `error` for clients
+ * that read only `error`. Responses never contain a stack trace.
  */
 import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,7 @@ export class RequestError extends HttpError {
 }
 
 /** Refuses endpoints that would change only one machine of a fleet. */
-export function refuseInFleet(): never {
+export function throwNotAvailableInFleet(): never {
   throw new HttpError(
     501,
     "Not available in a fleet, because it would change only one machine: use a standalone server",

@@ -50,16 +50,16 @@ export interface MusicServer {
   url: string;
   service: MusicService;
   /**
-   * Stops accepting connections and gives running jobs `graceSeconds` to finish (default: SVC_GRACE_SECONDS). The
-   * remaining jobs are requeued without waiting for native calls. Engine and store stay open; the caller closes
-   * them.
+   * Stops accepting connections and gives running jobs `graceSeconds` to finish (default: SVC_GRACE_SECONDS).
+   * Then requeues the remaining jobs, without waiting for their native calls. The caller must close engine
+   * and store.
    */
   close(graceSeconds?: number): Promise<void>;
 }
 
 /**
- * Listens, then opens the stored tasks and loads the models. Resolves when jobs can run; /health responds earlier.
- * Because listening comes first, a second server that is started by mistake fails before it touches stored tasks.
+ * Listens, then opens the stored tasks and loads the models. Resolves when jobs can run; /health responds
+ * earlier. If a second server is started by mistake, listening fails before that server touches stored tasks.
  */
 export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
   const { config, engine, queue, runner, log } = options;
@@ -176,8 +176,9 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
 }
 
 /**
- * Converts an absolute request target (RFC 9112) to a path; its host replaces the Host header.
- * @returns false for an invalid target, which express would answer in HTML or with an uncaught error
+ * Converts an absolute request target (RFC 9112), such as http://host/path, to a path. The host of the target
+ * replaces the Host header.
+ * @returns false for an invalid target; express would answer it in HTML or throw an uncaught error
  */
 function readTarget(request: IncomingMessage): boolean {
   const { url = "" } = request;

@@ -26,7 +26,7 @@ import { AdapterTrainer } from "./training/trainer.js";
 import { TextWriter } from "./words/text-writer.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** Size limit for the records of finished tasks. */
+/** Maximum total size of the records of finished tasks. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 
 export class MusicService {

@@ -18,7 +18,7 @@ import {
 import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
 
-/** Time limit of the last backup of the tasks, measured from the start of `close`. */
+/** The last backup of the tasks must end within this time after `close` was called. */
 const CLOSING_MS = 5_500;
 
 /** Maximum downtime that adds to the age of songs. A longer downtime may result from a changed system clock. */
@@ -28,7 +28,7 @@ export interface MusicServerParts {
   config: Config;
   /** The engine; a fleet gateway needs none. */
   engine?: MusicEngine;
-  /** Task store; default: LMDB beside the generated audio, with backups. The default store is closed by `close`. */
+  /** Task store; default: LMDB beside the generated audio, with backups. `close` closes only the default store. */
   store?: TaskStore;
   /** Logger; default: warnings and errors on stderr. */
   log?: Logger;

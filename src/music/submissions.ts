@@ -11,7 +11,7 @@ import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
 import type { SongRunner } from "./song/song-runner.js";
-import { mapPromptTooLong } from "./words/text-writer.js";
+import { toRequestErrorIfPromptTooLong } from "./words/text-writer.js";
 
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
@@ -29,8 +29,8 @@ export class Submissions {
   ) {}
 
   /**
-   * Checks the recordings of a task and queues it. An accepted task owns its uploads: they are kept as long as its
-   * songs, or deleted if the task fails.
+   * Checks the recordings of a task and queues the task. The uploads of an accepted task are deleted together
+   * with its songs, or when the task fails.
    * @param caller a disconnect of this client stops the check, but does not cancel an accepted task
    * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500
    * if the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of
@@ -43,7 +43,7 @@ export class Submissions {
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
     await checkTextLength(this.engine, request).catch((error: unknown) => {
-      const refusal = mapPromptTooLong(error);
+      const refusal = toRequestErrorIfPromptTooLong(error);
       // Refuse only a text that is too long. Other errors will be reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
@@ -103,7 +103,7 @@ export class Submissions {
     return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
   }
 
-  /** Resolves the adapters of the request. @throws as RequestedAdapters.resolveAll */
+  /** Resolves the adapters of the request. @throws the errors of RequestedAdapters.resolveAll */
   async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
     if (request.loras === null) return request;
     const loras = await this.runner.loras.resolveAll(request.loras, () => this.engine.adapters());

@@ -24,7 +24,7 @@ import { titleOf, versionLetter } from "./song/title.js";
 
 /** Maximum number of task records read at once. It is small because a record may be large. */
 const ROWS_AT_ONCE = 8;
-/** Size limit of a page of tasks; it may hold fewer tasks than requested. */
+/** Maximum size of a page of tasks. A page may therefore have fewer tasks than requested. */
 const MAX_PAGE_BYTES = 8 * 2 ** 20;
 
 const ENDED: LiveState = { progress: undefined, position: undefined };
@@ -58,7 +58,7 @@ export class Tasks {
     return this.#events.size;
   }
 
-  /** Status item of a task. The API has no status for an unknown id: it gets status 0 and the stage `unknown`. */
+  /** Returns the status item of a task. An unknown id gets status 0 and the stage `unknown`. */
   async status(id: string): Promise<TaskStatusItem> {
     try {
       const task = await this.queue.get(id);
@@ -70,7 +70,7 @@ export class Tasks {
     }
   }
 
-  /** Status item of an ended task, for its callback. */
+  /** Returns the status item that the callback of an ended task contains. */
   statusOf(task: Task): TaskStatusItem {
     return taskStatus(this.#shown(task), ENDED, this.#audioFiles);
   }
@@ -152,7 +152,7 @@ export class Tasks {
     return found === null ? null : { path: found, stored: null };
   }
 
-  /** Returns the event log of a task, and the number of the event with the id `lastEventId`. @throws HttpError 404 */
+  /** Returns the event log of a task, and the number in it of the event `lastEventId`. @throws HttpError 404 */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskEventLog; number: number }> {
     const log = await this.#events.follow(id);
     const task = await this.#read(id);
@@ -165,12 +165,13 @@ export class Tasks {
   }
 
   /**
-   * Returns the preview of a task; null if the task has ended. The preview stays in memory until the signal fires.
+   * Returns the preview of a running task; null if the task has ended. Memory for the preview is held until the
+   * signal fires.
    * @throws HttpError 404
    */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
     const { previews } = this.runner;
-    // Register the listener before reading the task: if the task ends meanwhile, the preview is still ended.
+    // Register the listener before reading the task. If the task ends in between, the preview then ends, too.
     const preview = previews.of(id);
     preview.addListener(signal);
     const task = await this.#read(id);
@@ -236,7 +237,7 @@ export class Tasks {
   /** Waits until the task has ended. @throws the reason of the signal, or HttpError 500 if the service stops first */
   async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
     const waiting = AbortSignal.any([signal, this.stopping]);
-    // `once` rejects if the signal fires; `throwIfAborted` below handles that.
+    // If the signal fires, `once` rejects. The rejection is ignored, because `throwIfAborted` below throws.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
     const current = await this.queue.get(id);
     if (current !== undefined && current.finishedAtMs !== null) return current;

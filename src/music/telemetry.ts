@@ -5,7 +5,7 @@ import { droppedLogLines, type Logger } from "../system/log.js";
 import { TASK_STATES, type Task } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
 
-/** Histogram bucket bounds: from the time of one token to that of the longest song on a slow machine. */
+/** Histogram bucket bounds: from the time for one token to the time for the longest song on a slow machine. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
 
 export interface MetricSources {

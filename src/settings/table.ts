@@ -4,30 +4,30 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { DEFAULT_LANGUAGE_MODEL, DEFAULT_MODEL } from "../engine/checkpoints.js";
 import {
-  amount,
   autoOnOrOff,
   countOrAuto,
   device,
   devices,
   directory,
-  directoryAtHome,
+  directoryInHome,
   flag,
-  hosts,
+  hostList,
   integer,
-  list,
   megabytes,
   minutesOrAuto,
-  names,
+  nameList,
+  numberFrom,
   oneOf,
   optionalText,
   originRule,
   SECONDS_PER_HOUR,
+  separatedList,
   text,
 } from "./types.js";
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   name: string;
-  /** Text that replaces a variable that is unset or blank. */
+  /** Value, as text, that is used if the variable is unset or blank. */
   fallback: string;
   schema: S;
   meaning: string;
@@ -58,7 +58,7 @@ export const SETTINGS = {
   apiKey: setting("SVC_API_KEY=", text, "API key; empty disables authentication"),
   apiKeys: setting(
     "SVC_API_KEYS=",
-    list(","),
+    separatedList(","),
     "further keys beside SVC_API_KEY, comma-separated. The waiting tasks of different keys take turns. Everything else is shared: each key can read, change and delete all tasks, songs and adapters",
   ),
   redisUrl: setting(
@@ -104,17 +104,17 @@ export const SETTINGS = {
   ),
   allowedOrigins: setting(
     "SVC_ALLOWED_ORIGINS=none",
-    names.pipe(z.array(originRule)),
+    nameList.pipe(z.array(originRule)),
     "web origins, beside this machine's, whose pages may call the service, comma-separated, such as `http://192.168.1.5:3000`; `null`: pages opened from files and sandboxed frames; `*`: all; `none`: no others",
   ),
   allowedHosts: setting(
     "SVC_ALLOWED_HOSTS=none",
-    hosts,
+    hostList,
     "host names, beside this machine's, that requests may use, comma-separated: `host.docker.internal`, or the name that a reverse proxy passes on; `*`: all. Checked only if SVC_API_HOST is a loopback address and SVC_API_KEY is empty",
   ),
   callbackHosts: setting(
     "SVC_CALLBACK_HOSTS=none",
-    names.pipe(
+    nameList.pipe(
       z.array(
         z
           .string()
@@ -226,14 +226,18 @@ export const SETTINGS = {
   ),
   averageJobSeconds: setting(
     "SVC_AVG_JOB_SECONDS=5.0",
-    amount(0),
+    numberFrom(0),
     "initial estimate of a job's duration, in seconds",
   ),
   averageWindow: setting("SVC_AVG_WINDOW=50", integer(1), "number of jobs in the average duration"),
-  jobTimeoutSeconds: setting("SVC_JOB_TIMEOUT_SECONDS=3600", amount(0), "time limit of a job; 0: no limit"),
+  jobTimeoutSeconds: setting(
+    "SVC_JOB_TIMEOUT_SECONDS=3600",
+    numberFrom(0),
+    "time limit of a job; 0: no limit",
+  ),
   graceSeconds: setting(
     "SVC_GRACE_SECONDS=4",
-    amount(0),
+    numberFrom(0),
     "time for running tasks to finish when the server is stopped; unfinished ones return to the queue. Stop timeouts of service managers must be at least 3 seconds longer",
   ),
   logLevel: setting(
@@ -253,7 +257,7 @@ export const SETTINGS = {
   ),
   temporaryDirectory: setting(
     "SVC_TMPDIR=",
-    directoryAtHome,
+    directoryInHome,
     "directory of generated audio, uploads and the task store",
     `${CACHE}/tmp`,
   ),
@@ -267,18 +271,18 @@ export const SETTINGS = {
   ),
   audioRoots: setting(
     "SVC_AUDIO_ROOTS=",
-    list(delimiter).transform((roots) => roots.map((root) => resolve(root))),
+    separatedList(delimiter).transform((roots) => roots.map((root) => resolve(root))),
     `directories that audio paths in requests may be in, separated by \`${delimiter}\`; empty: any if SVC_API_HOST is a loopback address, otherwise none`,
   ),
   trainingRoot: setting(
     "SVC_TRAINING_ROOT=",
-    directoryAtHome,
+    directoryInHome,
     "directory that all paths of training requests must be in (songs, tensors, outputs, exports, data sets); relative paths start there. Adapters may be loaded from there, and from any absolute path if SVC_API_HOST is a loopback address. Created at start",
     `${CACHE}/training`,
   ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS=0",
-    amount(0).transform((hours) => hours * SECONDS_PER_HOUR),
+    numberFrom(0).transform((hours) => hours * SECONDS_PER_HOUR),
     "finished tasks and their songs are deleted after this time, except favourites; 0: never",
   ),
   audioMaxTotalBytes: setting(
@@ -294,7 +298,7 @@ export const SETTINGS = {
   bodyMaxBytes: setting("SVC_BODY_MAX_MB=1", megabytes, "maximum request body, not counting uploaded files"),
   sourceMaxSeconds: setting(
     "SVC_SOURCE_MAX_SECONDS=600",
-    amount(1),
+    numberFrom(1),
     "maximum length of source and reference audio, uploaded or given as a path",
   ),
   uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB=200", megabytes, "maximum size of an uploaded file"),
@@ -318,13 +322,13 @@ export const SETTINGS = {
   ),
   citySavesDirectory: setting(
     "CITY_SAVES_DIR=",
-    directoryAtHome,
+    directoryInHome,
     "directory of city saves",
     `${CACHE}/saves`,
   ),
   cityAutosaveSeconds: setting(
     "CITY_AUTOSAVE_SECONDS=300",
-    amount(0),
+    numberFrom(0),
     "autosave interval in seconds; 0: save only when a city starts and when it stops",
   ),
   cityNew: setting("CITY_NEW=false", flag, "start a new city instead of loading the latest save"),
@@ -335,7 +339,7 @@ export const SETTINGS = {
   ),
   cityAllowedOrigins: setting(
     "CITY_ALLOWED_ORIGINS=",
-    list(",").pipe(z.array(z.literal("none").or(originRule))),
+    separatedList(",").pipe(z.array(z.literal("none").or(originRule))),
     "web origins, beside the city's own page, whose pages may send commands to the city, comma-separated; `*`: all. Pages that may read the city: with an empty list all, otherwise the listed ones and this machine's; `none`: only this machine's",
   ),
 } as const satisfies Record<string, Setting>;

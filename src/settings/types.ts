@@ -20,15 +20,15 @@ export const flag = z
   .transform(isTrueWord);
 export const directory = z.string().transform((path) => resolve(path));
 /** Path of a directory. null, the default, means a folder in SVC_HOME. */
-export const directoryAtHome = directory.nullable().default(null);
+export const directoryInHome = directory.nullable().default(null);
 export const oneOf = <const T extends string>(values: readonly [T, ...T[]]) =>
   z.preprocess(lowerCase, z.enum(values, `must be one of ${values.join(", ")}`));
-export const list = (separator: string) =>
+export const separatedList = (separator: string) =>
   text.transform((value) => value.split(separator).flatMap((item) => item.trim() || []));
 /** Comma-separated names; `none` is dropped. */
-export const names = list(",").transform((items) => items.filter((item) => item !== "none"));
+export const nameList = separatedList(",").transform((items) => items.filter((item) => item !== "none"));
 /** Host names and addresses without ports, written as in a `Host` header. */
-export const hosts = names.pipe(z.array(z.string().transform(hostOf)));
+export const hostList = nameList.pipe(z.array(z.string().transform(hostOf)));
 export const originRule = z.string().transform(originOf);
 
 /** A decimal number. Number() alone would also accept other forms, such as 0x50. */
@@ -41,8 +41,8 @@ export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER) => {
   const message = `must be an integer ${rule}`;
   return numberText.pipe(z.int(message).min(min, message).max(max, message));
 };
-export const amount = (min: number) => numberText.pipe(z.number().min(min, `must be ${min} or more`));
-export const megabytes = amount(0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
+export const numberFrom = (min: number) => numberText.pipe(z.number().min(min, `must be ${min} or more`));
+export const megabytes = numberFrom(0).transform((count) => Math.floor(count * BYTES_PER_MEGABYTE));
 export const autoOnOrOff = z
   .preprocess(lowerCase, z.string())
   .refine((word) => word === "auto" || isTrueWord(word) || isFalseWord(word), "must be auto, true or false")

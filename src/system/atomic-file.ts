@@ -18,7 +18,7 @@ export async function writeAtomically(
 ): Promise<void> {
   try {
     await write(partial);
-    // Open for reading, which is enough for fsync: a copy of a read-only file cannot be opened for writing.
+    // fsync needs no write access. Opening for writing would fail for a copy of a read-only file.
     const file = await open(partial, "r");
     await file.sync().finally(() => file.close());
     await rename(partial, path);

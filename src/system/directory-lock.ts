@@ -61,8 +61,8 @@ export async function makeDirectory(directory: string, variable: string): Promis
 }
 
 /**
- * Creates parents one by one: `recursive` of Node hangs in file systems such as /proc, where no directory can be
- * created.
+ * Creates parents one by one. Node's option `recursive` hangs in file systems that allow no new directories, such as
+ * /proc.
  */
 async function makeWithParents(directory: string): Promise<void> {
   if (await isDirectory(directory)) return;

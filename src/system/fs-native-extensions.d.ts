@@ -1,6 +1,6 @@
 declare module "fs-native-extensions" {
   /**
-   * Locks the file behind the descriptor `fd`. Returns false if the file was opened elsewhere and is locked there.
+   * Locks the file behind the descriptor `fd`. Returns false if the file is already locked through another descriptor.
    */
   export function tryLock(fd: number): boolean;
 }

@@ -47,7 +47,7 @@ class StderrLines {
       this.#isLineOpen = false;
     } catch {
       this.#dropped++;
-      // If the disk is full, part of the line may have been written.
+      // A full disk may have cut the line off. The next write must then end this line first.
       if (written > 0) this.#isLineOpen = true;
     }
   }
@@ -75,8 +75,8 @@ export function createLogger(level: string): Logger {
 }
 
 /**
- * Forwards the stderr of a child process. If the child inherited our stderr, it would make our writes to it
- * blocking again.
+ * Forwards the stderr of a child process. A child that inherits our stderr would make our own writes to
+ * stderr blocking.
  */
 export function forwardStderr({ stderr }: ChildProcess): void {
   // stderr is undefined if the child could not start, for example for lack of file descriptors.

@@ -66,7 +66,7 @@ export class UnusableFileError extends Error {
   constructor(
     path: string,
     readonly reason: "absent" | "irregular" | "too large" | "unreadable",
-    /** What is wrong with the file. It follows the name of the file in messages, such as "is a directory". */
+    /** What is wrong with the file, such as "is a directory". In messages the fault follows the path. */
     readonly fault: string,
     options?: ErrorOptions,
   ) {
@@ -79,7 +79,7 @@ export class UnusableFileError extends Error {
 export async function openRegular(path: string, maxBytes: number): Promise<FileHandle> {
   let file: FileHandle | undefined;
   try {
-    // Check the file type before opening as well: opening a device can have side effects.
+    // Check the file type before opening too, because opening a device can have side effects.
     assertRegular(path, await stat(path));
     file = await open(path, OPEN_FLAGS);
     assertRegular(path, await file.stat(), maxBytes);
@@ -91,7 +91,7 @@ export async function openRegular(path: string, maxBytes: number): Promise<FileH
   }
 }
 
-/** Reads a whole file. @throws as openRegular */
+/** Reads a whole file. @throws the errors of openRegular */
 export async function readRegular(path: string, maxBytes: number): Promise<Buffer> {
   const file = await openRegular(path, maxBytes);
   try {

@@ -15,10 +15,10 @@ export interface Service {
 }
 
 /**
- * Runs services until SIGTERM, SIGINT, SIGHUP (terminal closed) or `stopRequest`. Then it closes all services at
- * the same time and exits with 0. After an uncaught error it logs the error, closes the services without a grace
- * period, and exits with 1; unfinished tasks return to the queue. A second signal ends the process immediately.
- * @param start starts the services; its argument `fail` has the effect of an uncaught error
+ * Runs services until SIGTERM, SIGINT, SIGHUP or `stopRequest`. Then closes all services at once, and exits with
+ * code 0. A second signal ends the process immediately. An uncaught error is logged and closes the services without a
+ * grace period; the exit code is 1, and unfinished tasks return to the queue.
+ * @param start starts the services; calling its argument `fail` has the effect of an uncaught error
  * @param stopRequest resolves with the reason if the process should stop without a signal
  * @param workSeconds grace period in which running work may finish
  * @throws the error of `start`, after closing the services that were added

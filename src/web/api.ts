@@ -88,10 +88,10 @@ export async function read<T>(path: string): Promise<T> {
 }
 
 /**
- * Like `read`, but returns null if the bridge has no such endpoint: a running game offers fewer than the embedded
- * city.
+ * Like `read`, but returns null if the bridge has no such endpoint. A running game has fewer endpoints than
+ * the embedded city.
  */
-export async function readIfOffered<T>(path: string): Promise<T | null> {
+export async function readOrNull<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
   } catch (error) {
@@ -168,7 +168,7 @@ export interface LayerData {
 
 /** Reads the terrain, which does not change while a city is loaded. */
 export async function readTerrain() {
-  return { terrain: await readIfOffered<TerrainGrid>("/state/terrain/grid") };
+  return { terrain: await readOrNull<TerrainGrid>("/state/terrain/grid") };
 }
 
 const PAGE_ROWS = 5000;
@@ -186,7 +186,7 @@ export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
 }
 
 export async function readZones() {
-  const zones = await readIfOffered<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
+  const zones = await readOrNull<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
   return { zoneBlocks: zones?.blocks ?? null };
 }
 
@@ -194,7 +194,7 @@ const MAX_TRAFFIC_ROADS = 2000;
 
 /** Reads the roads with the most traffic. The list is empty if the bridge has no traffic counts. */
 export async function readTraffic() {
-  const answer = await readIfOffered<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MAX_TRAFFIC_ROADS}`);
+  const answer = await readOrNull<{ segments: TrafficRow[] }>(`/state/traffic?limit=${MAX_TRAFFIC_ROADS}`);
   return { traffic: answer?.segments ?? [] };
 }
 
@@ -238,7 +238,7 @@ export class BuildingTiles {
     let isChanged = false;
     for (let isComplete = false; !isComplete; ) {
       const path = `/state/map-tiles?key=${this.#key}&since=${this.#revision}`;
-      const answer = await readIfOffered<TilesAnswer>(path);
+      const answer = await readOrNull<TilesAnswer>(path);
       if (!answer) return null;
       if (answer.key !== this.#key) this.#tiles.clear();
       for (const { column, row, buildings } of answer.tiles) this.#tiles.set(`${column}:${row}`, buildings);
@@ -298,7 +298,10 @@ export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
 /** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/** Reads buildings and problems from a bridge without map tiles. The `limit` of each list may cut them. */
+/**
+ * Reads buildings and problems from a bridge without map tiles. The bridge omits items beyond the `limit` of
+ * a list.
+ */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,

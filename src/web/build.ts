@@ -1,7 +1,6 @@
 /**
  * Tools that build roads, zones and services. The user clicks places on the map. A dry run then shows cost and
- * warnings, and the plan is built after confirmation. Roads and buildings can be undone; a zone can be replaced by
- * painting another one over it.
+ * warnings. The bridge builds the plan when the user confirms.
  */
 import { type CommandReply, type Place, read, sendCommand } from "./api.js";
 import { formatWholeNumber } from "./charts.js";
@@ -58,7 +57,7 @@ export class BuildTools {
   readonly #onChange: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
   readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
-  /** True for the embedded city, false for a running game, which has fewer commands. */
+  /** Whether the city is embedded. A running game has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
   #corners: Place[] = [];
@@ -217,7 +216,7 @@ export class BuildTools {
     this.#showMessage([(await sendCommand("bulldoze", body)).message]);
   }
 
-  /** Calls `work`, and shows its error if it fails. */
+  /** Runs `work`, and shows the error if `work` fails. */
   async #attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();

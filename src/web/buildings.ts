@@ -8,7 +8,7 @@ import { type Colors, serviceStyle } from "./colors.js";
 const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
-/** Roofs are drawn north of the ground floor by this share of the building's height. */
+/** Distance from the ground floor north to the roof in the drawing, as a share of the building's height. */
 const LEAN = 0.35;
 const SHADOW_LEAN = 0.5;
 const RIDGE_SHADE = "#00000030";

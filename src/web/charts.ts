@@ -11,10 +11,7 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /**
-   * Whether outliers are cut off, because the high costs of a city's first weeks would flatten all later
-   * ones.
-   */
+  /** Whether to cut off outliers. The high costs of a city's first weeks would flatten all later weeks. */
   readonly clipsOutliers?: boolean;
   readonly lines: readonly Line[];
 }
@@ -50,7 +47,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const SHARE_BELOW_PEAKS = 0.95;
 
 /**
- * Range of the chart's axis: from the minimum or 0 to a high percentile of the values.
+ * Range of the chart's axis: from 0, or a negative minimum, to a high percentile of the values.
  * @param shownShare percentile as a fraction, 0 to 1; larger values are cut off
  */
 function rangeOf(values: readonly number[], shownShare: number): { low: number; high: number } {

@@ -112,7 +112,7 @@ export function scaleColor(value: number): string {
   return `rgb(${mix(0)} ${mix(1)} ${mix(2)})`;
 }
 
-/** One cycle of day and night lasts 16 calendar weeks, as in the game: a calendar day takes only seconds. */
+/** Day and night together last 16 calendar weeks, as in the game. A calendar day would pass in seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
 /**
  * Time of one midnight in the cycle. With this value, the light on 1 January 2031 begins at eight in the

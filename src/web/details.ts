@@ -1,5 +1,5 @@
 /** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
-import { readIfOffered, sendCommand } from "./api.js";
+import { readOrNull, sendCommand } from "./api.js";
 import { formatWholeNumber } from "./charts.js";
 import { button, byId, camelCaseToWords, element } from "./panel.js";
 
@@ -47,7 +47,7 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   crossesWithoutNode: "Crosses segments without a junction",
 };
 
-/** Each field on the left is hidden if the field on the right is 0. */
+/** Fields that are hidden if another field is 0: maps the hidden field to the other field. */
 const HIDDEN_IF_ZERO: Readonly<Record<string, string>> = {
   residents: "homes",
   households: "homes",
@@ -68,14 +68,14 @@ const HIDDEN_IF_ZERO: Readonly<Record<string, string>> = {
 const GROWABLE_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 
 /** Panel with the details of the selected entity. */
-export class Details {
+export class DetailsPanel {
   readonly #runCommand: (work: () => Promise<void>) => void;
   readonly #onSelected: (selection: Selection | null) => void;
   #selection: Selection | null = null;
 
   /**
-   * @param runCommand calls `work`, and shows its error if it fails
-   * @param onSelected called with the selected entity; null: nothing is selected
+   * @param runCommand runs `work`, and shows the error if `work` fails
+   * @param onSelected called when the selection changes; null: nothing is selected
    */
   constructor(
     runCommand: (work: () => Promise<void>) => void,
@@ -107,7 +107,7 @@ export class Details {
   }
 
   async #entity({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
-    const facts = await readIfOffered<Facts>(`/state/${kind}s/${id}`);
+    const facts = await readOrNull<Facts>(`/state/${kind}s/${id}`);
     const name = `${kind === "building" ? "Building" : "Segment"} ${id}`;
     if (!facts) return [element("p", { textContent: `${name}: no details available.` })];
     Object.assign(facts, facts.traffic);
@@ -188,7 +188,7 @@ interface CoverageAnswer {
 
 /** Shows how well services cover a place on the ground. */
 async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
-  const answer = await readIfOffered<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
+  const answer = await readOrNull<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
   const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });
   const services = answer?.samples[0]?.services ?? [];
   const facts = services.map(({ service, quality }) => [service, `${Math.round(quality * 100)} %`] as const);

@@ -57,7 +57,7 @@ function lowGround(heights: readonly number[]): number {
 }
 
 const COLUMNS = 4;
-/** A block's stored position is this many cells from its first cell, both along the road and away from it. */
+/** The stored position of a block lies this many rows and columns away from the first cell of the block. */
 const CELLS_TO_ORIGIN = 4;
 /** Gap between drawn cells. */
 const SEAM_METERS = 0.4;
@@ -158,8 +158,8 @@ const OPAQUE_BUILDINGS = 16;
 const MIN_OPACITY = 0.35;
 
 /**
- * Draws the zoomed-out view. Each square of ground has the most frequent colour of its buildings, and is more opaque
- * the more buildings it has.
+ * Draws the zoomed-out view. Each square of ground has the most frequent colour of its buildings. Squares with more
+ * buildings are more opaque.
  */
 export function drawBuildingDensity(
   context: CanvasRenderingContext2D,

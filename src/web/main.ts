@@ -11,7 +11,7 @@ import {
   read,
   readBuildings,
   readCityNetworkProblems,
-  readIfOffered,
+  readOrNull,
   readSegments,
   readTerrain,
   readTraffic,
@@ -20,9 +20,9 @@ import {
 } from "./api.js";
 import { BuildTools } from "./build.js";
 import { darknessAt } from "./colors.js";
-import { Details } from "./details.js";
+import { DetailsPanel } from "./details.js";
 import { CityMap } from "./map.js";
-import { byId, Controls, DataLayerMenu, Layers, showLog } from "./panel.js";
+import { byId, Controls, DataLayerMenu, LayerCheckboxes, showLog } from "./panel.js";
 import { listProblems } from "./problems.js";
 import { showTown } from "./town.js";
 
@@ -36,10 +36,10 @@ const runCommand = (work: () => Promise<void>) =>
     await work();
     await showSummary();
   });
-const layers = new Layers(byId("layers"), () => map.redraw());
+const layers = new LayerCheckboxes(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
 const controls = new Controls(runCommand);
-const details = new Details(runCommand, (selection) => map.mark(selection));
+const details = new DetailsPanel(runCommand, (selection) => map.mark(selection));
 const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
@@ -69,8 +69,8 @@ async function showSummary(): Promise<void> {
 }
 
 /**
- * Shows networks, zones, buildings and problems. Reads only changed data if the bridge has map tiles. Otherwise reads
- * all buildings every time, and networks and zones after something was built.
+ * Shows networks, zones, buildings and problems. If the bridge has map tiles, reads only changed data. If
+ * not, reads all buildings every time, and networks and zones only after something was built.
  */
 async function showCity(): Promise<void> {
   cityIsStale = false;
@@ -131,7 +131,7 @@ function show(next: CityData): void {
   map.show(picture);
 }
 
-/** Runs `work`. If it fails, shows the error over the map until the next call succeeds. */
+/** Runs `work`. If `work` fails, shows its error over the map until a later call succeeds. */
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
@@ -157,7 +157,7 @@ async function start(): Promise<void> {
   await showTown(placeNamedIn, visit);
   await showLand();
   await showTraffic();
-  data.offer((await readIfOffered<LayerData>("/state/layer?limit=0"))?.layers ?? null);
+  data.offer((await readOrNull<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
 
 async function follow(round: number): Promise<void> {

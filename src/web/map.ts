@@ -1,6 +1,6 @@
 /**
- * The map. Paints all layers on a hidden canvas that is larger than the view, and copies the visible part to the view.
- * Repaints the hidden canvas when the view leaves it, when zooming ends, or when the city has changed.
+ * The map. All layers are painted on a hidden canvas, which is larger than the view. The visible part of the canvas
+ * is copied to the view. The canvas is repainted when the view leaves it, when zooming ends, or when the city changes.
  */
 import { type BuildingRow, type CityData, EMPTY_CITY_DATA, type Place, type SegmentRow } from "./api.js";
 import { drawDetailedBuildings, drawFootprints, drawServiceSymbols } from "./buildings.js";
@@ -19,7 +19,7 @@ import {
   type LineLayer,
   renderLand,
 } from "./drawing.js";
-import type { Layers } from "./panel.js";
+import type { LayerCheckboxes } from "./panel.js";
 import { drawProblems } from "./problems.js";
 import { drawCars, drawStreetNames } from "./streets.js";
 import { type Frame, View } from "./view.js";
@@ -39,7 +39,7 @@ const PICK_PIXELS = 8;
 const CANVAS_VIEWS = 1.5;
 /** Time without zooming after which the map is repainted at the new zoom. */
 const REST_MS = 150;
-/** Maximum distance from the middle of a building to its edge. */
+/** Upper bound for the distance from the centre of any building to its edge. */
 const REACH_METERS = 80;
 const NIGHT = "#0a1440";
 const NIGHT_OPACITY = 0.5;
@@ -52,7 +52,7 @@ export type DrawOverMap = (context: CanvasRenderingContext2D, pixelsPerMeter: nu
 export class CityMap {
   readonly view: View;
   readonly #canvas: HTMLCanvasElement;
-  readonly #layers: Layers;
+  readonly #layers: LayerCheckboxes;
   readonly #context: CanvasRenderingContext2D;
   readonly #painted = document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
   #frame: Frame | null = null;
@@ -68,7 +68,7 @@ export class CityMap {
   #carSeconds = 0;
   #lastMs = 0;
 
-  constructor(canvas: HTMLCanvasElement, layers: Layers) {
+  constructor(canvas: HTMLCanvasElement, layers: LayerCheckboxes) {
     this.#canvas = canvas;
     this.#layers = layers;
     this.#context = canvas.getContext("2d") as CanvasRenderingContext2D;
@@ -115,7 +115,7 @@ export class CityMap {
     else if (traffic.length > 0) this.#requestFrame();
   }
 
-  /** @param speed of the simulation; 0 while it is paused */
+  /** @param speed speed of the simulation; 0 while paused */
   setTime(darkness: number, speed: number): void {
     const shown = this.#layers.shows("night") ? Math.round(darkness * 8) / 8 : 0;
     if (shown !== this.#darkness) {

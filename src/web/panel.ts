@@ -42,7 +42,7 @@ export class Controls {
   readonly #bars: readonly HTMLElement[];
   #selectedSpeed = 1;
 
-  /** @param runCommand calls `work`, and shows its error if it fails */
+  /** @param runCommand runs `work`, and shows the error if `work` fails */
   constructor(runCommand: (work: () => Promise<void>) => void) {
     const setSpeed = (paused: boolean, speed: number) =>
       runCommand(async () => {
@@ -96,7 +96,7 @@ function fillBar(row: HTMLElement, value: number): void {
 interface Key {
   readonly label: string;
   readonly color: () => string;
-  /** Letter in the colour swatch of a legend. */
+  /** Letter shown in the colour swatch. */
   readonly symbol?: string;
 }
 
@@ -166,8 +166,8 @@ const LAYERS = {
 
 type LayerName = keyof typeof LAYERS;
 
-/** Checkboxes of the layers, with a legend. */
-export class Layers {
+/** Checkboxes that show and hide the map layers, with a legend for each layer. */
+export class LayerCheckboxes {
   readonly #boxes = new Map<LayerName, HTMLInputElement>();
 
   /** @param onChange called when the user shows or hides a layer */
@@ -229,7 +229,7 @@ export class DataLayerMenu {
     return this.#select.value;
   }
 
-  /** Fills the menu with the data layers, or hides it. @param layers null if the bridge has none */
+  /** Fills the menu with the data layers. @param layers null if the bridge has no layers: hides the menu */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
@@ -259,7 +259,7 @@ interface LogLine {
 export interface LogCallbacks {
   /** Called after a command of any client succeeded. */
   readonly onCommand: () => void;
-  /** Called when the bridge responds again after an interruption. It may have loaded another city. */
+  /** Called when the bridge responds again after an interruption. The bridge may have loaded another city. */
   readonly onReturn: () => void;
   /** Called when a line with a place is clicked. */
   readonly onVisit: (place: Place) => void;
@@ -284,7 +284,7 @@ export function showLog(list: HTMLElement, { onCommand, onReturn, onVisit }: Log
     });
     source.addEventListener("error", () => {
       wasBroken = true;
-      // After some errors, browsers close the source for good instead of reconnecting.
+      // After some errors the browser does not reconnect: opens a new source.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY_INTERVAL_MS);
     });
   };

@@ -33,7 +33,7 @@ const ICONS: Readonly<Record<string, Icon>> = {
   Abandoned: { color: "#6d4c41", shape: HOUSE },
 };
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
-/** Flags in problem lists that mark severity and are not shown as problems. */
+/** Entries of problem lists that give only a severity. They are not shown as problems. */
 const SEVERITIES = ["MajorProblem", "FatalProblem"];
 /** Radius of an icon on the map. On the screen, it is kept within RADIUS_PIXELS to be legible. */
 const RADIUS_METERS = 5;

@@ -6,7 +6,7 @@ const FONT = "11px system-ui, sans-serif";
 /** Minimum distance on the screen between two labels of one street. */
 const REPEAT_PIXELS = 400;
 
-/** Writes each name along its street, where there is room for it. */
+/** Writes the name of each street along the street. Leaves out names that do not fit. */
 export function drawStreetNames(
   context: CanvasRenderingContext2D,
   roads: readonly SegmentRow[],
@@ -45,8 +45,8 @@ const LEAST_GAP_METERS = 8;
 const MOST_CARS = 800;
 
 /**
- * Draws cars in proportion to traffic volume, at the measured speed.
- * @param seconds animation time; cars stand still while it does not change
+ * Draws moving cars. Roads with more traffic have more cars, and cars drive at the speed of the traffic.
+ * @param seconds animation time: the cars move as it increases
  */
 export function drawCars(
   context: CanvasRenderingContext2D,

@@ -1,5 +1,5 @@
 /** Citizens' messages, budget and weekly statistics. */
-import { type BudgetAnswer, type Chirp, type Place, read, readIfOffered, type StatisticsRow } from "./api.js";
+import { type BudgetAnswer, type Chirp, type Place, read, readOrNull, type StatisticsRow } from "./api.js";
 import { formatWholeNumber, showCharts } from "./charts.js";
 import { byId, element, placeLink } from "./panel.js";
 
@@ -19,7 +19,7 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
     newestChirp = newest;
     byId("chirps").replaceChildren(...chirps.map((chirp) => chirpItem(chirp, placeOf, visit)));
   }
-  const budget = await readIfOffered<BudgetAnswer>("/state/budget?history=false");
+  const budget = await readOrNull<BudgetAnswer>("/state/budget?history=false");
   byId("money").hidden = budget === null;
   byId("course").hidden = budget === null;
   if (!budget) return;

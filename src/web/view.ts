@@ -7,7 +7,7 @@ const ZOOM_STEP = 1.3;
 const PAN_STEP_PIXELS = 60;
 /** Minimum zoom after moving to a place. */
 const VISIT_PIXELS_PER_METER = 2;
-/** Factor of enlargement or reduction from which the canvas is repainted. */
+/** The canvas is repainted once it is enlarged or reduced by this factor. */
 const MAX_ENLARGEMENT = 3;
 const FIT_MARGIN_METERS = 60;
 /** Pointer movement up to this distance is a click. */
@@ -96,13 +96,13 @@ export class View {
     this.#onChange();
   }
 
-  /** Sets the context to metres, x to the east and y to the north. */
+  /** Sets the canvas context to map coordinates: metres, x to the east, y to the north. */
   drawInMeters(context: CanvasRenderingContext2D): void {
     const scale = this.pixelsPerMeter * devicePixelRatio;
     this.#transform(context, { x: 0, z: 0 }, scale, -scale);
   }
 
-  /** Sets the context to pixels, with the origin at a place and y downwards. */
+  /** Sets the canvas context to pixels, with the origin at a place and y downwards. */
   drawAt(context: CanvasRenderingContext2D, place: Place): void {
     this.#transform(context, place, devicePixelRatio, devicePixelRatio);
   }

@@ -5,7 +5,7 @@ import { FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../../src/city/simulation/state
 import { BridgeClient, bridgeForEach, SILENT } from "./bridge.js";
 import { advance, bulldozeAll, fingerprint, smallTown } from "./simulation/towns.js";
 
-describe("advance", () => {
+describe("command advance", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("runs a paused city for the requested weeks or days and leaves it paused", async () => {
@@ -24,7 +24,7 @@ describe("advance", () => {
     expect((await client.state("/state/summary")).gameTime).to.match(/^2031-01-10T00:0/);
   });
 
-  it("reports citizens, money, growth and new problems", async () => {
+  it("the reply to advance reports citizens, money, growth and new problems", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const report = await client.run("advance", { weeks: 4 });
@@ -50,7 +50,7 @@ describe("advance", () => {
     expect(lit.problems.ended.map(({ problem }: { problem: string }) => problem)).to.include("Electricity");
   });
 
-  it("reports abandoned buildings", async () => {
+  it("the reply to advance reports abandoned buildings", async () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 4 * FRAMES_PER_WEEK);
@@ -59,7 +59,7 @@ describe("advance", () => {
     expect(buildings.abandoned.count + buildings.removed).to.be.greaterThan(0);
   });
 
-  it("stops when citizens or balance reach a limit, or when a problem begins", async () => {
+  it("advance stops when citizens or balance reach a limit, or when a problem begins", async () => {
     const { client, city } = bridge;
     smallTown(city);
     const grown = await client.run("advance", { until: { citizens: 30 } });
@@ -77,7 +77,7 @@ describe("advance", () => {
     ).to.equal("days");
   });
 
-  it("stops after maxSeconds and answers reads in the meantime", async () => {
+  it("advance stops after maxSeconds, and the bridge answers reads in the meantime", async () => {
     const { client, city } = bridge;
     smallTown(city);
     let isDone = false;
@@ -92,7 +92,7 @@ describe("advance", () => {
     expect(times.size).to.be.greaterThan(2);
   });
 
-  it("produces the same city as the running clock", async () => {
+  it("advance produces the same city as the running clock", async () => {
     const { client, city, game } = bridge;
     smallTown(city);
     await client.run("advance", { weeks: 3 });
@@ -142,7 +142,7 @@ describe("advance", () => {
   });
 });
 
-describe("an opId", () => {
+describe("repeated commands with an opId", () => {
   const bridge = bridgeForEach();
 
   it("runs a command only once if it is repeated with the same opId", async () => {
@@ -178,7 +178,7 @@ describe("an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("an opId is remembered after a restart, and after load-city if it was used before the save", async () => {
+  it("a restart keeps all used opIds; load-city keeps those used before the city was saved", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

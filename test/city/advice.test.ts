@@ -10,7 +10,7 @@ import {
   smallTown,
 } from "./simulation/towns.js";
 
-describe("advice", () => {
+describe("advice that the bridge gives about a city", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   async function topics(): Promise<Map<string, Answer>> {

@@ -12,7 +12,7 @@ const ROWS = 5;
 const MAX_STEPS = 100;
 const FRAMES_PER_WEEK = 4096;
 
-/** Building that removes each problem, by message or problem name. The sites are beside the outer streets. */
+/** For each message or problem: a building that solves it, and a free site beside the outer streets. */
 const REMEDIES = {
   CHIRP_NO_SCHOOLS: { buildingPrefab: "Elementary School", position: { x: 300, z: -195 } },
   CHIRP_NO_HEALTHCARE: { buildingPrefab: "Medical Clinic", position: { x: 220, z: -195 } },
@@ -23,7 +23,7 @@ const REMEDIES = {
   Fire: { buildingPrefab: "Fire House", position: { x: 510, z: 140 }, angleDegrees: 90 },
 };
 
-describe("an agent that uses only the HTTP interface", () => {
+describe("a town built only over HTTP", () => {
   const bridge = bridgeForEach({ map: "highway" });
   let client: BridgeClient;
 

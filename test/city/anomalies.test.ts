@@ -8,7 +8,7 @@ import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js"
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
-/** Types of the anomalies in a response, in the same order. */
+/** Types of the anomalies in a response, in the order of the response. */
 const kinds = ({ anomalies }: Answer) => anomalies.map(({ type }: { type: string }) => type);
 
 describe("GET /state/road-anomalies", () => {
@@ -106,7 +106,7 @@ describe("GET /state/road-anomalies", () => {
     });
   });
 
-  it("updates after a road change", async () => {
+  it("finds new anomalies after a road change, and drops those that are gone", async () => {
     await bridge.client.road(0, 0, 80, 0);
     expect((await inspect("?includeDeadEnds=false")).total).to.equal(0);
     const { segmentId: id } = await bridge.client.road(40, -40, 40, 40);
@@ -137,7 +137,7 @@ describe("GET /state/road-anomalies", () => {
     expect((await inspect()).counts).to.not.have.property("overlappingRoadSegments");
   });
 
-  it("ignores pipes", async () => {
+  it("reports no anomalies of pipes", async () => {
     for (const [z, toZ] of [
       [0, 0],
       [-40, 40],
@@ -147,7 +147,7 @@ describe("GET /state/road-anomalies", () => {
     expect((await inspect()).total).to.equal(0);
   });
 
-  it("finds cliffs beside roads, also beside outside connections", async () => {
+  it("finds cliffs beside roads and beside outside connections", async () => {
     await bridge.client.road(0, 0, 80, 0, { name: "Agent Flat" });
     await bridge.client.road(80, 0, 80, 150, { name: "agent outside link" });
     await bridge.client.road(80, 0, 80, -139, { name: "Agent Outside, but short" });

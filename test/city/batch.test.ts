@@ -7,7 +7,7 @@ const road = (x: number) => ({ type: "build-road", start: { x, z: 0 }, end: { x:
 describe("a batch of commands", () => {
   const bridge = bridgeForEach();
 
-  it("defaults to a dry run and reports each item", async () => {
+  it("a batch is a dry run by default and reports each item", async () => {
     const { client } = bridge;
     const before = fingerprint(bridge.city);
     const dry = await client.run("batch", { commands: [road(0), road(200)] });
@@ -24,7 +24,7 @@ describe("a batch of commands", () => {
     expect((await client.state("/state/summary")).network.segments).to.equal(2);
   });
 
-  it("stops at the first failure and keeps earlier changes", async () => {
+  it("a batch stops at the first failure and keeps earlier changes", async () => {
     const commands = [road(0), { type: "fly" }, road(200)];
     const { status, body } = await bridge.client.post("batch", { dryRun: false, commands });
     expect(status).to.equal(200);
@@ -35,7 +35,7 @@ describe("a batch of commands", () => {
     expect((await bridge.client.state("/state/summary")).network.segments).to.equal(1);
   });
 
-  it("continues after failures on request", async () => {
+  it("a batch continues after failures if stopOnError is false", async () => {
     const bad = [
       { type: "build-network", end: { x: 80 } },
       { type: "set-zone", radius: 0 },
@@ -56,7 +56,7 @@ describe("a batch of commands", () => {
     expect(body.results[6].result.error).to.match(/^roadPrefab must be text/);
   });
 
-  it("accepts 1 to 32 commands and otherwise runs none", async () => {
+  it("a batch with no commands or more than 32 is rejected", async () => {
     const { client } = bridge;
     expect(await client.refusal("batch", {})).to.include("commands");
     expect(await client.refusal("batch", { commands: [] })).to.include("commands");

@@ -10,8 +10,8 @@ import { SILENT } from "./bridge.js";
 
 const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
 
-describe("the example agent", () => {
-  it("reaches 2,000 citizens in one year and 5,000 in three without bankruptcy, as the README shows @slow", async () => {
+describe("the example agent of the README", () => {
+  it("the example agent reaches 2,000 citizens in one year and 5,000 in three without bankruptcy @slow", async () => {
     const savesDirectory = temporaryDirectory();
     const onSaveFailed = (error: Error) => {
       throw error;

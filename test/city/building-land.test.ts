@@ -5,10 +5,10 @@ import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
 const WEEK = 4096;
 
-describe("zone-rectangle", () => {
+describe("command zone-rectangle", () => {
   const bridge = bridgeForEach();
 
-  it("paints only the cells between two corners", async () => {
+  it("zone-rectangle paints only the cells between two corners", async () => {
     const { client, city } = bridge;
     await client.road(0, 0, 160, 0);
     const area = { zone: "Industrial", from: { x: 0, z: 0 }, to: { x: 80, z: 40 } };
@@ -22,7 +22,7 @@ describe("zone-rectangle", () => {
     expect(findFaults(city.world)).to.deep.equal([]);
   });
 
-  it("keeps cells under buildings by default", async () => {
+  it("zone-rectangle does not change cells under buildings by default", async () => {
     const { client } = bridge;
     await client.road(0, 0, 160, 0);
     await client.run("place-building", { buildingPrefab: "Fire House", position: { x: 40, z: 24 } });
@@ -42,7 +42,7 @@ describe("zone-rectangle", () => {
   });
 });
 
-describe("upgrade-road", () => {
+describe("command upgrade-road", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("upgrade-road changes the prefab and keeps id, name, zones and buildings", async () => {
@@ -103,7 +103,7 @@ describe("upgrade-road", () => {
   });
 });
 
-describe("suggested sites", () => {
+describe("sites that place-building suggests", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("suggested sites are free, buildable and beside a road; the nearest comes first", async () => {
@@ -154,7 +154,7 @@ describe("suggested sites", () => {
   });
 });
 
-describe("planning data", () => {
+describe("state endpoints for planning buildings", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("lists cost, output and requirements of every building", async () => {

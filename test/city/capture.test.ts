@@ -34,7 +34,7 @@ function readPng(bytes: Buffer) {
   return { width, height, colorAt };
 }
 
-describe("GET /capture", () => {
+describe("pictures from GET /capture", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   async function picture(query: string) {
@@ -48,7 +48,7 @@ describe("GET /capture", () => {
 
   it("draws the requested area, north up", async () => {
     smallTown(bridge.city);
-    // One pixel to a metre: the middle of the picture is (400, 300).
+    // One pixel is one metre, and the middle of the picture is at (400, 300).
     const { width, height, colorAt, headers } = await picture("x=400&z=300&size=512&pixels=512");
     const at = (x: number, z: number) => colorAt(x - 400 + 256, 300 - z + 256);
     expect([width, height]).to.deep.equal([512, 512]);
@@ -105,7 +105,7 @@ describe("GET /capture", () => {
   });
 });
 
-describe("service coverage of a place", () => {
+describe("list of services that reach a place", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("lists each service with its building and distance", async () => {

@@ -6,7 +6,7 @@ import { smallTown } from "./simulation/towns.js";
 
 const WEEKS_PER_YEAR = 52;
 
-describe("new-city", () => {
+describe("the command new-city", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   async function buildTown(): Promise<void> {
@@ -120,7 +120,7 @@ describe("new-city", () => {
   });
 });
 
-describe("load-city", () => {
+describe("the command load-city", () => {
   const bridge = bridgeForEach();
 
   it("loads a save by name", async () => {

@@ -41,10 +41,10 @@ const ZONES = [
   { zone: "Industrial", center: { x: 480, z: 0 }, radius: 36, touchedBlocks: 6 },
 ];
 
-describe("the starter script on empty land", () => {
+describe("a client's starter script, run on empty land", () => {
   const bridge = bridgeForEach();
 
-  it("gives the published numbers of nodes, zoned blocks and anomalies", async () => {
+  it("the script gets the published numbers of nodes, zone blocks and anomalies", async () => {
     const { client } = bridge;
     for (const road of latticeRoads())
       await client.run("build-road", { dryRun: false, roadPrefab: "Basic Road", ...road });
@@ -70,7 +70,7 @@ describe("the starter script on empty land", () => {
   });
 });
 
-describe("the bridge with public clients on the starter map", () => {
+describe("requests of public clients on the starter map", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   it("connects the town of the starter script to the highway", async () => {
@@ -87,7 +87,7 @@ describe("the bridge with public clients on the starter map", () => {
     expect(town).to.include({ agentNamedSegments: 43, nonHighwaySegments: 43, outsideNodes: 4 });
   });
 
-  it("passes the smoke test of a client", async () => {
+  it("the bridge passes the smoke test of a public client", async () => {
     const { client } = bridge;
     expect(await client.state("/health")).to.include.all.keys("ok", "mod", "levelLoaded", "port");
     await client.state("/state/summary");

@@ -96,7 +96,7 @@ describe("carillon city", () => {
     expect((await rich.client.run("place-building", plant)).ok).to.equal(true);
   });
 
-  it("keeps the last good save when killed during a save @slow", async () => {
+  it("a kill during a save leaves the last good save intact @slow", async () => {
     const { child, client } = await served();
     const path = await saveStreet(client, "Street");
     for (let i = 0; i < 20; i++) {
@@ -112,7 +112,7 @@ describe("carillon city", () => {
     expect(saves.map(({ name }: Answer) => name)).to.include("Street");
   });
 
-  it("rejects a truncated, foreign or missing save, and gives the reason", async () => {
+  it("rejects a save that is truncated, missing or not a city, and gives the reason", async () => {
     const { child: saver, client } = await served();
     const path = await saveStreet(client, "Street");
     await end(saver, "SIGTERM");
@@ -211,7 +211,7 @@ describe("carillon city", () => {
     }
   });
 
-  it("survives stalled event readers and prefab names of 4 MB with a small heap @slow", async () => {
+  it("a bridge with a small heap survives stalled event readers and prefab names of 4 MB @slow", async () => {
     settings = { NODE_OPTIONS: "--max-old-space-size=192" };
     const { client } = await served();
     const { hostname, port } = new URL(client.url);

@@ -102,7 +102,7 @@ const command = fc.oneof(
   ),
 );
 
-describe("any sequence of commands", () => {
+describe("properties of any sequence of commands", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   beforeEach(() => {

@@ -48,7 +48,7 @@ describe("unknown fields of a command", () => {
   });
 });
 
-describe("commands over HTTP", () => {
+describe("city commands sent over HTTP", () => {
   const bridge = bridgeForEach();
   const tower = { buildingPrefab: "Water Tower", position: { x: 40, z: 100 } };
 
@@ -148,7 +148,7 @@ describe("commands over HTTP", () => {
     expect((await bridge.client.run("set-zone", { radius: 256, center })).touchedBlocks).to.equal(4);
   });
 
-  it("reports an invalid radius before an unknown zone", async () => {
+  it("rejects an invalid radius or zone, and reports the radius if both are invalid", async () => {
     const { client } = bridge;
     for (const radius of [0, -1, 257]) {
       expect(await client.refusal("set-zone", { radius, zone: "?" }))
@@ -160,7 +160,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("with preserveOccupied, keeps existing zones under buildings", async () => {
+  it("set-zone keeps the zones under buildings if preserveOccupied is set", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.run("place-building", { ...tower, position: { x: 32, z: 80 } });
     const painting = { zone: "Office", center: { x: 40, z: 0 } };
@@ -260,7 +260,7 @@ describe("commands over HTTP", () => {
     }
   });
 
-  it("builds on bad sites with warnings; with strict, rejects them", async () => {
+  it("builds on bad sites with a warning, or rejects them if strict is set", async () => {
     const { client, city } = bridge;
     const { buildingId } = await client.run("place-building", tower);
     await client.run("build-road", { start: { x: 600, z: 600 }, end: { x: 680, z: 600 } });
@@ -440,7 +440,7 @@ describe("commands over HTTP", () => {
     expect([raised(aggregateTaxRates), raised(taxRates)]).to.deep.equal([2, 30]);
   });
 
-  it("reports a tax rate out of range before an unknown filter", async () => {
+  it("rejects an invalid tax rate or filter, and reports the rate if both are invalid", async () => {
     const refusal = (body: object) => bridge.client.refusal("set-tax-rate", body);
     expect(await refusal({})).to.include("-1");
     expect(await refusal({ rate: 30, service: "Bakery" })).to.include("30");

@@ -8,10 +8,10 @@ function shopBlocks({ blocks }: { blocks: { zone: string; index: number }[] }): 
   return blocks.filter(({ zone }) => zone === "CommercialLow").map(({ index }) => index);
 }
 
-describe("snapDistance", () => {
+describe("effect of snapDistance on new roads", () => {
   const bridge = bridgeForEach();
 
-  it("snapDistance starts a road at the nearest node in range; the default takes the lowest id within 2 m", async () => {
+  it("snapDistance makes a road start at the nearest node; by default the node with the lowest id in 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);
@@ -38,7 +38,7 @@ describe("snapDistance", () => {
   });
 });
 
-describe("crossings without a node", () => {
+describe("warnings about roads that cross without a node", () => {
   const bridge = bridgeForEach();
 
   it("crossings of new roads or pipes without a node are reported, but not crossings at shared nodes", async () => {
@@ -60,7 +60,7 @@ describe("crossings without a node", () => {
   });
 });
 
-describe("composite commands", () => {
+describe("commands that build several things at once", () => {
   const bridge = bridgeForEach();
 
   it("build-grid reuses existing roads", async () => {

@@ -70,7 +70,7 @@ describe("a bridge in front of a running game", () => {
   });
 });
 
-describe("a bridge in front of a strict or unresponsive game", () => {
+describe("a bridge that forwards to a strict or unresponsive game", () => {
   let upstream: Server;
   let url: string;
   let seen: IncomingMessage[];
@@ -149,7 +149,7 @@ describe("a bridge in front of a strict or unresponsive game", () => {
     }
   });
 
-  it("answers 502 when the game hangs up or is down, without a retry", async () => {
+  it("answers 502 and does not retry if the game disconnects or is down", async () => {
     const front = await startForwarding(url);
     const client = new BridgeClient(front.url);
     try {
@@ -190,7 +190,7 @@ describe("a bridge in front of a strict or unresponsive game", () => {
     }
   });
 
-  it("closes without waiting for a pending response of the game", async () => {
+  it("the bridge closes without waiting for a pending response of the game", async () => {
     const front = await startForwarding(url);
     const answer = fetch(`${front.url}/silent`).catch((error: Error) => error);
     const question = await eventually(

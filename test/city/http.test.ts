@@ -289,7 +289,7 @@ describe("the city bridge over HTTP", () => {
   });
 });
 
-describe("closing a bridge", () => {
+describe("closing of the city bridge", () => {
   it("closing a bridge ends incomplete requests, event streams and idle connections", async () => {
     const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
     game.startCity({ seed: 7, map: "empty", paused: true });

@@ -7,7 +7,7 @@ import { type BridgeServer, startServer } from "../../src/city/server.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 
-describe("the overlay", () => {
+describe("lines of the overlay", () => {
   it("the overlay shows the last five lines for six seconds, and keeps the last 120 lines in the console", () => {
     let nowMs = new Date(2026, 0, 2, 3, 4, 5).getTime();
     const overlay = new Overlay(() => nowMs);
@@ -34,11 +34,11 @@ describe("the overlay", () => {
   });
 });
 
-describe("the overlay of the bridge", () => {
+describe("overlay lines that the bridge writes", () => {
   const bridge = bridgeForEach();
   const shown = async () => (await bridge.client.state("/overlay")).messages as string[];
 
-  it("shows every request to the city with its outcome", async () => {
+  it("the overlay shows every request to the city with its outcome", async () => {
     const { client } = bridge;
     expect(await shown()).to.deep.equal(["API ready: Skylines Agent Bridge"]);
     await client.get("/health");
@@ -59,7 +59,7 @@ describe("the overlay of the bridge", () => {
     ]);
   });
 
-  it("describes each kind of request in words", async () => {
+  it("the overlay describes each kind of request in words", async () => {
     const { client } = bridge;
     for (const [path, label] of [
       ["/state/summary", "Read city summary"],
@@ -120,7 +120,7 @@ describe("the overlay of the bridge", () => {
     expect(await bridge.client.state("/overlay")).to.deep.equal({ ok: true, messages: [], console: [] });
   });
 
-  it("streams new lines", async () => {
+  it("the overlay streams new lines to its readers", async () => {
     const stream = await fetch(`${bridge.client.url}/overlay/events`);
     expect(stream.headers.get("content-type")).to.equal("text/event-stream");
     const reader = (stream.body as ReadableStream<Uint8Array>).getReader();
@@ -136,7 +136,7 @@ describe("the overlay of the bridge", () => {
   });
 });
 
-describe("readers of the overlay", () => {
+describe("limits on readers of the overlay", () => {
   const MAX_READERS = 64;
   let overlay: Overlay;
   let server: BridgeServer;
@@ -176,7 +176,7 @@ describe("readers of the overlay", () => {
         received = received.slice(-text.length) + Buffer.from((await reader.read()).value ?? []).toString();
       }
     };
-    // Send more lines than the operating system buffers for a connection.
+    // The lines exceed what the operating system buffers for a connection.
     for (let i = 0; i < 200; i++) {
       for (let j = 0; j < 300; j++) overlay.notify("x".repeat(200));
       overlay.notify(`round ${i} ends`);

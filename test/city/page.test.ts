@@ -28,7 +28,7 @@ describe("the city page", function () {
   let page: Page;
   let complaints: string[];
 
-  // Runs before the hook that stops the bridge, because a page without its bridge would log errors.
+  // This hook must run before the hook that stops the bridge: a page without its bridge logs errors.
   afterEach(async () => {
     await page.close();
     expect(complaints).to.deep.equal([]);
@@ -67,7 +67,10 @@ describe("the city page", function () {
     })()`);
   const count = ([red, green, blue]: readonly number[]) =>
     sumOf(`red === ${red} && green === ${green} && blue === ${blue}`);
-  /** Counts pixels whose green exceeds red and blue by more than this: homes, or high values of a data layer. */
+  /**
+   * Counts green pixels: those whose green exceeds red and blue by more than `least`. The map draws homes and
+   * high values of data layers in green.
+   */
   const greens = (least: number) => sumOf(`green - red > ${least} && green - blue > ${least}`);
   const untilCount = (color: readonly number[], satisfies: (pixels: number) => boolean) =>
     eventually(() => count(color), satisfies);
@@ -105,7 +108,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows roads and commands of other clients, and on request their reads; lists are reachable by keyboard", async () => {
+  it("shows commands of other clients and, on request, their reads; lists are reachable by keyboard", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });
@@ -191,7 +194,7 @@ describe("the city page", function () {
     expect((await networks).status()).to.equal(200);
   });
 
-  it("shows details on click and confirms destructive actions", async () => {
+  it("shows details on click, and asks before destructive actions", async () => {
     const turbine = facility("Wind Turbine");
     await clickAt(140, 60);
     await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();

@@ -5,7 +5,7 @@ import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
 const WEEK = 4096;
 
-describe("planning reads", () => {
+describe("endpoints for planning a city", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   beforeEach(function () {
@@ -43,7 +43,7 @@ describe("planning reads", () => {
     expect(samples[0].waterDepth).to.be.closeTo(land.waterDepths[wet], 0.06);
     expect(samples[1]).to.include({ hasWater: false, terrainHeight: city.groundHeight(0, 0), waterDepth: 0 });
     expect((await client.state("/state/terrain?x=0&z=0")).samples).to.deep.equal([samples[1]]);
-    // Samples along a line from land into the water.
+    // The samples lie on a line that runs from land into the water.
     const line = Array.from({ length: 64 }, (_, i) => `${x},${z - 32 * i}`).join(";");
     const course = (await client.state(`/state/terrain?points=${line}`)).samples;
     for (const { shoreDistance, shoreWaterHeight, hasWater, waterHeight } of course) {
@@ -106,7 +106,7 @@ describe("planning reads", () => {
     }
   });
 
-  it("unknown ids get status 404", async () => {
+  it("a request for an unknown id gets status 404", async () => {
     for (const path of ["/state/buildings/65000", "/state/segments/65000"]) {
       const { status, body } = await bridge.client.get(path);
       expect(status).to.equal(404);

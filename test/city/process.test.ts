@@ -16,7 +16,7 @@ import { type Answer, BridgeClient } from "./bridge.js";
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const command = [cli, "city", "--for-parent"] as const;
 
-describe("the city in its own process", function () {
+describe("start, crash and exit of the city process", function () {
   this.timeout(120_000);
   const { execArgv } = process;
   let directory: string;
@@ -63,7 +63,7 @@ describe("the city in its own process", function () {
     return found;
   }
 
-  it("restarts after every crash, at the same address and from the last save @slow", async () => {
+  it("the city restarts after every crash, at the same address and from the last save @slow", async () => {
     const client = await start({ CITY_NEW: "true" });
     await client.run("set-simulation-speed", { paused: true });
     for (const life of [1, 2]) {
@@ -100,7 +100,7 @@ describe("the city in its own process", function () {
     );
   });
 
-  it("saves and ends on request despite a half-sent request", async () => {
+  it("the city saves and exits when asked to, even if a client has sent only half a request", async () => {
     const client = await start();
     await client.road(0, 0, 80, 0, { name: "Agent Last" });
     const { hostname, port } = new URL(client.url);
@@ -114,7 +114,7 @@ describe("the city in its own process", function () {
     expect(await roads(await start())).to.include("Agent Last");
   });
 
-  it("saves and ends when its parent is killed @slow", async () => {
+  it("the city saves and exits when its parent process is killed @slow", async () => {
     const parent = fork(fileURLToPath(new URL("./city-parent.ts", import.meta.url)), [], {
       execArgv,
       env: { ...process.env, CITY_SAVES_DIR: directory, CITY_BRIDGE_PORT: "0", SVC_LOG_LEVEL: "silent" },

@@ -6,10 +6,10 @@ import { advance, smallTown } from "./simulation/towns.js";
 const ids = (rows: { id: number }[]) => rows.map(({ id }) => id);
 const ascending = (numbers: readonly number[]) => [...numbers].sort((a, b) => a - b);
 
-describe("reading an empty city", () => {
+describe("state endpoints for an empty city", () => {
   const bridge = bridgeForEach();
 
-  it("returns complete responses with empty lists", async () => {
+  it("a response with an empty list still has all its fields", async () => {
     const { client } = bridge;
     const empty = { ok: true, total: 0, returned: 0 };
     expect(await client.state("/state/chirps")).to.deep.equal({ ...empty, limit: 50, chirps: [] });
@@ -79,7 +79,7 @@ describe("reading an empty city", () => {
     });
   });
 
-  it("returns a summary", async () => {
+  it("/state/summary describes the empty city", async () => {
     const summary = await bridge.client.state("/state/summary");
     expect(summary.gameTime).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
     expect(summary).to.deep.equal({
@@ -100,7 +100,7 @@ describe("reading an empty city", () => {
     ]);
   });
 
-  it("lists prefabs without the broken assets", async () => {
+  it("omits broken assets from the lists of prefabs", async () => {
     const { roads } = await bridge.client.state("/prefabs/roads");
     expect(roads).to.deep.include({ name: "Basic Road", displayName: "Two-Lane Road" });
     const { networks } = await bridge.client.state("/prefabs/networks?service=Water");
@@ -161,7 +161,7 @@ describe("reading an empty city", () => {
   });
 });
 
-describe("reading a town", () => {
+describe("state endpoints for a small town", () => {
   const bridge = bridgeForEach({ map: "highway" });
 
   beforeEach(() => {
@@ -266,7 +266,7 @@ describe("reading a town", () => {
     expect((await bridge.client.state("/state/networks?service=road")).total).to.equal(0);
   });
 
-  it("clamps limits and counts all rows", async () => {
+  it("limits the number of rows, but `total` counts all rows", async () => {
     for (const [path, rows, fallback, max] of [
       ["/state/chirps", "chirps", 50, 200],
       ["/state/growables", "growables", 500, 5000],
@@ -288,7 +288,7 @@ describe("reading a town", () => {
     }
   });
 
-  it("pages by offset", async () => {
+  it("pages that begin at successive offsets contain all rows", async () => {
     const { client } = bridge;
     const whole = await client.state("/state/networks");
     const rows: number[] = [];
@@ -416,7 +416,7 @@ describe("reading a town", () => {
     expect(major.problemNames).to.include("Electricity").and.include("MajorProblem");
   });
 
-  it("detects the outside connection and its loss", async () => {
+  it("reports whether roads connect the city to the outside", async () => {
     const joined = await bridge.client.state("/state/external-connections");
     expect(joined).to.include({ cityConnectedToOutside: true, disconnectedLocalRoadComponents: 0 });
     expect(joined).to.include({ outsideRoadNodes: 4, outsideRoadSegments: 4 });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { type Json, JsonText, writeJson } from "../../src/city/wire/answers.js";
 import { Query } from "../../src/city/wire/requests.js";
 
-describe("JSON of the bridge", () => {
+describe("how the bridge writes JSON", () => {
   it("prints numbers with at most three decimals, without exponents or -0", () => {
     const numbers = [423.6137, 80, 0.5, -0, 1e-9, -1e-9, -2.0006, 0.1 + 0.2, 65_535.9999, 1e21, -0.0005];
     expect(writeJson(numbers)).to.equal("[423.614,80,0.5,0,0,0,-2.001,0.3,65536,1000000000000000000000,0]");
@@ -64,7 +64,7 @@ describe("JSON of the bridge", () => {
   });
 });
 
-describe("queries of the bridge", () => {
+describe("how the bridge reads query parameters", () => {
   const query = (text: string) => new Query(`/state/networks?${text}`);
 
   it("a query parameter has its first valid value, otherwise its default", () => {
@@ -78,7 +78,7 @@ describe("queries of the bridge", () => {
     expect(new Query("/state/networks").integer("limit", 500)).to.equal(500);
   });
 
-  it("a flag in a query is true only if its text is exactly true", () => {
+  it("a query flag is true only if its text is exactly `true`", () => {
     expect(query("").flag("includeDeadEnds", true)).to.equal(true);
     expect(query("includeDeadEnds=true").flag("includeDeadEnds", false)).to.equal(true);
     for (const text of ["True", "1", "yes", "", "false"]) {

@@ -102,7 +102,7 @@ describe("the client", () => {
     expect(await waiting).to.include({ state: "succeeded", prompt: "through the night" });
   });
 
-  it("polls when a proxy buffers events", async () => {
+  it("the client polls if a proxy holds back the event stream", async () => {
     const proxy: Server = createServer((request, response) => {
       if (request.url?.endsWith("/events")) return;
       void fetch(server.client.url + request.url, { headers: { "X-API-Key": "k1" } }).then(async (answer) => {

@@ -22,7 +22,7 @@ function auHeader(...fields: number[]): Buffer {
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
 
-describe("recordings that take long to check", () => {
+describe("admission of recordings that take long to decode", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
   const long = join(directory, "days.au");

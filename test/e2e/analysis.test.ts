@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../music/tasks.js";
 const SECONDS = 3;
 const CODES = new RegExp(`^(<\\|audio_code_\\d+\\|>){${5 * SECONDS}}$`);
 
-describe("tasks that only analyse", () => {
+describe("analysis tasks, which make no song", () => {
   const directory = temporaryDirectory();
   const recording = writeRecording(join(directory, "recording.flac"), { seconds: SECONDS });
   const { client } = serverForAll();

@@ -16,7 +16,7 @@ import { temporaryDirectory } from "../music/tasks.js";
 
 const cover = { prompt: "a song", task_type: "cover", inference_steps: 1, batch_size: 1 };
 
-describe("recordings sent with a task", () => {
+describe("storage and checks of recordings sent with a task", () => {
   const directory = temporaryDirectory();
   const uploads = join(directory, "server", "uploads");
   const recording = writeRecording(join(directory, "recording.wav"), { seconds: 3 });
@@ -28,8 +28,8 @@ describe("recordings sent with a task", () => {
   });
 
   /**
-   * Deletes all songs, then waits until no upload is left, since the end of a task is reported before its files are
-   * deleted.
+   * Deletes all songs, then waits until no upload is left. Waiting is needed because a task reports its end
+   * before its files are deleted.
    */
   async function noUploads(): Promise<void> {
     const { tasks } = (await client.get("/v1/tasks?state=succeeded")).body.data;
@@ -95,7 +95,7 @@ describe("recordings sent with a task", () => {
     await noUploads();
   });
 
-  it("uploads leave no file if the queue is full, the parameters are invalid, or no task uses them", async () => {
+  it("no upload is left if the queue is full, the parameters are invalid, or no task uses it", async () => {
     const ids = [await client.submit(longSong)];
     await client.untilStarted(ids[0] as string);
     for (let i = 0; i < 2; i++) ids.push(await client.submit(longSong));
@@ -150,13 +150,13 @@ describe("recordings sent with a task", () => {
     expectRefusal(await client.postForm("/release_task", reference), /^reference_audio contains no/);
   });
 
-  it("recordings that are too long are rejected", async () => {
+  it("a recording that is too long is rejected", async () => {
     const path = writeSilence(join(directory, "eleven minutes.flac"), 660);
     expectRefusal(await sendUpload(path), /^src_audio lasts longer than 600 seconds$/);
     rmSync(path);
   });
 
-  it("silent recordings are rejected as a reference", async () => {
+  it("a silent recording is rejected as a reference", async () => {
     const ref_audio = uploadOf(writeSilence(join(directory, "silence.flac"), 6));
     const answer = await client.postForm("/release_task", { prompt: "a song", ref_audio });
     expectRefusal(answer, /^reference_audio is silent/);
@@ -225,7 +225,7 @@ describe("recordings sent with a task", () => {
       [parameter]: path,
     });
 
-    it(`recordings may be given as a path in ${parameter}, in every kind of body; unusable paths are rejected`, async () => {
+    it(`a recording may be a path in ${parameter}, in every kind of body; unusable paths are rejected`, async () => {
       for (const { status, body } of await sendEach(fieldsOf(recording))) {
         expect(status, body.detail).to.equal(200);
         await cancel(body.data.task_id);
@@ -246,7 +246,7 @@ describe("recordings sent with a task", () => {
   }
 });
 
-describe("recordings given as a path by another machine", () => {
+describe("paths of recordings sent to a server that is open to the network", () => {
   const directory = temporaryDirectory();
   let server: LiveServer;
 
@@ -264,7 +264,7 @@ describe("recordings given as a path by another machine", () => {
     return status;
   }
 
-  it("paths from another machine are accepted only if they are the server's own songs", async () => {
+  it("a server open to the network accepts only paths of its own songs", async () => {
     server = await startLiveServer(join(directory, "open"), {
       SVC_API_HOST: "0.0.0.0",
       SVC_ALLOW_NO_KEY: "true",
@@ -279,7 +279,7 @@ describe("recordings given as a path by another machine", () => {
     expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
   });
 
-  it("paths from another machine are also accepted in the folders of SVC_AUDIO_ROOTS", async () => {
+  it("a server open to the network also accepts paths in the folders of SVC_AUDIO_ROOTS", async () => {
     const settings = { SVC_AUDIO_ROOTS: join(directory, "music") };
     server = await startLiveServer(join(directory, "rooted"), settings);
     expect(await statusOf(join(directory, "music", "a.wav"))).to.equal(200);

@@ -12,7 +12,7 @@ import { endServed, ServedProcess } from "./served-process.js";
 const ENDLESS_MS = 3_600_000;
 const LISTED = { SVC_CALLBACK_HOSTS: "127.0.0.1" };
 
-describe("a task with a callback_url", function () {
+describe("callbacks of a task with a callback_url", function () {
   this.timeout(180_000);
   let receiver: CallbackReceiver;
 

@@ -23,7 +23,7 @@ function bytesOf(part: unknown): Buffer {
   return Buffer.from(data, "base64");
 }
 
-describe("chat completions", () => {
+describe("songs through chat completions", () => {
   const key = { Authorization: "Bearer k1" };
   const server = serverForAll({ SVC_API_KEY: "k1" });
   const { client } = server;

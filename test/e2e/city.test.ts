@@ -5,7 +5,7 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-describe("the city next to the music service", () => {
+describe("a city that runs next to the music service", () => {
   const segmentNames = async (city: BridgeClient) =>
     (await city.state("/state/networks")).segments.map(({ name }: Answer) => name as string);
 

@@ -17,7 +17,7 @@ function bodyOf({ encoding, song }: PublicClient): { body: string | FormData; ty
   return { body, type: {} };
 }
 
-/** Submits, polls until the task ends, and downloads, as every client does. */
+/** Makes a song in the same steps as every client: submits a task, polls until the task ends, and downloads. */
 async function makeSong(url: string, client: PublicClient): Promise<[SongRecord[], TaskStatusItem]> {
   const { headers } = client;
   const { body, type } = bodyOf(client);
@@ -63,7 +63,7 @@ for (const { what, settings, clients } of [
   { what: "without a key", settings: { SVC_ALLOWED_ORIGINS: "null" }, clients: OPEN_SERVER_CLIENTS },
   { what: "with a key", settings: { SVC_API_KEY: "k1" }, clients: KEYED_SERVER_CLIENTS },
 ]) {
-  describe(`public clients of a server ${what}`, () => {
+  describe(`public clients with a server ${what}`, () => {
     const server = serverForAll(settings);
     for (const client of clients) testClient(client, () => server);
   });

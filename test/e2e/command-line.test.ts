@@ -29,7 +29,7 @@ async function carillon(args: readonly string[], settings: Record<string, string
   return { code, stdout, stderr };
 }
 
-/** Waits until a process that serves only music listens. Returns its URL. */
+/** Returns the URL of a server that serves only music, once the server has printed it. */
 async function servedUrl(child: ChildProcess): Promise<string> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   for await (const line of lines) {
@@ -54,7 +54,7 @@ describe("the command line", () => {
     return child;
   }
 
-  it("generates a song into a file whose name chooses the format", async () => {
+  it("carillon generate writes a song in the format that the name of the output file chooses", async () => {
     const out = join(directory, "song.flac");
     const args = ["--duration", "10", "--steps", "1", "--seed", "5", "--out", out];
     const { code, stdout, stderr } = await carillon(["generate", "a short song", ...args]);
@@ -65,7 +65,7 @@ describe("the command line", () => {
     expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("flac,2");
   });
 
-  it("makes a song from another song", async () => {
+  it("carillon generate makes a song from another song", async () => {
     const source = writeRecording(join(directory, "source.mp3"), { seconds: 6 });
     const out = join(directory, "cover.wav");
     const task = ["--task", "repaint", "--source", source, "--repaint-start", "4", "--repaint-end", "8"];
@@ -79,7 +79,7 @@ describe("the command line", () => {
     );
   });
 
-  it("extracts several stems, each into a separate file with the requested format and sample rate", async () => {
+  it("carillon generate extracts each stem into its own file, with the requested format and sample rate", async () => {
     const source = writeRecording(join(directory, "stems.mp3"), { seconds: 2 });
     const task = ["--task", "extract", "--source", source, "--track", "drums", "bass", "--steps", "1"];
     const file = ["--format", "wav24", "--sample-rate", "44100", "--fade-out", "1"];
@@ -94,7 +94,7 @@ describe("the command line", () => {
     }
   });
 
-  it("renders with an adapter; scale 0 equals no adapter @slow", async () => {
+  it("carillon generate renders with an adapter; scale 0 equals no adapter @slow", async () => {
     const style = writeLora(join(directory, "style"));
     const song = async (name: string, ...more: string[]) => {
       const out = join(directory, name);
@@ -112,7 +112,7 @@ describe("the command line", () => {
     expect(stderr).to.include("absent: there is no such file or folder");
   });
 
-  it("reports an invalid argument and writes nothing", async () => {
+  it("carillon generate reports an invalid argument and writes nothing", async () => {
     const out = join(directory, "none.mp3");
     const { code, stderr } = await carillon(["generate", "x", "--duration", "5", "--out", out]);
     expect(code).to.equal(1);
@@ -121,7 +121,7 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("rejects an unwritable output file before making the song @slow", async () => {
+  it("carillon generate rejects an unwritable output file before it makes the song @slow", async () => {
     for (const [out, complaint] of [
       [directory, "is a directory"],
       [join(directory, "absent", "song.mp3"), "is not writable"],
@@ -142,7 +142,7 @@ describe("the command line", () => {
     ["SVC_LM_DEVICE", "cuda:99"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
   ] as const) {
-    it(`fails to start with ${variable}=${value}, and prints one line that names the setting @slow`, async () => {
+    it(`the server does not start with ${variable}=${value}, and prints one line that names the setting @slow`, async () => {
       const home = temporaryDirectory();
       const settings = { SVC_HOME: home, SVC_LOG_LEVEL: "warn", [variable]: value };
       const { code, stdout, stderr } = await carillon(["serve", "--port", "0"], settings);
@@ -154,7 +154,7 @@ describe("the command line", () => {
     });
   }
 
-  it("runs two servers on one machine if their homes and ports differ @slow", async () => {
+  it("two servers run on one machine if their homes and ports differ @slow", async () => {
     const [one, two] = [temporaryDirectory(), temporaryDirectory()];
     const serve = (home: string) => ["serve", "--music", "--port", "0", "--home", home];
     const first = server(serve(one));
@@ -177,7 +177,7 @@ describe("the command line", () => {
     }
   });
 
-  it("serves the city alone with --city", async () => {
+  it("carillon serve --city serves only the city", async () => {
     const child = server(["serve", "--city", "--city-port", "0", "--home", temporaryDirectory()]);
     const lines: string[] = [];
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
@@ -188,7 +188,7 @@ describe("the command line", () => {
     expect(lines[0]).to.match(/^city on http:/);
   });
 
-  it("prepares a folder of music for training; --skip-existing keeps finished samples", async () => {
+  it("carillon preprocess prepares a folder for training; --skip-existing keeps finished samples", async () => {
     const music = temporaryDirectory();
     const out = join(directory, "tensors");
     writeRecording(join(music, "one.mp3"), { seconds: 1 });
@@ -208,7 +208,7 @@ describe("the command line", () => {
     expect(readdirSync(out).sort()).to.deep.equal(files);
   });
 
-  it("reports why a folder cannot be prepared", async () => {
+  it("carillon preprocess reports why it cannot prepare a folder", async () => {
     const out = join(directory, "none");
     const { code, stderr } = await carillon(["preprocess", join(directory, "absent"), "--out", out]);
     expect(code).to.equal(1);
@@ -216,7 +216,7 @@ describe("the command line", () => {
     expect(existsSync(out)).to.equal(false);
   });
 
-  it("leaves no file after an interruption @slow", async () => {
+  it("carillon generate leaves no file after an interruption @slow", async () => {
     const folder = temporaryDirectory();
     const child = spawnCli([
       "generate",
@@ -237,13 +237,13 @@ describe("the command line", () => {
     expect(readdirSync(folder)).to.deep.equal([]);
   });
 
-  it("lists the installed models", async () => {
+  it("carillon models lists the installed models", async () => {
     const { code, stdout } = await carillon(["models"]);
     expect(code).to.equal(0);
     expect(stdout).to.include("carillon-nano");
   });
 
-  it("reports no problems on this machine with carillon doctor", async () => {
+  it("carillon doctor reports no problems on this machine", async () => {
     const { code, stdout } = await carillon(["doctor"], {
       SVC_HOME: directory,
       SVC_API_PORT: "0",
@@ -258,7 +258,7 @@ describe("the command line", () => {
     expect(stdout.trim().split("\n").at(-1)).to.equal("No problems found.");
   });
 
-  it("reports each problem and its fix with carillon doctor", async () => {
+  it("carillon doctor reports each problem and its fix", async () => {
     const taken = createServer();
     const { port } = await listenLocally(taken);
     const here = { SVC_HOME: directory, SVC_API_PORT: String(port), SVC_API_HOST: "0.0.0.0" };
@@ -278,13 +278,13 @@ describe("the command line", () => {
     expect(unread.stdout).to.match(/^BAD {2}settings: SVC_QUEUE_MAXSIZE.*\n {5}-> set SVC_QUEUE_MAXSIZE/m);
   });
 
-  it("names an invalid setting", async () => {
+  it("carillon serve names an invalid setting", async () => {
     const { code, stderr } = await carillon(["serve", "--port", "many"]);
     expect(code).to.equal(1);
     expect(stderr).to.include("SVC_API_PORT").and.include("many");
   });
 
-  it("rejects a second server that uses the first one's directory or port, without affecting the first one's task @slow", async () => {
+  it("a second server cannot use the first server's directory or port; the first server's task continues @slow", async () => {
     const directory = temporaryDirectory();
     const server = await ServedProcess.startWithCity(directory, { OMP_NUM_THREADS: "1" });
     const running = await server.client.submit(longSong);

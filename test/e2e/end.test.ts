@@ -7,7 +7,7 @@ import { endServed, ServedProcess } from "./served-process.js";
 /** A model step of this song takes longer than a server may take to exit. */
 const hugeSong = { ...shortSong, audio_duration: 600, inference_steps: 20, batch_size: 4 };
 
-describe("a server that exits", () => {
+describe("exit and restart of a server", () => {
   afterEach(endServed);
 
   it("an exiting server waits for no model step or incomplete request, and requeues the task @slow", async () => {
@@ -18,7 +18,7 @@ describe("a server that exits", () => {
     const halfSent = connect(Number(new URL(server.client.url).port), "127.0.0.1");
     halfSent.on("error", () => {});
     halfSent.write("POST /release_task HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{");
-    // Exit code 0 means a clean exit within the time limit: the watchdog's kill would leave no exit code.
+    // Exit code 0 means a clean exit in time. A server that the watchdog kills has no exit code.
     expect(await server.end("SIGTERM")).to.equal(0);
 
     const second = await ServedProcess.startStub(directory, 60_000);
@@ -42,7 +42,7 @@ describe("a server that exits", () => {
     expect(await second.end("SIGHUP")).to.equal(0);
   });
 
-  it("does not fail a task after three external kills @slow", async () => {
+  it("a task does not fail even if its server is killed three times @slow", async () => {
     const directory = temporaryDirectory();
     let server = await ServedProcess.startStub(directory, 60_000);
     const id = await server.client.submit(shortSong);

@@ -5,7 +5,7 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-describe("files of a server", () => {
+describe("permissions of a server's files", () => {
   const home = temporaryDirectory();
 
   after(endServed);

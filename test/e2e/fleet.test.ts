@@ -1,4 +1,4 @@
-/** Servers that share their tasks through Redis, each in its own process; some are killed. */
+/** Servers in separate processes share their tasks through Redis. Some of the servers are killed. */
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 /** Rendering time longer than any test here. Tasks with it must be cancelled. */
 const ENDLESS_MS = 3_600_000;
 
-describe("a fleet of processes", function () {
+describe("a fleet of server processes", function () {
   this.timeout(300_000);
   let redis: RedisServer;
   let storage: string;
@@ -164,7 +164,7 @@ describe("a fleet of processes", function () {
     expect(refused.body.detail).to.match(/available: model-a$/);
   });
 
-  it("lets API keys take turns, rejects tasks over the limit, and stores no key", async () => {
+  it("API keys take turns; tasks over the limit are rejected; no key is stored", async () => {
     const keys = { first: "the-first-key", second: "the-second-key" };
     const settings = { SVC_API_KEY: keys.first, SVC_API_KEYS: keys.second, SVC_QUEUE_MAXSIZE: "4" };
     const [near, far, worker] = await Promise.all([
@@ -245,7 +245,7 @@ describe("a fleet of processes", function () {
     expect(refused.body.detail).to.include("Redis is unreachable");
     expect((await client.query(done)).item.status).to.equal(1);
     await redis.start();
-    // A gateway that has not reconnected yet answers 503.
+    // The gateway answers 503 until it has reconnected to Redis.
     while ((await client.get("/v1/stats")).status !== 200) await sleep(50);
     await expectDone(client, ids);
     for (const id of ids) expect(startCount([worker], id)).to.equal(1);
@@ -319,8 +319,8 @@ describe("a fleet of processes", function () {
     const { tasks } = (await successor.client.get("/v1/tasks")).body.data;
     await successor.client.patch(`/v1/tasks/${tasks[0].task_id}`, { favorite: true });
 
-    // A new gateway whose age limit is a few milliseconds. It removes no songs yet, because another gateway holds the
-    // lease.
+    // The new gateway has an age limit of a few milliseconds. It cannot remove songs while another gateway
+    // holds the lease.
     const strict = await start("gateway", 0, { SVC_AUDIO_MAX_AGE_HOURS: "0.000001" });
     await sweep([strict]);
     await untilExpired(1, strict);
@@ -368,7 +368,7 @@ describe("a fleet of processes", function () {
     }
   });
 
-  it("fails with one line if Redis is unreachable or not configured @slow", async () => {
+  it("a gateway exits with a one-line error if Redis is unreachable or not configured @slow", async () => {
     await redis.kill();
     const stderrOf = async (settings: Record<string, string>) => {
       const { stderr, exitCode } = await ran(["gateway", "--home", temporaryDirectory()], settings);

@@ -42,7 +42,7 @@ interface Endpoint {
   files: readonly string[];
   /** Sends a request that names the folder, or the first of `files`. */
   ask: (client: Client, folder: string, file: string) => ReturnType<Client["post"]>;
-  /** Further, valid files in the same folder: contents by name. */
+  /** Other files in the same folder, all valid: contents by name. */
   beside?: Readonly<Record<string, string>>;
   /** Range of expected HTTP statuses; by default the request must be rejected. */
   statuses?: readonly [from: number, to: number];
@@ -124,7 +124,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
   "an adapter to export": {
     files: ["final/adapter/adapter_config.json", "final/adapter/adapter_model.safetensors"],
-    // Succeeds for folders and empty files, because the export copies them unchanged.
+    // The export copies files without parsing them, so exporting a folder or an empty file succeeds.
     statuses: [200, 500],
     ask: (client, folder) =>
       client.post("/v1/training/export", { lora_output_dir: folder, export_path: join(folder, "mine") }),
@@ -140,7 +140,7 @@ const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   },
 };
 
-describe("paths in requests", () => {
+describe("unreadable paths in requests", () => {
   let root: string;
   let server: ServedProcess;
 

@@ -20,13 +20,13 @@ import { canMountDisks, endServed, ServedProcess } from "./served-process.js";
 
 const DISK_KIB = 2048;
 
-describe("a server with a small disk", () => {
+describe("training and preprocessing on a full disk", () => {
   let root: string;
   let server: ServedProcess;
   let trainer: Trainer;
 
   before(function () {
-    // Skipped without permission to mount a disk, because only a real disk fills up realistically.
+    // The test needs a real disk that fills up. Without permission to mount a disk, the test is skipped.
     if (!canMountDisks()) this.skip();
   });
   after(endServed);
@@ -78,14 +78,14 @@ describe("a server with a small disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // Only the first sample was written: preprocessing stopped at the second, although the third would have fitted.
-    // There is no manifest, so training does not take the folder for a complete data set.
+    // Preprocessing wrote the first sample and stopped at the second. It wrote no manifest, so training does not take
+    // the folder for a complete data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });
 });
 
-describe("songs on a small disk", () => {
+describe("making songs on a full disk", () => {
   before(function () {
     if (!canMountDisks()) this.skip();
   });

@@ -12,13 +12,13 @@ import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 const library = fileURLToPath(new URL("../../build/native/test/fake_cuda/libtorch_cuda.so", import.meta.url));
 const gpu = { LD_PRELOAD: library, SVC_DEVICE: "auto" };
 
-describe("a machine with GPUs", () => {
+describe("songs on a machine with GPUs", () => {
   const directory = temporaryDirectory();
   const song = join(directory, "song.wav");
   const report = join(directory, "report.txt");
 
   before(function () {
-    // Not built for a libtorch with CUDA support, which cannot load a second CUDA library.
+    // The simulated CUDA library is missing if libtorch has CUDA support, because libtorch cannot load two.
     if (!existsSync(library)) this.skip();
   });
   afterEach(endServed);
@@ -36,7 +36,7 @@ describe("a machine with GPUs", () => {
       text(child.stderr as NodeJS.ReadableStream),
       once(child, "exit"),
     ]);
-    // Ignore Node's warning that a thread's stack has no room for the thread-local variables of the preloaded libtorch.
+    // Ignore a warning of Node: the stack of a thread has no room for the thread-local variables of libtorch.
     const lines = stderr.split("\n").filter((line) => !line.includes("pthread_create"));
     return {
       code,
@@ -62,7 +62,7 @@ describe("a machine with GPUs", () => {
     expect(report).to.contain("flash_attention").and.not.contain("execution plan built");
   });
 
-  it("disables flash attention with SVC_USE_FLASH_ATTENTION @slow", async () => {
+  it("SVC_USE_FLASH_ATTENTION=false disables flash attention @slow", async () => {
     const { code, report } = await generate({ SVC_USE_FLASH_ATTENTION: "false" });
     expect(code).to.equal(0);
     expect(report).to.contain("efficient_attention").and.not.contain("flash_attention");

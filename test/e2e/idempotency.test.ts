@@ -6,7 +6,7 @@ import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-describe("a submission with an Idempotency-Key", () => {
+describe("requests with an Idempotency-Key", () => {
   const directory = temporaryDirectory();
   const key = () => ({ "Idempotency-Key": randomUUID() });
   let server: ServedProcess;
@@ -33,7 +33,7 @@ describe("a submission with an Idempotency-Key", () => {
     expect(await total()).to.equal(before + 1);
   });
 
-  it("a repeated request is recognised after kill -9 with fields in any order; another body is rejected", async () => {
+  it("a repeated request is recognised after kill -9, whatever the order of its fields; another body is rejected", async () => {
     const headers = key();
     const { body } = await server.client.post("/release_task", { ...shortSong, seed: 1, bpm: 90 }, headers);
     await server.end("SIGKILL");

@@ -10,7 +10,7 @@ import { endServed, ServedProcess } from "./served-process.js";
 
 interface Storm {
   kills: number;
-  /** Maximum time from the start of a server to its kill, which comes at a random moment. */
+  /** A server is killed at a random moment, at most this long after its start. */
   maxLifeMs: number;
   start(directory: string): Promise<ServedProcess>;
 }
@@ -76,11 +76,11 @@ async function expectNothingLost(
   expect(readdirSync(directory)).to.not.include("quarantine");
 }
 
-describe("a server killed again and again at random times", function () {
+describe("repeated kills of a server at random times", function () {
   this.timeout(600_000);
   afterEach(endServed);
 
-  it("loses no task or song with a stub engine @slow", async () => {
+  it("killing the server loses no task or song, with a stub engine @slow", async () => {
     const directory = temporaryDirectory();
     const start = (place: string) => ServedProcess.startStub(place, 60, { SVC_QUEUE_MAXSIZE: "0" });
     const ids = await storm(directory, { kills: 12, maxLifeMs: 800, start });
@@ -88,7 +88,7 @@ describe("a server killed again and again at random times", function () {
     console.log(`      ${ids.length} tasks, 12 kills`);
   });
 
-  it("loses no task or song with the real engine @slow", async () => {
+  it("killing the server loses no task or song, with the real engine @slow", async () => {
     const directory = temporaryDirectory();
     const start = (place: string) => ServedProcess.start(place);
     const ids = await storm(directory, { kills: 3, maxLifeMs: 1500, start });

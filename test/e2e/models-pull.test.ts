@@ -100,7 +100,7 @@ describe("carillon models", () => {
     expect(stderr).to.not.include("    at ");
   });
 
-  describe("on a small disk", () => {
+  describe("downloads to a small disk", () => {
     before(function () {
       // Skipped without permission to mount a disk, because only a real disk fills up realistically.
       if (!canMountDisks()) this.skip();

@@ -359,7 +359,7 @@ const stepUi: PublicClient = {
   },
 };
 
-/** Sends the values of all its controls; most are known only to its own server. */
+/** A client that sends the values of all its controls. Most of these fields exist only in the client's own server. */
 const hotStep: PublicClient = {
   name: "HOT-Step",
   headers: { "x-api-key": "k1" },
@@ -428,9 +428,9 @@ const hotStep: PublicClient = {
 };
 
 /**
- * An MCP server. Like several other clients, it sends the whole `file` of a result as `path` to download it. While a
- * task waits, its response has one record without a file. Another MCP server takes this for a failure, but clients that
- * show waiting tasks need the record.
+ * An MCP server. Like several other clients, it downloads a song with the whole `file` of the result as `path`. While a
+ * task waits, the response has one record without a file, which clients need to show waiting tasks. Another MCP server
+ * takes such a record for a failure.
  */
 const mcpServer: PublicClient = {
   name: "an MCP server",

@@ -16,10 +16,10 @@ function fileName({ file }: SongRecord): string {
   return basename(decodeURIComponent(file));
 }
 
-describe("a server that stops", () => {
+describe("stop and restart of a server", () => {
   afterEach(endServed);
 
-  it("loses nothing on kill -9: results and audio stay, and running and waiting tasks restart in order", async () => {
+  it("a server killed with kill -9 keeps results and audio, and restarts running and waiting tasks in order", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.start(directory);
     const done = await first.client.submit(shortSong);
@@ -55,7 +55,7 @@ describe("a server that stops", () => {
     expect(leftovers(directory, files)).to.deep.equal([]);
   });
 
-  it("requeues a running job on SIGTERM, leaves no temporary file, and exits with 0", async () => {
+  it("a server requeues its running job on SIGTERM, leaves no temporary file, and exits with 0", async () => {
     const directory = temporaryDirectory();
     const first = await ServedProcess.start(directory, { SVC_GRACE_SECONDS: "0" });
     const running = await first.client.submit(longSong);
@@ -71,7 +71,7 @@ describe("a server that stops", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("keeps the upload of a waiting task after kill -9, and also once its song is finished @slow", async () => {
+  it("a server killed with kill -9 keeps the upload of a waiting task, also once the song is finished @slow", async () => {
     const directory = temporaryDirectory();
     const recording = writeRecording(join(directory, "recording.mp3"), { seconds: 6 });
     const first = await ServedProcess.start(directory);

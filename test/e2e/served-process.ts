@@ -13,7 +13,10 @@ export const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.u
 /** Compiled stub-server.ts. */
 export const stub = await compileStub();
 
-/** Compiles the stub server against `dist`, because each start with tsx would take two more seconds of processor time. */
+/**
+ * Compiles the stub server against `dist`. With tsx, each start would take two more seconds of processor
+ * time.
+ */
 async function compileStub(): Promise<string> {
   const outfile = fileURLToPath(new URL(`../../build/test/stub-server-${process.pid}.mjs`, import.meta.url));
   const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
@@ -92,8 +95,8 @@ function spawnScript(
 const served = new Set<ChildProcess>();
 
 /**
- * Kills all running servers. Call it in `after` of every suite that starts servers. A hook registered during a test would
- * belong to the root suite and run too late.
+ * Kills all running servers. Every suite that starts servers calls this function in its `after` hook. A hook
+ * that is registered during a test would belong to the root suite and run too late.
  */
 export async function endServed(): Promise<void> {
   await Promise.all(
@@ -131,7 +134,10 @@ export class ServedProcess {
     return ServedProcess.start(directory, settings, {}, ["serve"]);
   }
 
-  /** Starts a server whose stub engine makes silence in `renderMs` milliseconds. It starts faster than a real one. */
+  /**
+   * Starts a server with a stub engine, which starts faster than a real one. The stub engine needs `renderMs`
+   * milliseconds for a song, which is silent.
+   */
   static async startStub(
     directory: string,
     renderMs: number,
@@ -167,12 +173,14 @@ export class ServedProcess {
     return this.lines.join("");
   }
 
-  /** Path for tests to access a file of the process, even if it is on the private disk of the process. */
+  /**
+   * Path at which tests can open a file of the process, even if the file is on the process's private disk.
+   */
   hostPath(path: string): string {
     return `/proc/${this.child.pid}/root${path}`;
   }
 
-  /** Process id of the city, which is a child of the server. */
+  /** Noise source of a denoising run. */
   cityProcessId(): number {
     const { pid } = this.child;
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");

@@ -7,7 +7,7 @@ import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { cli, stub } from "./served-process.js";
 
-/** Redirection targets of a standard stream. */
+/** Targets to which the tests redirect stdout and stderr. */
 const TARGETS = { full: "/dev/full", closed: "&-", "an unread pipe": "&5" };
 type Target = keyof typeof TARGETS;
 
@@ -18,7 +18,7 @@ const WITH_FULL_PIPE = `
   dd if=/dev/zero of="$0" oflag=nonblock bs=4096 count=1000 2>/dev/null
 `;
 
-describe("blocked standard streams", () => {
+describe("a server with blocked standard streams", () => {
   const started: ChildProcess[] = [];
   const homes = [temporaryDirectory(), ...Object.keys(TARGETS).map(() => temporaryDirectory())];
 

@@ -11,7 +11,7 @@ import { BUCKET, type S3Server, startS3 } from "../music/storage/s3-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess, spawnCli } from "./served-process.js";
 
-describe("songs and uploads of a fleet", function () {
+describe("storage of a fleet's songs and uploads", function () {
   this.timeout(300_000);
   let redis: RedisServer;
   let s3: S3Server;
@@ -95,7 +95,7 @@ describe("songs and uploads of a fleet", function () {
     await Promise.all([gateway, signed, worker].map((served) => served.end("SIGTERM")));
   });
 
-  /** Download path of a song on any server, by its file name. */
+  /** Returns a path that downloads the song from any server. The path contains only the file name of the song. */
   function pathOf(file: string): string {
     const name = decodeURIComponent(file).split("/").at(-1);
     return `/v1/audio?path=${name}`;

@@ -1,4 +1,4 @@
-/** Clients that share a server, connect by IPv6, disconnect early, or send slowly. */
+/** Tests clients that share a server, connect by IPv6, disconnect early, or send slowly. */
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
@@ -12,7 +12,7 @@ import { endServed, ServedProcess } from "./served-process.js";
 
 const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
 
-describe("clients with different keys", () => {
+describe("sharing between clients with different keys", () => {
   after(endServed);
 
   it("clients with different keys share tasks, songs and searches, but not idempotency keys", async () => {
@@ -38,7 +38,7 @@ describe("clients with different keys", () => {
   });
 });
 
-describe("a server on ::1", () => {
+describe("serving on the IPv6 address ::1", () => {
   let client: Client;
 
   before(async function () {
@@ -76,7 +76,7 @@ describe("a server on ::1", () => {
   });
 });
 
-describe("a server under load", () => {
+describe("responsiveness of a server under load", () => {
   const directory = temporaryDirectory();
   let client: Client;
   before(async () => {
@@ -89,7 +89,7 @@ describe("a server under load", () => {
     return existsSync(uploads) ? readdirSync(uploads) : [];
   };
 
-  it("converts ten downloads at once, and leaves no files of disconnected clients @slow", async () => {
+  it("ten concurrent downloads are converted; disconnected clients leave no files @slow", async () => {
     const { file } = await client.makeOne({ ...shortSong, audio_format: "wav" });
     const convert = (signal: AbortSignal | null = null) =>
       fetch(`${client.url}${file}&format=flac`, { signal }).then(async (response) => {
@@ -110,7 +110,7 @@ describe("a server under load", () => {
     while (leftOver().length > 0) await sleep(20);
   });
 
-  it("answers other clients during a hundred slow uploads, and after a thousand rejections", async () => {
+  it("other clients get answers during a hundred slow uploads, and after a thousand rejections", async () => {
     const { port } = new URL(client.url);
     const slow = Array.from({ length: 100 }, (): Socket => {
       const socket = connect(Number(port), "127.0.0.1").on("error", () => {});

@@ -1,6 +1,7 @@
 /**
- * A server process with a stub engine, for tests that kill it: `stub-server.ts [RENDER_MS [MODEL]]`. Apart from the
- * engine it equals `carillon serve`. SIGUSR2 causes an uncaught error; SIGWINCH deletes expired songs at once.
+ * A server process with a stub engine, for tests that kill it: `stub-server.ts [RENDER_MS [MODEL]]`.
+ * Everything but the engine is the same as in `carillon serve`. SIGUSR2 causes an uncaught error. SIGWINCH
+ * deletes expired songs at once.
  */
 import { loadConfig } from "../../src/config.js";
 import { createMusicServer, createWorker, type MusicServer } from "../../src/index.js";

@@ -12,7 +12,7 @@ const SOURCE_SECONDS = 4;
 /** Maximum length of a fade beyond a repaint window. */
 const FADE_SECONDS = 0.05;
 
-/** Half the receptive field of a VAE decoder, whose convolutions have width 7 and dilations 1, 3 and 9. */
+/** Half the receptive field of a VAE decoder. Its convolutions have width 7 and dilations 1, 3 and 9. */
 function decoderReachSeconds(vaeDirectory: string): number {
   const { downsampling_ratios } = JSON.parse(readFileSync(join(vaeDirectory, "config.json"), "utf8"));
   let rate = SAMPLE_RATE / downsampling_ratios.reduce((product: number, ratio: number) => product * ratio, 1);
@@ -169,7 +169,7 @@ describe("the six task types over HTTP", () => {
     expect(await warningsOf("carillon-nano", "lego")).to.deep.equal([]);
   });
 
-  describe("repaint", () => {
+  describe("repaint tasks", () => {
     let original: Float32Array;
 
     before(async () => {
@@ -177,8 +177,8 @@ describe("the six task types over HTTP", () => {
     });
 
     /**
-     * Largest sample difference between a part of `another` and the part of `song` shifted by `later`
-     * seconds.
+     * Largest sample difference between `seconds` of `another` and the same part of `song`, `later` seconds
+     * later.
      */
     function difference(
       song: Float32Array,
@@ -209,7 +209,7 @@ describe("the six task types over HTTP", () => {
       });
     }
 
-    it("repaint_mode aggressive re-encodes the source outside the window, independent of the new part inside", async () => {
+    it("repaint_mode aggressive gives the same audio outside the window for any content inside", async () => {
       const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];
@@ -321,7 +321,7 @@ describe("the six task types over HTTP", () => {
     }
   });
 
-  it("uses the timbre of a reference", async () => {
+  it("uses the timbre of a reference recording", async () => {
     const song = { audio_duration: 10, inference_steps: 1 };
     const plain = await audioOf(song);
     const like = await audioOf({ ...song, reference_audio_path: source });
@@ -354,7 +354,7 @@ describe("the six task types over HTTP", () => {
     expect(isSame(byUrl, byName)).to.equal(true);
   });
 
-  describe("audio codes", () => {
+  describe("audio codes in a request", () => {
     const text = Array.from({ length: 60 }, (_, i) => `<|audio_code_${i}|>`).join("");
     const seconds = 12;
 
@@ -399,7 +399,7 @@ describe("the six task types over HTTP", () => {
     });
   });
 
-  describe("the language model", () => {
+  describe("task types and the language model", () => {
     const task = (task_type: string) => ({
       ...quick,
       task_type,

@@ -7,7 +7,7 @@ import { writeSampleSet } from "../music/training/sample-files.js";
 import { longRun, shortRun, Trainer } from "../music/training/trainer.js";
 import { endServed, ServedProcess } from "./served-process.js";
 
-describe("a server that trains", () => {
+describe("training runs of a server process", () => {
   let directory: string;
   let root: string;
   let settings: Record<string, string>;
@@ -30,7 +30,7 @@ describe("a server that trains", () => {
 
   const checkpoints = () => readdirSync(join(root, "out/checkpoints"));
 
-  it("leaves a checkpoint on SIGTERM, exits with 0, and resumes from it after a restart @slow", async () => {
+  it("on SIGTERM, a run writes a checkpoint; a new server can resume from this checkpoint @slow", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out" });
@@ -50,7 +50,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGINT")).to.equal(0);
   });
 
-  it("leaves only complete checkpoints on kill -9 @slow", async () => {
+  it("a run that is killed with kill -9 leaves only complete checkpoints @slow", async () => {
     const first = await ServedProcess.start(directory, settings);
     const trainer = new Trainer(first.client, root);
     await trainer.start({ ...longRun, output_dir: "out", save_every_n_epochs: 1 });
@@ -70,7 +70,7 @@ describe("a server that trains", () => {
     expect(await second.end("SIGTERM")).to.equal(0);
   });
 
-  it("fails the run on a disk error, keeps complete checkpoints, and stays up @slow", async () => {
+  it("a disk error fails the run; the server keeps running and keeps complete checkpoints @slow", async () => {
     const large = { ...shortRun, output_dir: "large", lora_rank: 256 };
     const server = await ServedProcess.start(directory, settings, { maxFileKiB: adapterKiB(large) / 2 });
     const trainer = new Trainer(server.client, root);

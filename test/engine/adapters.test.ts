@@ -14,7 +14,7 @@ import { plainJob, plainSong, plainSongOf } from "./plain-song.js";
 
 const shortSong = { ...plainSongOf(0.4), denoise: { ...plainSong.denoise, inferenceSteps: 1 } };
 
-describe("adapters through the addon", () => {
+describe("loading of adapters through the addon", () => {
   const folder = temporaryDirectory();
   const renderers: NativeRenderer[] = [];
 
@@ -74,7 +74,7 @@ describe("adapters through the addon", () => {
   });
 });
 
-describe("the base model's song", () => {
+describe("songs of the base model beside adapters", () => {
   const folder = temporaryDirectory();
   const kinds = {
     LoRA: writeLora(join(folder, "lora")),
@@ -96,7 +96,7 @@ describe("the base model's song", () => {
   ];
 
   for (const [kind, weights, options] of cases) {
-    it(`a ${kind} that is unused, at scale 0 or unloaded does not change the song, with weights ${weights}`, async () => {
+    it(`a ${kind} changes no song while unused, at scale 0 or unloaded; model weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
         const { audio } = await engine.render({ ...shortSong, adapters }, {});
@@ -127,7 +127,7 @@ describe("the base model's song", () => {
     });
   }
 
-  it("the song is the same after a model with an adapter was unloaded when idle, or replaced in its slot", async () => {
+  it("no adapter remains after its model was unloaded when idle, or was loaded again", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
     try {
@@ -147,7 +147,7 @@ describe("the base model's song", () => {
   });
 });
 
-describe("several adapters", () => {
+describe("several adapters in one song", () => {
   const folder = temporaryDirectory();
   const source = (name: string, path: string) => ({ name, path, doraEpsilon: "float32" }) as const;
   const sources = [

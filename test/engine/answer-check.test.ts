@@ -5,7 +5,7 @@ const own =
   "[Verse]\nI left the key beneath the stone\nwhere the ivy learned to climb\n\n[Chorus]\nLeave a light on";
 
 describe("check of language model output", () => {
-  it("takes linear time for unclosed brackets", async () => {
+  it("the check takes linear time for unclosed brackets", async () => {
     expect(await lyricsRejectionReason(own, "[".repeat(400_000))).to.equal(
       await lyricsRejectionReason(own, ""),
     );
@@ -30,7 +30,7 @@ describe("check of language model output", () => {
     ["", "Ein ruhiges Klavierstück mit weichen Streichern und einer langsamen, traurigen Melodie."],
   ];
   for (const [asked, caption] of goodCaptions) {
-    it(`accepts the caption "${caption.slice(0, 30)}..."`, async () => {
+    it(`the check accepts the caption "${caption.slice(0, 30)}..."`, async () => {
       expect(await captionRejectionReason(caption, asked)).to.equal(null);
     });
   }
@@ -49,7 +49,7 @@ describe("check of language model output", () => {
     ["a song", "warm piano \ufffd\u0016 and strings", /control characters/],
   ];
   for (const [asked, caption, fault] of badCaptions) {
-    it(`rejects a caption: ${fault.source}`, async () => {
+    it(`the check rejects a caption: ${fault.source}`, async () => {
       expect(await captionRejectionReason(caption, asked)).to.match(fault);
     });
   }
@@ -75,7 +75,7 @@ describe("check of language model output", () => {
     ],
   ];
   for (const [what, before, after] of goodLyrics) {
-    it(`accepts lyrics: ${what}`, async () => {
+    it(`the check accepts lyrics: ${what}`, async () => {
       expect(await lyricsRejectionReason(after, before)).to.equal(null);
     });
   }
@@ -105,7 +105,7 @@ describe("check of language model output", () => {
     ["endless repetition", "", "[Verse]\n".concat("saw wave ".repeat(60)), /repeats itself/],
   ];
   for (const [what, before, after, fault] of badLyrics) {
-    it(`rejects lyrics: ${what}`, async () => {
+    it(`the check rejects lyrics: ${what}`, async () => {
       expect(await lyricsRejectionReason(after, before)).to.match(fault);
     });
   }

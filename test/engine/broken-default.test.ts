@@ -5,7 +5,7 @@ import { checkMusicSettings } from "../../src/cli/start-checks.js";
 import { createEngine, loadConfig } from "../../src/index.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-describe("a broken checkpoint under a default name", () => {
+describe("fallback from a broken default checkpoint to the built-in model", () => {
   const directory = temporaryDirectory();
   const model = join(directory, "acestep-v15-turbo");
   const languageModel = join(directory, "acestep-5Hz-lm-0.6B");
@@ -21,7 +21,7 @@ describe("a broken checkpoint under a default name", () => {
     writeFileSync(join(folder, "model.safetensors"), "not weights");
   }
 
-  it("a broken default checkpoint passes the check of settings, and is replaced by the built-in model on loading", async () => {
+  it("a broken default checkpoint passes the check of settings, but is replaced by the built-in model on loading", async () => {
     for (const folder of [model, languageModel, join(model, "vae"), join(model, "text_encoder")])
       write(folder);
     await checkMusicSettings(config);

@@ -6,7 +6,7 @@ import { Checkpoints, fingerprintOf } from "../../src/engine/checkpoints.js";
 import { thrownBy } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-describe("Checkpoints", () => {
+describe("models in the checkpoint directory", () => {
   let root: string;
   let checkpoints: Checkpoints;
 
@@ -106,7 +106,7 @@ describe("Checkpoints", () => {
     ]);
   });
 
-  it("uses the built-in model only for a missing default", () => {
+  it("uses the built-in model in place of a missing default model, but of no other", () => {
     expect(checkpoints.configured("acestep-v15-turbo")).to.equal("carillon-nano");
     expect(checkpoints.usesEmbedded("acestep-v15-turbo")).to.equal(true);
     expect(checkpoints.configured("acestep-5Hz-lm-0.6B")).to.equal("carillon-nano/lm");
@@ -145,7 +145,7 @@ describe("Checkpoints", () => {
       tokenizerDirectory: lm,
     });
     expect(configured.languageModelNames()).to.deep.equal(["lm", "carillon-nano/lm"]);
-    // A model whose folder name is taken by another model keeps its path as its name.
+    // The path of a model is its name if another model has the same folder name.
     expect(configured.renderer(mine)).to.deep.include({ name: mine, model: folder(mine) });
     expect(configured.renderer("mine").model.path).to.equal(join(root, "mine"));
     expect(configured.renderer(further)).to.deep.include({ name: further, model: folder(further) });

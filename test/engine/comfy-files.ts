@@ -82,8 +82,8 @@ function tensorsOf(part: Part): StoredTensors {
 }
 
 /**
- * Renames the tensors of the autoencoder's decoder as in stable-audio-tools, and flattens the snake parameters. The
- * encoder is unaffected.
+ * Gives the tensors of the autoencoder's decoder their names in stable-audio-tools, and flattens the snake
+ * parameters. Leaves the encoder unchanged.
  */
 function inStableAudioNames(tensors: StoredTensors): StoredTensors {
   const blocks =
@@ -116,7 +116,7 @@ function inStableAudioNames(tensors: StoredTensors): StoredTensors {
   );
 }
 
-/** Writes parts, by default all, into one file. */
+/** Writes the given parts of the model, by default all parts, into one file. */
 export function writeAllInOne(path: string, parts: readonly Part[] = Object.keys(PARTS) as Part[]): string {
   const tensors: StoredTensors = {};
   for (const part of parts) {
@@ -126,7 +126,9 @@ export function writeAllInOne(path: string, parts: readonly Part[] = Object.keys
   return writeTensors(path, tensors, { config: JSON.stringify(config) });
 }
 
-/** Writes one file per part in folders below `root`. The DiT's tensor names get the prefix. */
+/**
+ * Writes each part of the model to its own file below `root`. `prefix` is put before the DiT's tensor names.
+ */
 export function writeSplit(root: string, prefix = ""): Record<Part, string> {
   const entries = (Object.keys(PARTS) as Part[]).map((part) => {
     const own = part === "transformer" ? prefix : part === "vae" ? "" : "model.";

@@ -26,7 +26,7 @@ const plain: TaskDescription = {
   hasAudioCodes: false,
 };
 
-describe("task instructions", () => {
+describe("which instruction a task gets", () => {
   const derived: [change: Partial<TaskDescription>, instruction: string][] = [
     [{}, "Fill the audio semantic mask based on the given conditions:"],
     [{ hasAudioCodes: true }, "Generate audio semantic tokens based on the given conditions:"],
@@ -100,7 +100,7 @@ describe("text encoder prompts", () => {
     );
   });
 
-  it("text encoder prompts add a missing colon to the instruction; of a complete prompt, they use only the caption", async () => {
+  it("text encoder prompts end the instruction with a colon, and use only the caption of a complete prompt", async () => {
     const whole = "# Instruction\nDo:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 1\n";
     expect(await spell(encodeTextPrompt, { ...song, instruction: "Do it", caption: whole })).to.match(
       /^# Instruction\nDo it:\n\n# Caption\nlo-fi\n\n# Metas\n- bpm: 128\n/,
@@ -130,7 +130,7 @@ describe("text encoder prompts", () => {
   });
 });
 
-describe("lyric timestamps", () => {
+describe("which lyric lines get timestamps", () => {
   const conditions = (lyrics: string) => ({ ...plainSong, instruction: "", lyrics, language: "de" });
 
   /** Lyric lines with the index of their first token. */

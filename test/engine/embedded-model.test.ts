@@ -37,7 +37,7 @@ function smoothness(audio: PlanarAudio): number {
   return product / energy;
 }
 
-describe("the built-in model", () => {
+describe("files, songs and plans of the built-in model", () => {
   const messages: string[] = [];
   let engine: Engine;
 
@@ -47,7 +47,7 @@ describe("the built-in model", () => {
 
   after(() => engine.close());
 
-  it("is used if the default model is not installed, and is at most 48 MB", () => {
+  it("the built-in model replaces a default model that is not installed, and is at most 48 MB", () => {
     const checkpoints = new Checkpoints("absent");
     expect(checkpoints.renderer(checkpoints.configured(DEFAULT_MODEL)).model.path).to.equal(folder);
     const sizes = readdirSync(folder, { recursive: true }).map((name) => statSync(join(folder, `${name}`)));
@@ -55,13 +55,13 @@ describe("the built-in model", () => {
     expect(bytes).to.be.at.most(48_000_000);
   });
 
-  it("has all parts and no unused tensors", async () => {
+  it("the built-in model has all parts and no unused tensors", async () => {
     await engine.loadSlot(1, null);
     await engine.loadLanguageModel(null);
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("makes a song of the requested duration that is audible throughout and not noise", async () => {
+  it("the built-in model makes a song of the requested duration that is audible throughout and not noise", async () => {
     const { audio, samplesPerChannel } = await engine.render(request, {});
     expect(samplesPerChannel).to.equal(seconds * sampleRate);
     const song = audio[0] as PlanarAudio;
@@ -69,7 +69,7 @@ describe("the built-in model", () => {
     expect(smoothness(song)).to.be.above(0.7);
   });
 
-  it("makes the same song in two engines of one process; closing one does not affect the other", async () => {
+  it("two engines of one process make the same song, and closing one does not affect the other", async () => {
     const bytes = async (by: Engine) =>
       Buffer.from(((await by.render(request, {})).audio[0] as PlanarAudio).buffer);
     const second = new Engine(engineOptions, () => {});
@@ -79,7 +79,7 @@ describe("the built-in model", () => {
     expect((await bytes(engine)).equals(song)).to.equal(true);
   });
 
-  it("plans a song from its caption, keeps the client's metadata, and writes codes for the whole duration", async () => {
+  it("a plan keeps the client's metadata and has audio codes for the whole duration", async () => {
     const { caption, lyrics, metadata } = request;
     const wishes = { caption, lyrics, metadata, detectLanguage: false, seeds: [7] };
     const plan = await engine.plan({ ...plainPlan, ...wishes }, {});

@@ -27,7 +27,7 @@ const tone = (seconds: number): Float32Array =>
   Float32Array.from({ length: 2 * 48_000 * seconds }, (_, i) => 0.3 * Math.sin(i / 40));
 const secondsToSamples = (seconds: number): number => Math.round(seconds * 48_000);
 
-describe("engine on the built-in model", () => {
+describe("the engine with the built-in model", () => {
   const directory = temporaryDirectory();
   const options: EngineOptions = {
     ...engineOptions,
@@ -67,7 +67,7 @@ describe("engine on the built-in model", () => {
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
-  it("chooses metadata that the client did not set, and plans five audio codes per second", async () => {
+  it("a plan has metadata that the client did not set, and five audio codes per second", async () => {
     const progress: Progress[] = [];
     const plan = await engine.plan(
       { ...plainPlan, rewriteCaption: true },
@@ -141,7 +141,7 @@ describe("engine on the built-in model", () => {
     if (testDevice !== "cpu") this.skip();
     const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
     const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
-    // Songs below five seconds are padded while they are denoised. bfloat16 is slow without AVX-512.
+    // Tests songs with padding (below five seconds) and without. The bfloat16 song is short, to save time.
     for (const [dtype, seconds] of [
       ["float32", 6],
       ["bfloat16", 2],
@@ -166,7 +166,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("with `deterministic`, makes the songs of a batch one by one on a GPU, with the same bytes as alone", async function () {
+  it("with `deterministic`, a GPU makes the songs of a batch one by one, with the same bytes as single songs", async function () {
     if (testDevice === "cpu") this.skip();
     const alone = new Engine({ ...options, deterministic: true, batchMax: 8 }, () => undefined);
     try {
@@ -206,13 +206,13 @@ describe("engine on the built-in model", () => {
       expect((await rendered(engine, songs)).batches).to.deep.equal([1, 1, 1, 1, 1, 1]);
   });
 
-  it("lets the model choose a duration that the client did not set, and plans codes for it", async () => {
+  it("the model chooses a duration that the client did not set, and plans audio codes for this duration", async () => {
     const plan = await engine.plan({ ...plainPlan, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
   });
 
-  it("writes a caption from a query, and rewrites caption and lyrics, without changing the client's metadata", async () => {
+  it("keeps the client's metadata when it writes a caption from a query or rewrites caption and lyrics", async () => {
     const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
     const sample = await engine.createSample(
       {
@@ -255,7 +255,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.plan({ ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
-  it("renders audio codes to stereo of the planned length, equal for equal seeds", async () => {
+  it("renders audio codes to stereo of the planned length; equal seeds give equal songs", async () => {
     const { audioCodes } = await engine.plan(plainPlan, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
     const first = await engine.render(request, {});
@@ -299,7 +299,7 @@ describe("engine on the built-in model", () => {
     expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
   });
 
-  it("makes covers and other edits as long as their source; a repaint window beyond the source adds length", async () => {
+  it("edits have the length of the source, unless a repaint window extends beyond the source", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
       const result = await engine.render({ ...plainSongOf(9), task, source }, {});
@@ -317,7 +317,7 @@ describe("engine on the built-in model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("loads models on demand with offloading; the plan and the length of the song stay the same", async () => {
+  it("makes the same plan with offloading, which loads models on demand", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},
@@ -334,7 +334,7 @@ describe("engine on the built-in model", () => {
     }
   });
 
-  it("shortens all songs of a batch to the shortest list of audio codes; rejects codes outside the codebook", async () => {
+  it("shortens all songs of a batch to the shortest list of audio codes, and rejects unknown codes", async () => {
     const render = (...second: number[]) =>
       engine.render(
         { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
@@ -371,7 +371,7 @@ describe("engine on the built-in model", () => {
     expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
-  it("replaces the model of a slot", async () => {
+  it("loads another model into a slot", async () => {
     const { path: nano } = new Checkpoints(directory).renderer("carillon-nano").model;
     await cp(nano, join(directory, "mine"), { recursive: true });
     expect(await engine.loadSlot(2, "mine")).to.deep.equal({
@@ -421,7 +421,7 @@ describe("engine on the built-in model", () => {
     const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
     await idle.loadSlot(1, "mine");
     await idle.loadLanguageModel(null);
-    // The engine logs that it unloaded a model after it has freed the memory.
+    // Waits for the log lines too: the engine frees the memory first and logs later.
     const hasSaid = (name: string) =>
       messages.some((line) => line.startsWith("Unloaded idle model") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);
@@ -439,7 +439,7 @@ describe("engine on the built-in model", () => {
     await idle.close();
   });
 
-  it("does not unload an idle model that has adapters", async () => {
+  it("keeps an idle model loaded while the model has adapters", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, () => undefined);
     await idle.loadSlot(1, null);
     const path = writeLora(join(directory, "style"));
@@ -457,7 +457,7 @@ describe("engine on the built-in model", () => {
   });
 });
 
-/** Calls `renderSongs`. Returns its songs in their order, and the sizes of its batches. */
+/** Calls `renderSongs`. Returns the songs in order, and the number of songs in each batch. */
 async function rendered(engine: Engine, requests: readonly RenderRequest[]) {
   const batches: number[] = [];
   const songs: Rendering[] = [];

@@ -11,7 +11,7 @@ import type { Metadata } from "../../src/engine/types.js";
 
 const nothing: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
-describe("metadata", () => {
+describe("parsing and merging of metadata", () => {
   it("converts key scales to their canonical form", () => {
     const forms: [string, string | undefined][] = [
       ["Am", "A minor"],
@@ -31,7 +31,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
   });
 
-  it("accepts only four time signatures, written as a fraction or as its numerator", () => {
+  it("only four time signatures are valid, written as a fraction or as its numerator", () => {
     const forms: [string, string | undefined][] = [
       ["4/4", "4"],
       ["3", "3"],
@@ -44,7 +44,7 @@ describe("metadata", () => {
     for (const [text, canonical] of forms) expect(canonicalTimeSignature(text), text).to.equal(canonical);
   });
 
-  it("clamps, normalises or drops client values outside the think block's grammar", () => {
+  it("client values outside the think block's grammar are clamped, normalised or dropped", () => {
     const client = { bpm: 400.5, keyScale: "H minor", timeSignature: "4/4", durationSeconds: 5.5 };
     expect(toThinkFields(client, "EN")).to.deep.equal({
       bpm: 300,
@@ -56,7 +56,7 @@ describe("metadata", () => {
     expect(toThinkFields(nothing, "klingon")).to.deep.equal(toThinkFields(nothing, null));
   });
 
-  it("prefers the client's values to the model's", () => {
+  it("the client's values take precedence over the model's", () => {
     const model = { bpm: 90, keyscale: "A minor", timesignature: "3", duration: 60 };
     const client = { bpm: 400, keyScale: "H minor", timeSignature: "5/4", durationSeconds: 12.5 };
     expect(mergeMetadata(client, model)).to.deep.equal(client);
@@ -69,7 +69,7 @@ describe("metadata", () => {
     expect(mergeMetadata(nothing, {})).to.deep.equal(nothing);
   });
 
-  it("is complete only if no field is missing", () => {
+  it("metadata is complete only if no field is missing", () => {
     const full = { bpm: 90, keyScale: "A minor", timeSignature: "4", durationSeconds: 30 };
     expect(isComplete(full)).to.equal(true);
     fc.assert(

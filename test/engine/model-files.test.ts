@@ -108,7 +108,7 @@ function prefixed(prefix: string, shapes: Record<string, number[]>): Record<stri
 const SMALL = { hidden: 2048, inner: 6144, heads: 16, depth: 24 };
 const LARGE = { hidden: 2560, inner: 9728, heads: 32, depth: 32 };
 
-describe("ComfyUI files", () => {
+describe("loading of ComfyUI files", () => {
   const folder = temporaryDirectory();
   let files = 0;
   const path = (name = `file-${files++}.safetensors`) => join(folder, name);
@@ -119,7 +119,7 @@ describe("ComfyUI files", () => {
     return error as EngineError;
   }
 
-  describe("without metadata", () => {
+  describe("ComfyUI files without metadata", () => {
     it("the model sizes of the 2B and XL families are inferred from tensor shapes", () => {
       const shared = {
         model_type: "acestep",
@@ -205,7 +205,7 @@ describe("ComfyUI files", () => {
     });
   });
 
-  describe("that cannot be used", () => {
+  describe("unusable ComfyUI files", () => {
     const said = (file: string) => {
       const error = refusal(() => readModelFile(file));
       expect(error.code).to.equal("UNSUPPORTED_MODEL");
@@ -320,7 +320,7 @@ describe("ComfyUI files", () => {
       .and.to.contain("put the tokenizer.json of Qwen3-Embedding-0.6B into one of these folders");
   });
 
-  describe("compared to the original layout", function () {
+  describe("songs from ComfyUI files and from the original layout", function () {
     this.timeout(300_000);
     let expected: Buffer;
     const root = join(folder, "ComfyUI", "models");

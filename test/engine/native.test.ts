@@ -6,7 +6,7 @@ import { loadAddon } from "../../src/engine/native.js";
 import { thrownBy } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-describe("native addon", () => {
+describe("loading of the native addon", () => {
   function refusal(path: string): string {
     const before = process.env.CARILLON_ADDON;
     process.env.CARILLON_ADDON = path;
@@ -17,7 +17,7 @@ describe("native addon", () => {
     return error.message;
   }
 
-  it("names the set-up command in the error if the addon is missing or cannot be loaded", () => {
+  it("the error names the set-up command if the addon is missing or cannot be loaded", () => {
     const directory = temporaryDirectory();
     const damaged = join(directory, "carillon.node");
     writeFileSync(damaged, "not a library");
@@ -27,7 +27,7 @@ describe("native addon", () => {
     expect(refusal(damaged)).to.contain("cannot be loaded").and.contain("npm run setup");
   });
 
-  it("lists the devices", () => {
+  it("the addon lists the devices", () => {
     const { devices, libtorchVersion } = loadAddon().runtimeInfo();
     expect(devices[0]).to.include({ name: "cpu" });
     expect(libtorchVersion).to.match(/^2\.\d+/);

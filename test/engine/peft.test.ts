@@ -12,16 +12,16 @@ import { engineOptions, trainingRequest } from "./embedded.js";
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
 
-describe("a trained LoRA in PEFT", function () {
+describe("use of a trained LoRA in PEFT", function () {
   this.timeout(300_000); // a cold import of torch and peft takes long
   const directory = temporaryDirectory();
 
   before(function () {
-    // Skipped without peft: installing it for one test would take minutes.
+    // Skip without peft, because installing it for one test would take minutes.
     if (spawnSync(python, ["-c", "import peft, safetensors"]).status !== 0) this.skip();
   });
 
-  it("is loaded by PEFT without a warning, and changes the weights by alpha / rank * B A", async () => {
+  it("PEFT loads a trained LoRA without a warning, and the LoRA changes the weights by alpha / rank * B * A", async () => {
     const sample = join(directory, "sample.pt");
     writeSample(sample, sampleTensors(1));
     const engine = new Engine(engineOptions, () => {});

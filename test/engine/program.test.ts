@@ -38,19 +38,19 @@ describe("sampling program of a think block", () => {
     return pattern;
   }
 
-  /** Whether a field's pattern matches. Patterns use only syntax that the native engine and JavaScript share. */
+  /** Whether the pattern of a field matches `text`. The patterns are also valid JavaScript patterns. */
   function accepts(field: string, text: string): boolean {
     return new RegExp(`^(?:${patternOf(field).pattern})$`, "u").test(text);
   }
 
-  it("writes the fields in a fixed order", async () => {
+  it("the program writes the fields in a fixed order", async () => {
     expect(await outline(everything)).to.equal(
       "<think>\nbpm:{pattern}caption:{pattern}duration:{pattern}keyscale:{pattern}language:{pattern}" +
         "timesignature:{pattern}</think>\n\n{text}",
     );
   });
 
-  it("forces the values of known fields, and skips fields that are not requested", async () => {
+  it("the program forces the values of known fields, and skips fields that are not requested", async () => {
     const program: ThinkProgram = {
       forced: { bpm: 120, keyscale: "G major", timesignature: "6" },
       writeCaption: false,
@@ -62,7 +62,7 @@ describe("sampling program of a think block", () => {
     );
   });
 
-  it("encodes forced values with the same tokens as ordinary text", async () => {
+  it("the program encodes forced values with the same tokens as ordinary text", async () => {
     const forced = { bpm: 120, duration: 30, keyscale: "F# minor", language: "yue", timesignature: "4" };
     const [segment, ...rest] = await thinkProgram(tokenizer, {
       ...everything,
@@ -79,7 +79,7 @@ describe("sampling program of a think block", () => {
     );
   });
 
-  it("allows every valid value of a field, and no other", () => {
+  it("the program allows every valid value of a field, and no other", () => {
     for (let value = 0; value <= 1000; value++) {
       expect(accepts("bpm", ` ${value}\n`), `bpm ${value}`).to.equal(value >= 30 && value <= 300);
       expect(accepts("duration", ` ${value}\n`), `duration ${value}`).to.equal(value >= 10 && value <= 600);
@@ -99,7 +99,7 @@ describe("sampling program of a think block", () => {
     }
   });
 
-  it("allows a caption of several folded lines", () => {
+  it("the program allows a caption that is folded into several lines", () => {
     expect(accepts("caption", " A calm piece.\n")).to.equal(true);
     expect(accepts("caption", " 'A: calm\n  piece\n  \n  ends'\n")).to.equal(true);
     expect(accepts("caption", " \n")).to.equal(false);
@@ -107,7 +107,7 @@ describe("sampling program of a think block", () => {
     expect(accepts("caption", " ```code\n")).to.equal(false);
   });
 
-  it("decodes the language greedily and samples the rest", () => {
+  it("the program decodes the language greedily and samples the other fields", () => {
     expect(patternOf("language").choose).to.equal("greedy");
     expect(patternOf("keyscale").choose).to.equal("sample");
   });

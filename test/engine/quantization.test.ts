@@ -11,7 +11,7 @@ import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
 import { plainPlan, plainSong, plainSongOf } from "./plain-song.js";
 
-describe("quantized weights", () => {
+describe("songs and plans with quantized weights", () => {
   const directory = temporaryDirectory();
   const engines: Engine[] = [];
 
@@ -35,7 +35,7 @@ describe("quantized weights", () => {
 
   after(() => Promise.all(engines.map((engine) => engine.close())));
 
-  it("weights of 8 bits change a song slightly, and weights of 4 bits more", async () => {
+  it("8-bit weights change a song slightly; 4-bit weights change it more", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>
       (await engineWith(quantization).render(plainSongOf(2), {})).audio[0] as Float32Array;
     const whole = await songOf("none");

@@ -10,7 +10,7 @@ import { plainJob, plainSong } from "./plain-song.js";
 
 const { denoise, guidance, edit } = plainSong;
 
-describe("render parameters", () => {
+describe("render parameters that requests send to the core", () => {
   const job = plainJob;
   let renderer: NativeRenderer;
 
@@ -29,7 +29,7 @@ describe("render parameters", () => {
 
   for (const [group, { shape }] of Object.entries(renderParameters)) {
     for (const name of Object.keys(shape)) {
-      it(`are required by the core: ${group}.${name}`, () => {
+      it(`the core rejects a job without ${group}.${name}`, () => {
         const { [name]: _, ...others } = job[group as keyof typeof renderParameters] as Record<
           string,
           unknown
@@ -39,7 +39,7 @@ describe("render parameters", () => {
       });
     }
 
-    it(`are rejected by the core if unknown: ${group}`, () => {
+    it(`the core rejects unknown parameters in ${group}`, () => {
       const own = job[group as keyof typeof renderParameters];
       const more = { ...job, [group]: { ...own, loudness: 3 } } as RenderJob;
       expect(() => renderer.render(more, {})).to.throw(
@@ -51,11 +51,11 @@ describe("render parameters", () => {
     });
   }
 
-  it("are accepted by the core if all groups are complete", async () => {
+  it("the core accepts a job with all parameters", async () => {
     expect((await renderer.render(job, {})).samplesPerChannel).to.equal(25 * 1920);
   });
 
-  it("come from the request, or from their defaults", () => {
+  it("render parameters come from the request or from defaults", () => {
     const context = {
       rangePolicy: "refuse",
       slotOf: () => ({ isTurbo: false, codebookSize: null }),

@@ -39,8 +39,8 @@ function fakeModel(likelihood: (text: string, hasAudio: boolean) => number, rank
   return { lm: { writesText, score } as unknown as LanguageModel, asked };
 }
 
-describe("song scores", () => {
-  it("are 0.5 if the audio does not make the words more likely", async () => {
+describe("calculation of song scores", () => {
+  it("text scores are 0.5 if the audio does not make the words more likely", async () => {
     const { lm, asked } = fakeModel(() => -3);
     expect(await scoreSong(lm, song, {})).to.deep.equal({
       total: 0.5 * 0.5 + 0.3 * 0.5 + 0.2,
@@ -59,19 +59,19 @@ describe("song scores", () => {
     ]);
   });
 
-  it("rate the caption above 0.5 if the audio makes its words more likely", async () => {
+  it("the caption score is above 0.5 if the audio makes the caption's words more likely", async () => {
     const { lm } = fakeModel((text, hasAudio) => (hasAudio && text.includes("jazz") ? -1 : -1.1));
     const scores = await scoreSong(lm, song, {});
     expect(scores?.caption).to.be.closeTo(1 / (1 + Math.exp(-1)), 1e-6);
     expect(scores?.lyrics).to.equal(0.5);
   });
 
-  it("rate metadata lower if the model ranks other tokens higher", async () => {
+  it("the metadata score is lower if the model ranks other tokens higher", async () => {
     expect((await scoreSong(fakeModel(() => 0, 6).lm, song, {}))?.metadata).to.equal((0.5 + 1) / 2);
     expect((await scoreSong(fakeModel(() => 0, 11).lm, song, {}))?.metadata).to.equal(0.5);
   });
 
-  it("are null for parts that the song lacks", async () => {
+  it("scores are null for parts that the song lacks", async () => {
     expect(await scoreSong(fakeModel(() => -1).lm, captionOnlySong, {})).to.deep.equal({
       total: 0.5,
       caption: 0.5,
@@ -80,7 +80,7 @@ describe("song scores", () => {
     });
   });
 
-  it("rate only metadata if the model writes no text", async () => {
+  it("only metadata gets a score if the model writes no text", async () => {
     const mute = fakeModel(() => -1, 1, false);
     expect(await scoreSong(mute.lm, song, {})).to.deep.equal({
       total: 1,

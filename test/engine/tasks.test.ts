@@ -33,7 +33,7 @@ function same(left: Float32Array, right: Float32Array): boolean {
   return bytes(left).equals(bytes(right));
 }
 
-describe("tasks on the built-in model", () => {
+describe("rendering of all tasks with the built-in model", () => {
   const source = recording(2);
   const base: RenderRequest = {
     ...plainSongOf(2),
@@ -69,7 +69,7 @@ describe("tasks on the built-in model", () => {
     });
   }
 
-  it("keeps the source outside the repaint window, and extends it if the window begins before it", async () => {
+  it("repaint keeps the source outside the window; a window that begins before 0 makes the song longer", async () => {
     const inner = await song({ task: "repaint", source: windowed(0.8, 1.2) });
     expect(same(part(inner, 0, 0.75), part(source, 0, 0.75))).to.equal(true);
     expect(same(part(inner, 1.25, 2), part(source, 1.25, 2))).to.equal(true);
@@ -93,7 +93,7 @@ describe("tasks on the built-in model", () => {
     expect(same(coded, covered)).to.equal(true);
   });
 
-  it("changes a cover with a timbre reference, audioCoverStrength and coverNoiseStrength", async () => {
+  it("a timbre reference, audioCoverStrength and coverNoiseStrength each change a cover", async () => {
     const plain = await song({ task: "cover" });
     expect(same(await song({ task: "cover", referenceAudio: recording(1) }), plain)).to.equal(false);
     expect(
@@ -104,7 +104,7 @@ describe("tasks on the built-in model", () => {
     ).to.equal(false);
   });
 
-  it("copies the source when called, so that the caller may change it while the song renders", async () => {
+  it("rendering is not affected if the caller changes the source audio meanwhile", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
     const { audio } = await engine.render(
@@ -115,7 +115,7 @@ describe("tasks on the built-in model", () => {
     expect(same(audio[0] ?? sourceAudio, expected)).to.equal(true);
   });
 
-  it("stops on abort while it encodes a recording", async () => {
+  it("an abort stops rendering during the encoding of a recording", async () => {
     const stop = new AbortController();
     const progress: Progress[] = [];
     const rendering = engine.render(

@@ -67,7 +67,7 @@ const plain = [
 ];
 const plainValues = ["y", "n", "08", "1e5", "true story", "3/4", "100"];
 
-describe("think block YAML", () => {
+describe("reading and writing YAML in think blocks", () => {
   it("writes captions as PyYAML does", () => {
     for (const [input, output] of captions) {
       expect(serializeThinkFields({ caption: input })).to.equal(`caption: ${output}`);
@@ -124,7 +124,7 @@ function definedFields(text: string): object {
 }
 
 describe("language model output", () => {
-  it("reads a think block and lyrics", () => {
+  it("parses a think block, and the lyrics after the block", () => {
     const { fields, lyrics } = parseOutput(
       "<think>\nbpm: 90\ncaption: A calm piece\n  with a long tail.\nduration: 30\nkeyscale: F# minor\n" +
         "language: en\ntimesignature: 4\n</think>\n\n# Lyric\n[Verse]\nHello\n<|im_end|>",
@@ -140,7 +140,7 @@ describe("language model output", () => {
     expect(lyrics).to.equal("[Verse]\nHello");
   });
 
-  it("parses an unclosed block", () => {
+  it("parses a think block without an end tag", () => {
     expect(definedFields("<think>\nbpm: 90\ntimesignature: 3\n")).to.deep.equal({
       bpm: 90,
       timesignature: "3",
@@ -151,7 +151,7 @@ describe("language model output", () => {
     expect(definedFields("bpm: 90\n</think>\nbpm: 91")).to.deep.equal({ bpm: 90 });
   });
 
-  it("parses fields before the first audio code if there is no tag, and fields in a tag other than <think>", () => {
+  it("parses fields that have no tag or another tag than <think>", () => {
     expect(definedFields("bpm: 77\n<|audio_code_3|>bpm: 99")).to.deep.equal({ bpm: 77 });
     expect(definedFields("<reasoning>\nbpm: 77\n</reasoning>bpm: 99")).to.deep.equal({ bpm: 77 });
   });
@@ -169,7 +169,7 @@ describe("language model output", () => {
     });
   });
 
-  it("removes quoting", () => {
+  it("removes YAML quotes from values", () => {
     expect(definedFields("caption: 'it''s: x\n\n  y'")).to.deep.equal({ caption: "it's: x y" });
     expect(definedFields('caption: "tab\\there \\"now\\" \\xe9"')).to.deep.equal({
       caption: 'tab here "now" é',

@@ -21,7 +21,7 @@ interface TokenizerJson {
   model: { vocab: Record<string, number>; merges: string[] };
 }
 
-describe("tokenizer", () => {
+describe("encoding and decoding of tokens", () => {
   let qwen3: Tokenizer;
   let nano: Tokenizer;
   const temporary = temporaryDirectory();
@@ -38,7 +38,7 @@ describe("tokenizer", () => {
     }
   });
 
-  it("encodes with carillon-nano's vocabularies as transformers does", async () => {
+  it("encodes texts with carillon-nano's vocabularies like the transformers library", async () => {
     const goldens = await readJson<Record<string, { text: string; ids: number[] }[]>>(
       "../../goldens/tokenizers.json",
     );
@@ -70,7 +70,7 @@ describe("tokenizer", () => {
     );
   });
 
-  it("reads vocab.json with merges.txt and added_tokens.json like tokenizer.json", async () => {
+  it("loads the same tokenizer from vocab.json, merges.txt and added_tokens.json as from tokenizer.json", async () => {
     const { added_tokens, model } = await readJson<TokenizerJson>("qwen3", "tokenizer.json");
     await writeFile(join(temporary, "vocab.json"), JSON.stringify(model.vocab));
     await writeFile(join(temporary, "merges.txt"), `#version: 0.2\n${model.merges.join("\n")}\n`);
@@ -83,7 +83,7 @@ describe("tokenizer", () => {
     expect(await tokenizer.encode(parts)).to.deep.equal(await qwen3.encode(parts));
   });
 
-  it("never encodes text as a control token, and decodes it unchanged", async () => {
+  it("text is never encoded as control tokens, and decoding returns it unchanged", async () => {
     const control = fc.constantFrom(
       "<|im_end|>",
       "</think>",
@@ -103,7 +103,7 @@ describe("tokenizer", () => {
     );
   });
 
-  it("does not block the event loop", async () => {
+  it("encoding a long text does not block the event loop", async () => {
     const order: string[] = [];
     const encoded = qwen3.encodeText("\n".repeat(32_768)).then((ids) => order.push(`${ids.length} ids`));
     setImmediate(() => order.push("another event"));
@@ -111,7 +111,7 @@ describe("tokenizer", () => {
     expect(order).to.deep.equal(["another event", "8192 ids"]);
   });
 
-  it("rejects running and new encodings when it is closed", async () => {
+  it("closing the tokenizer rejects running and later encodings", async () => {
     const tokenizer = await Tokenizer.load(nanoDirectory);
     const underWay = tokenizer.encodeText("\n".repeat(32_768));
     const failures = [underWay, tokenizer.close().then(() => tokenizer.encodeText("a"))].map(failureOf);
@@ -126,7 +126,7 @@ describe("tokenizer", () => {
     );
   });
 
-  it("gives constrained decoding the bytes of ordinary tokens; control tokens and audio codes have none", async () => {
+  it("constrained decoding gets the bytes of ordinary tokens; control tokens and audio codes have no bytes", async () => {
     const { bytes, offsets, endTokenIds, firstAudioCodeId, audioCodeCount } = nano.vocabulary(6150, 64000);
     const bytesOf = (id: number): string =>
       Buffer.from(bytes.subarray(offsets[id], offsets[id + 1])).toString("utf8");

@@ -1,6 +1,6 @@
 /**
- * Starts an endless training run and ends it at the first step: `training-program.ts SAMPLE OUTPUT WAY`. WAY `exit`
- * calls process.exit; WAY `return` closes the engine.
+ * Starts an endless training run: `training-program.ts SAMPLE OUTPUT WAY`. At the first step it calls
+ * process.exit if WAY is `exit`, or closes the engine if WAY is `return`.
  */
 import { Engine } from "../../src/engine/engine.js";
 import { engineOptions, trainingRequest } from "./embedded.js";

@@ -14,7 +14,7 @@ import { engineOptions, trainingRequest } from "./embedded.js";
 
 const program = fileURLToPath(new URL("training-program.ts", import.meta.url));
 
-describe("training on the engine", () => {
+describe("adapter training with Engine.train", () => {
   const directory = temporaryDirectory();
   const path = (...parts: string[]) => join(directory, ...parts);
   const sample = path("sample.pt");
@@ -38,7 +38,7 @@ describe("training on the engine", () => {
     expect(kind).to.equal("epoch");
   });
 
-  it("resolves with a checkpoint when stopped", async () => {
+  it("training that is stopped resolves with a checkpoint", async () => {
     const stop = new AbortController();
     const request = { ...trainingRequest([sample], path("stopped")), epochs: 1_000_000 };
     const result = await engine.train(request, {
@@ -69,7 +69,7 @@ describe("training on the engine", () => {
     ["exit", ""],
     ["return", "stopped\n"],
   ] as const) {
-    it(`ends with its process when that ${way === "exit" ? "calls process.exit" : "closes the engine"}`, async () => {
+    it(`training ends when its process ${way === "exit" ? "calls process.exit" : "closes the engine"}`, async () => {
       const args = ["--import", "tsx", program, sample, path(`process-${way}`), way];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
       const [printed, [code, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);

@@ -6,11 +6,11 @@ import pino from "pino";
 import { type ConnectionLimits, connectionLimits, limitConnections } from "../../src/http/connections.js";
 import { listen } from "../../src/http/listener.js";
 
-describe("connections", () => {
+describe("limits on connections to a server", () => {
   let server: Server;
   const sockets: Socket[] = [];
 
-  /** Starts the server. Each request for /slow waits, and adds a function that answers it to the returned list. */
+  /** Starts the server. For each request to /slow, the returned list gets a function that answers the request. */
   async function start(limits: ConnectionLimits): Promise<(() => void)[]> {
     const waiting: (() => void)[] = [];
     server = createServer((request, response) => {
@@ -89,7 +89,7 @@ describe("connections", () => {
   });
 });
 
-describe("keep-alive", () => {
+describe("keep-alive time of connections", () => {
   it("the server keeps idle connections open longer than proxies do", async () => {
     const listener = await listen({ host: "127.0.0.1", port: 0 }, {}, pino({ level: "silent" }), (server) =>
       server.on("request", (_request, response) => response.end("done")),

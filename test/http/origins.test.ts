@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { isLoopbackName, isLoopbackOrigin } from "../../src/http/origins.js";
 
-describe("origins", () => {
+describe("recognition of local origins", () => {
   it("a host is local only if its name is a loopback name", () => {
     for (const name of [
       "localhost",

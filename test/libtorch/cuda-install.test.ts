@@ -23,7 +23,7 @@ const FILES = {
   "nvidia_cublas.whl": { "nvidia/cu13/lib/libcublas.so.13": "x".repeat(50_000) },
 };
 
-describe("libtorch for CUDA without pip", () => {
+describe("installing libtorch for CUDA without pip", () => {
   const directory = temporaryDirectory();
   const wheels = join(directory, "wheels");
   let server: Server;
@@ -129,7 +129,7 @@ describe("libtorch for CUDA without pip", () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it("lists a path that contains a hash, the size and the checksum of every wheel", () => {
+  it("CUDA_WHEELS has the path, size and checksum of every wheel", () => {
     for (const { path, bytes, sha256, unpackedBytes } of CUDA_WHEELS.wheels) {
       expect(path).to.match(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{60}\/\w[\w.-]*\.whl$/);
       expect(sha256).to.match(/^[0-9a-f]{64}$/);

@@ -6,10 +6,10 @@ import { temporaryDirectory } from "../music/tasks.js";
 
 const MEBIBYTE = 2 ** 20;
 
-describe("GPUs", () => {
+describe("detection of GPUs", () => {
   const { PATH, CUDA_VISIBLE_DEVICES } = process.env;
 
-  /** Puts an nvidia-smi on the PATH that prints `rows`. */
+  /** Puts a fake nvidia-smi on the PATH. It prints `rows`. */
   function simulateNvidiaSmi(rows: readonly string[], visible?: string): void {
     const directory = temporaryDirectory();
     const tool = join(directory, "nvidia-smi");
@@ -53,7 +53,7 @@ describe("GPUs", () => {
     expect([undefined, card(80), card(24), card(8)].map(defaultIdleSeconds)).to.deep.equal([0, 0, 600, 600]);
   });
 
-  it("no GPUs are found without nvidia-smi", () => {
+  it("no GPUs are listed if nvidia-smi is missing", () => {
     process.env.PATH = temporaryDirectory();
     expect(listGpus()).to.deep.equal([]);
   });

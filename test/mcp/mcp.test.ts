@@ -94,7 +94,7 @@ describe("MCP on the city's port", () => {
     expect(await answerOf(agent, "city_advance", { days: 1 })).to.include({ ok: true, stoppedBy: "days" });
   });
 
-  it("returns the map as an image", async () => {
+  it("the tool city_look returns the map as an image", async () => {
     await bridge.client.road(0, 0, 80, 0);
     const { content } = await call(agent, "city_look", { size: 300, pixels: 64 });
     expect(content[0]).to.include({ type: "image", mimeType: "image/png" });
@@ -163,14 +163,14 @@ describe("MCP on the music port", () => {
     await local.close();
   });
 
-  it("requires the API key", async () => {
+  it("MCP requests require the API key", async () => {
     expect((await failureOf(agentOn(server.client.url))).message).to.match(/401|Unauthorized|ai_token/);
     const response = await fetch(`${server.client.url}/mcp`);
     expect([response.status, response.headers.get("allow")]).to.deep.equal([405, "POST"]);
   });
 });
 
-describe("carillon mcp", () => {
+describe("the command carillon mcp", () => {
   const bridge = bridgeForEach({ map: "highway" });
   let agent: Client;
 

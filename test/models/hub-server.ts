@@ -1,6 +1,6 @@
 /**
- * Local imitation of Hugging Face. Serves repositories with the same paths, redirects, headers and errors: file lists
- * in pages, small files as git blobs, large ones (LFS) from a storage host with byte ranges.
+ * Local imitation of Hugging Face, with the same paths, redirects, headers and errors. Sends file lists in pages and
+ * small files as git blobs. Large files (LFS) come from a storage host that supports byte ranges.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -29,15 +29,15 @@ export class FakeHub {
   /** Names of the repositories that require `token`. */
   readonly private = new Set<string>();
   readonly token = "hf_reader";
-  /** Files whose download stops after `afterBytes`: it breaks off or, with `hangs`, waits for `resume`. */
+  /** Files whose download stops after `afterBytes`. The connection closes, or with `hangs` waits for `resume`. */
   readonly cuts: Record<string, { afterBytes: number; hangs?: boolean }> = {};
   /** Files that are sent with one wrong byte. */
   readonly corrupted = new Set<string>();
   /** Number of extra bytes after a file's content. Such a response has no Content-Length. */
   readonly surplus: Record<string, number> = {};
-  /** URL that redirects use in place of the storage host; null: no replacement. */
+  /** If set, downloads are redirected to this URL instead of the storage host. */
   storageHost: string | null = null;
-  /** URL that lists use in place of the link to their next page; null: no replacement. */
+  /** If set, file lists give this URL as the link to the next page, instead of the real one. */
   nextPage: string | null = null;
   /** Status of every response, to simulate a broken hub; null: normal responses. */
   brokenStatus: number | null = null;

@@ -18,7 +18,7 @@ const MAIN = "ACE-Step/Ace-Step1.5";
 const WEIGHTS = "model.safetensors";
 const CUT_BYTES = 300_000;
 
-describe("pulling a model", () => {
+describe("download of models from a hub", () => {
   let server: FakeHub;
   let directory: string;
 
@@ -82,7 +82,7 @@ describe("pulling a model", () => {
     }
   });
 
-  it("downloads parts that are missing in a model's repository from the main one, once for all models", async () => {
+  it("downloads parts that a repository lacks from the main repository, once for all models", async () => {
     server.repositories[MAIN] = mainRepository();
     for (const name of ["acestep-v15-base", "acestep-v15-sft"]) {
       server.repositories[`ACE-Step/${name}`] = {
@@ -105,7 +105,7 @@ describe("pulling a model", () => {
     expect(await pull("someone/mirror")).to.deep.equal([]);
   });
 
-  it("never finds a third-party model under the name of a published one", async () => {
+  it("a third-party model is never found under the name of a published model", async () => {
     server.repositories["someone/acestep-v15-turbo"] = {
       "config.json": Buffer.from("{}"),
       [WEIGHTS]: Buffer.from("w"),
@@ -163,7 +163,7 @@ describe("pulling a model", () => {
     expect(await pull("acestep-5Hz-lm-0.6B", { url: await unusedUrl() })).to.deep.equal([]);
   });
 
-  it("can be cancelled just before a file starts", async () => {
+  it("a download can be cancelled just before a file starts", async () => {
     serveModel();
     const cancelling = new AbortController();
     const options = { signal: cancelling.signal, onProgress: () => cancelling.abort() };
@@ -172,7 +172,7 @@ describe("pulling a model", () => {
     expect(visible()).to.deep.equal([]);
   });
 
-  it("reports progress", async () => {
+  it("a download reports its progress", async () => {
     const weights = serveModel();
     const reports: PullProgress[] = [];
     await pull("someone/small", { onProgress: (progress) => reports.push(progress) });
@@ -264,7 +264,7 @@ describe("pulling a model", () => {
     expect(await refusal(pull(MAIN), "NOT_A_MODEL")).to.include(MAIN);
   });
 
-  it("reads a private repository with the token, and asks for a missing token", async () => {
+  it("downloads a private repository with a valid token, and asks for HF_TOKEN without one", async () => {
     serveModel();
     server.private.add("someone/small");
     const message = await refusal(pull("someone/small"), "UNAUTHORIZED");

@@ -62,8 +62,9 @@ export function writeSafetensors(
 }
 
 /**
- * Writes a PEFT folder with a LoRA of rank 4. `inputs`: input width; 0 takes the model's, another value makes an
- * adapter that does not fit the model. `dora`: adds DoRA magnitudes of 1.
+ * Writes a PEFT folder with a LoRA of rank 4.
+ * @param inputs input width of the projections; 0 uses the width that the model has
+ * @param dora whether to add DoRA magnitudes, all 1
  */
 export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
   mkdirSync(folder, { recursive: true });
@@ -78,7 +79,10 @@ export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false }
   return folder;
 }
 
-/** Writes a LyCORIS LoKr file with undecomposed factors. `dora`: adds DoRA magnitudes of 1. */
+/**
+ * Writes a LyCORIS LoKr file with undecomposed factors.
+ * @param dora whether to add DoRA magnitudes, all 1
+ */
 export function writeLokr(path: string, { seed = 1, dora = false } = {}): string {
   const tensors = attentionProjections().flatMap(({ name, out, in: inputs }) => {
     const prefix = `lycoris_${name.replaceAll(".", "_")}`;

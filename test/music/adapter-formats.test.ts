@@ -15,7 +15,7 @@ import { type SampleTensors, writeSample } from "./training/sample-files.js";
 
 const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
 
-describe("common formats of adapters and models", () => {
+describe("loading of adapters and models in common formats", () => {
   const folder = temporaryDirectory();
   const server = serverForAll();
   const { client } = server;
@@ -42,7 +42,7 @@ describe("common formats of adapters and models", () => {
     return bytes;
   }
 
-  /** Returns the tensors of `writeLora` under the names that `keyOf` gives, with an alpha per module. */
+  /** Returns the tensors that `writeLora` writes, named by `keyOf`, and adds an alpha for each module. */
   function loraTensors(
     keyOf: (module: string, part: "A" | "B" | "alpha") => string | null,
   ): Record<string, Tensor> {
@@ -61,7 +61,7 @@ describe("common formats of adapters and models", () => {
     return body.detail;
   }
 
-  it("makes the same song with a LoRA under the tensor names of kohya and of ComfyUI", async () => {
+  it("a LoRA makes the same song with the tensor names of kohya and of ComfyUI", async () => {
     const names = { A: "lora_down.weight", B: "lora_up.weight", alpha: "alpha" };
     const spellings: [file: string, keyOf: (module: string, part: "A" | "B" | "alpha") => string][] = [
       ["kohya", (module, part) => `lora_unet_${module.replaceAll(".", "_")}.${names[part]}`],
@@ -74,7 +74,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("makes the same song with a .bin file in a PEFT folder, whether loaded or named in the request", async () => {
+  it("a .bin file in a PEFT folder makes the same song, whether loaded or named in the request", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     writeFileSync(
@@ -92,7 +92,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("changes the song with a LoHa adapter and with an IA3 adapter", async () => {
+  it("a LoHa adapter and an IA3 adapter change the song", async () => {
     const modules = attentionProjections().map(({ name, ...size }) => ({
       ...size,
       key: `lycoris_${name.replaceAll(".", "_")}`,
@@ -114,7 +114,7 @@ describe("common formats of adapters and models", () => {
     }
   });
 
-  it("rejects an adapter of another model, and names the model if it recognises it", async () => {
+  it("the server rejects an adapter of another model, and names that model if it is known", async () => {
     const path = join(folder, "foreign.safetensors");
     const part = pseudoRandomTensor([4, 4], 1);
     const files: [module: string, what: string][] = [
@@ -133,7 +133,7 @@ describe("common formats of adapters and models", () => {
     );
   });
 
-  it("rejects a pickle without tensors, and files that are not adapters", async () => {
+  it("the server rejects a pickle without tensors, and files that are not adapters", async () => {
     const pickle = join(folder, "code.bin");
     writeFileSync(pickle, "\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R.", "latin1");
     expect(await refusal(pickle)).to.contain("a bare pickle");
@@ -142,7 +142,7 @@ describe("common formats of adapters and models", () => {
     expect(await refusal(gguf)).to.contain("a GGUF file");
   });
 
-  it("rejects a file that is not a supported model, and says what it contains instead", async () => {
+  it("the server rejects a file that is not a supported model, and says what the file contains", async () => {
     const init = async (model: string) => {
       const { status, body } = await client.post("/v1/init", { model });
       expect(status, body.detail).to.equal(400);

@@ -3,7 +3,7 @@ import axe from "axe-core";
 import { expect } from "chai";
 import { button, Studio } from "./studio/studio-fixture.js";
 
-/** Swagger UI puts tags (h3) below the title (h1), and its title outside of its main landmark. */
+/** Disables the rules that Swagger UI breaks: h3 follows h1, and the title is outside the main landmark. */
 const AXE = 'axe.run({ rules: { "heading-order": { enabled: false }, region: { enabled: false } } })';
 
 describe("the API documentation", function () {
@@ -19,7 +19,7 @@ describe("the API documentation", function () {
     return page;
   }
 
-  it("finds endpoints by any word, and sends requests with the key", async () => {
+  it("the filter finds endpoints by any word; requests contain the key", async () => {
     const page = await openDocs();
     const all = await page.locator(".opblock").count();
     await page.getByPlaceholder("Filter by tag").fill("repainting_windows");
@@ -45,7 +45,7 @@ describe("the API documentation", function () {
   for (const width of [390, 1280]) {
     for (const colorScheme of ["dark", "light"] as const) {
       const tag = width === 390 && colorScheme === "dark" ? "" : " @slow";
-      it(`is accessible, ${width} pixels wide, ${colorScheme}${tag}`, async () => {
+      it(`the documentation is accessible at ${width} pixels in ${colorScheme} mode${tag}`, async () => {
         const page = await openDocs();
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme });

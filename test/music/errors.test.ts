@@ -5,10 +5,10 @@ import { loadConfig } from "../../src/index.js";
 import { detailFilter, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
 import { listenLocally } from "../local-server.js";
 
-describe("messages to clients of a server with a key", () => {
+describe("error messages of a server with a key", () => {
   const shown = detailFilter(loadConfig({ SVC_API_KEY: "key", SVC_TMPDIR: "/data/t+m", SVC_HOME: "/data" }));
 
-  it("messages name settings in place of directories; paths that only share a prefix are unchanged", () => {
+  it("messages name a setting instead of its directory; paths that only begin alike are unchanged", () => {
     const names: [message: string, shown: string][] = [
       ["/data/t+m/songs/1.wav: gone", "SVC_TMPDIR/songs/1.wav: gone"],
       ["cannot write to /data/t+m. Free some space.", "cannot write to SVC_TMPDIR. Free some space."],
@@ -20,8 +20,8 @@ describe("messages to clients of a server with a key", () => {
   });
 });
 
-describe("errors in the format of OpenAI", () => {
-  it("errors in the format of OpenAI have the error type of their status", async () => {
+describe("error types for OpenAI clients", () => {
+  it("an error in the format of OpenAI has the type that belongs to its status", async () => {
     const app = express();
     app.get("/:status", ({ params: { status } }, response) => {
       useOpenAiErrors(response);

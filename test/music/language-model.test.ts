@@ -14,7 +14,7 @@ import { temporaryDirectory } from "./tasks.js";
 
 const languageModel = "carillon-nano/lm";
 
-describe("songs without a loaded language model", () => {
+describe("making songs without a loaded language model", () => {
   const server = serverForAll({ SVC_INIT_LLM: "false" });
   const { client } = server;
 
@@ -39,7 +39,7 @@ describe("songs without a loaded language model", () => {
   });
 });
 
-describe("songs with the language model", () => {
+describe("planning of songs by the language model", () => {
   let server: LiveServer;
   let client: Client;
   const messages: string[] = [];
@@ -282,7 +282,7 @@ describe("POST /format_input", () => {
     await server.client.post("/cancel_task", { task_id: id });
   });
 
-  it("/format_input answers the next client after one disconnected", async () => {
+  it("/format_input answers the next client after a client has disconnected", async () => {
     const hangUp = new AbortController();
     const request = fetch(`${server.url}/format_input`, {
       method: "POST",
@@ -340,7 +340,7 @@ describe("POST /format_input", () => {
   });
 });
 
-describe("a server with an untrained language model", () => {
+describe("songs from an untrained language model", () => {
   let server: LiveServer;
 
   before(async () => {

@@ -9,7 +9,7 @@ const { audio_duration: _length, ...anyLength } = shortSong;
 const edit = { ...anyLength, audio_format: "wav32", use_random_seed: false, seed: 4 };
 const seeded = { ...shortSong, audio_format: "wav32", use_random_seed: false, seed: 3 };
 
-describe("latents of songs", function () {
+describe("latents in responses and requests", function () {
   this.timeout(300_000);
   const directory = temporaryDirectory();
   const server = serverForAll({}, directory);
@@ -37,7 +37,7 @@ describe("latents of songs", function () {
     return upload(readFileSync(path));
   }
 
-  it("are returned only with return_latents", async () => {
+  it("latents are returned only if return_latents is set", async () => {
     expect(await server.client.makeOne(seeded)).to.not.have.property("latents");
     expect(song.latents).to.match(/^\/v1\/audio\?path=.*-0\.safetensors$/);
     const header = JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE())));
@@ -46,7 +46,7 @@ describe("latents of songs", function () {
     expect(header.__metadata__.samples).to.equal("480000");
   });
 
-  it("serve as the source of a cover; upload and URL give the same song", async () => {
+  it("latents can be the source of a cover; upload and URL give the same song", async () => {
     const cover = { ...edit, task_type: "cover" };
     const uploaded = await server.client.makeOne({ ...cover, src_latents: upload(file) });
     expect(uploaded.metas.duration).to.equal(10);
@@ -56,7 +56,7 @@ describe("latents of songs", function () {
     expect((await wav({ ...cover, src_audio_path: song.file })) === bytes).to.equal(false);
   });
 
-  it("of a repaint equal the source's latents outside the window", async () => {
+  it("a repaint has the source's latents outside the window", async () => {
     const repaint = {
       task_type: "repaint",
       repainting_start: 4,
@@ -84,21 +84,21 @@ describe("latents of songs", function () {
     expect(isSame(110)).to.equal(false);
   });
 
-  it("serve as a timbre reference", async () => {
+  it("latents can be the timbre reference", async () => {
     const plain = { ...seeded, seed: 5 };
     const referred = await wav({ ...plain, ref_latents: upload(file) });
     expect(referred === (await wav(plain))).to.equal(false);
     expect(referred === (await wav({ ...plain, ref_latents_path: song.latents }))).to.equal(true);
   });
 
-  it("take precedence over audio in the same request", async () => {
+  it("latents replace audio that the same request sends", async () => {
     const both = { ...edit, task_type: "cover", src_latents_path: song.latents, src_audio_path: song.file };
     expect((await server.client.makeOne(both)).warnings).to.deep.equal([
       "src_audio was ignored: replaced by src_latents",
     ]);
   });
 
-  it("are deleted with their task", async () => {
+  it("latents are deleted with their task", async () => {
     const other = await server.client.makeOne({ ...seeded, return_latents: true });
     const name = decodeURIComponent(other.latents?.split("path=")[1] ?? "");
     expect(existsSync(name)).to.equal(true);
@@ -110,7 +110,7 @@ describe("latents of songs", function () {
     );
   });
 
-  it("are refused at submission if the file is damaged or contains NaN", async () => {
+  it("latents are refused at submission if the file is damaged or contains NaN", async () => {
     const refusal = async (src_latents: File) => {
       const { status, body } = await server.client.postForm("/release_task", {
         ...edit,
@@ -135,7 +135,7 @@ describe("latents of songs", function () {
     }
   });
 
-  it("of another shape or VAE fail the task with an error that says what differs", async () => {
+  it("a task with latents of another shape or VAE fails; the error says what differs", async () => {
     const failure = async (src_latents: File) => {
       const id = await server.client.submit({ ...edit, task_type: "cover", src_latents });
       return (await server.client.finished(id)).item.error;

@@ -11,7 +11,7 @@ import { temporaryDirectory } from "./tasks.js";
 
 const POLL_INTERVAL_MS = 20;
 
-/** The fastest song to make. Its format is WAV, because encoding to MP3 takes longer than rendering. */
+/** A song that the server makes quickly. The format is WAV, because MP3 encoding takes longer than rendering. */
 export const shortSong = {
   prompt: "a short song",
   audio_duration: 10,
@@ -19,7 +19,7 @@ export const shortSong = {
   batch_size: 1,
   audio_format: "wav" as const,
 };
-/** A song that renders long enough for a test to cancel it. It stops soon, because its steps are short. */
+/** A song that a test can cancel: rendering takes long, but each step is short, so a cancellation acts soon. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };
 
 export interface Answer {
@@ -118,7 +118,7 @@ export class Client {
     return { item, records };
   }
 
-  /** Waits for a task's end through its event stream. Polling would take more processor time than a short song. */
+  /** Follows the event stream until the task ends. Polling would take too much processor time. */
   async finished(id: string, onEvent: (event: TaskEvent) => void = () => {}): Promise<FinishedTask> {
     for await (const event of this.events(id)) onEvent(event);
     return this.query(id);
@@ -180,8 +180,9 @@ export function serverForAll(settings: Record<string, string> = {}, directory?: 
 }
 
 /**
- * Starts a server with its files in `directory`. `settings` are environment variables; `log` receives the engine's
- * messages.
+ * Starts a server that keeps its files in `directory`.
+ * @param settings environment variables
+ * @param log receives the messages of the engine
  */
 export async function startLiveServer(
   directory: string,

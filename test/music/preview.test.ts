@@ -4,7 +4,7 @@ import { Carillon } from "../../src/client/index.js";
 import { serverForAll, shortSong } from "./live-server.js";
 
 const HEADER_BYTES = 44;
-/** A task whose preview starts early and lasts long, because its songs are made one after another. */
+/** This task makes its songs one after another, so its preview starts early and lasts long. */
 const LONG = { prompt: "a long waltz", audio_duration: 30, inference_steps: 1, batch_size: 8 };
 
 async function readAll(stream: ReadableStream<Uint8Array>): Promise<Buffer> {
@@ -35,7 +35,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     return { status: response.status, location: response.headers.get("location") };
   }
 
-  it("plays the beginning while the rest is decoded, and in total the whole song", async () => {
+  it("a preview starts while the rest is decoded, and finally contains the whole song", async () => {
     const { task_id: id } = await carillon.submit({ ...LONG, audio_format: "wav", batch_size: 2 });
     const [aloud, aside] = (await carillon.preview(id)).tee();
     const reader = aloud.getReader();
@@ -66,7 +66,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     return found;
   }
 
-  it("is announced by preview_seconds in the events", async () => {
+  it("task events announce a preview with preview_seconds", async () => {
     const { task_id: id } = await carillon.submit({ ...LONG, batch_size: 1 });
     let heard = 0;
     for await (const { event, data } of carillon.events(id)) {
@@ -76,7 +76,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect(heard).to.equal(30);
   });
 
-  it("ends when the task is cancelled, and does not slow the task if the reader stalls", async () => {
+  it("a preview ends when the task is cancelled; a stalled reader does not slow the task", async () => {
     const { task_id: id } = await carillon.submit(LONG);
     const waiting = await carillon.submit(shortSong);
     const unread = await carillon.preview(id);
@@ -93,7 +93,7 @@ describe("GET /v1/tasks/:id/preview", function () {
     expect((await answerOf(id)).status).to.equal(404);
   });
 
-  it("redirects to the song of an ended task, keeping ai_token", async () => {
+  it("redirects to the song if the task has ended, and keeps ai_token", async () => {
     const task = await carillon.make({ ...shortSong, audio_format: "wav" });
     const { status, location } = await answerOf(task.task_id);
     expect(status).to.equal(307);

@@ -16,7 +16,7 @@ const quick = {
   seed: 7,
 };
 
-describe("exact values in requests", () => {
+describe("generation requests with exact values", () => {
   const directory = temporaryDirectory();
   const server = serverForAll({}, join(directory, "server"));
   const { client } = server;
@@ -66,7 +66,7 @@ describe("exact values in requests", () => {
     expect(new Set(digests)).to.have.property("size", 5);
   });
 
-  it("returns audio codes with thinking; they make the same song again", async () => {
+  it("audio codes of a song with thinking make the same song again", async () => {
     const song = await make({ thinking: true });
     expect(song.audio_codes).to.match(/^(<\|audio_code_\d+\|>){50}$/);
     const { key_scale, time_signature, bpm } = {
@@ -90,7 +90,7 @@ describe("exact values in requests", () => {
     expect((await listen(odd)).length / 2).to.equal(Math.round(10.0123 * SAMPLE_RATE));
   });
 
-  it("keeps the exact length of a source, and its samples outside a repaint window", async () => {
+  it("a cover keeps the length of the source, and a repaint keeps all samples outside the window", async () => {
     const samples = 481_872;
     const audio = Float32Array.from({ length: 2 * samples }, (_, i) => Math.sin((i % samples) * 0.03) / 3);
     const path = join(directory, "source.wav");
@@ -124,7 +124,7 @@ describe("exact values in requests", () => {
   it("estimates the length of a song from its lyrics if none is set, with a warning", async () => {
     const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
     const song = await make({ audio_duration: undefined, lyrics, bpm: 120 });
-    // Two bars for each of the four lines, and eight bars for intro and outro. A bar takes two seconds.
+    // 16 bars of two seconds: two bars for each of the four lines, and eight bars for intro and outro.
     expect(song.metas.duration).to.equal(32);
     expect(song.warnings).to.include(
       "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
@@ -134,7 +134,7 @@ describe("exact values in requests", () => {
     expect(silent.warnings).to.include("audio_duration was not set: using 30 s, the default without lyrics");
   });
 
-  it("warns about metadata that is no object, timesteps that do not end at 0, and scales out of range", async () => {
+  it("warns about invalid metadata, timesteps and scales, and names the value that is used", async () => {
     const cases: [fields: object, warning: string][] = [
       [{ metas: "zzz" }, 'metas was ignored: it must be an object or JSON text of one, got "zzz"'],
       [{ metas: [1] }, "metas was ignored: it must be an object or JSON text of one, got [1]"],
@@ -163,7 +163,7 @@ describe("exact values in requests", () => {
 
   it("samples only the most likely tokens with min_p 1", async () => {
     const plan = { thinking: true, bpm: 90, key_scale: "C major", time_signature: "4" };
-    // Compares only the first codes, because later two tokens can be equally likely, and sampling picks either.
+    // Compares only the first codes. Later, two tokens can be equally likely, and sampling may pick either one.
     const codesOf = async (parameters: object) =>
       String((await make({ ...plan, ...parameters })).audio_codes)
         .split(">")
@@ -173,7 +173,7 @@ describe("exact values in requests", () => {
     expect(await codesOf({})).to.not.deep.equal(likeliest);
   });
 
-  it("adds scores with get_scores without changing the song", async () => {
+  it("get_scores adds scores to a song and changes nothing else", async () => {
     const facts = { bpm: 120, key_scale: "C major", time_signature: "4" };
     const plain = await make(facts);
     expect(plain.scores).to.equal(undefined);

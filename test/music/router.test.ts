@@ -32,7 +32,7 @@ describe("router", () => {
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
-  it("works under a path of an application; one application can have two routers", async () => {
+  it("an application can mount two routers under different paths", async () => {
     const [quiet, loud] = [routerAt("quiet"), routerAt("loud")];
     const app = express();
     app.use("/quiet", quiet).use("/loud", loud);
@@ -68,7 +68,7 @@ describe("router", () => {
     await music.close();
   });
 
-  it("rejects `ready` with the reason if the model cannot be loaded, and unlocks its directory", async () => {
+  it("`ready` rejects with the reason if the model cannot be loaded, and closing the router unlocks the directory", async () => {
     const config = loadConfig({
       SVC_HOME: join(directory, "broken"),
       SVC_DEVICE: "cpu",
@@ -87,7 +87,7 @@ describe("router", () => {
     }
   });
 
-  it("reports a body parser that ran before the router, and a directory that another router uses", async () => {
+  it("rejects an application with a body parser before the router, and a directory that another router uses", async () => {
     const first = routerAt("one");
     const { url } = await listen(express().use(express.json()).use("/music", first));
     const answer = await fetch(`${url}/music/release_task`, {

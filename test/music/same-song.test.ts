@@ -18,7 +18,7 @@ async function makeOne(client: Client, parameters: object): Promise<string> {
   return song?.bytes ?? "";
 }
 
-describe("the same request", function () {
+describe("songs of the same request", function () {
   // Each test makes many songs, which takes long on slow machines.
   this.timeout(600_000);
 

@@ -103,7 +103,7 @@ describe("the studio", function () {
     expect(seeds[0]).not.to.equal(seeds[1]);
   });
 
-  it("is smaller than 300 kB uncompressed", async () => {
+  it("the page is smaller than 300 kB uncompressed", async () => {
     const loaded = await page.evaluate(() =>
       performance.getEntries().flatMap((entry) => {
         const { name, encodedBodySize } = entry as PerformanceResourceTiming;
@@ -118,7 +118,7 @@ describe("the studio", function () {
     expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0)).to.be.within(10_000, 300_000);
   });
 
-  it("keeps titles and favourites, searches songs and deletes them", async () => {
+  it("the studio keeps titles and favourites, searches songs and deletes them", async () => {
     await button(/^More of/)
       .first()
       .click();
@@ -193,7 +193,7 @@ describe("the studio", function () {
     return tasks.find((task: { prompt: string }) => task.prompt === prompt);
   }
 
-  it("reconnects after a restart of the server, with all songs", async () => {
+  it("the studio reconnects after a restart of the server, and shows all songs", async () => {
     const known = (await server.client.get("/v1/tasks?state=succeeded")).body.data.total;
     const { port } = new URL(server.url);
     await server.close();
@@ -235,7 +235,7 @@ describe("the studio", function () {
     expect((await status()).lora_loaded).to.equal(true);
   });
 
-  it("asks for the key if one is set", async () => {
+  it("the studio asks for the API key if one is set", async () => {
     const { port } = new URL(server.url);
     await server.close();
     server = await startLiveServer(directory, {

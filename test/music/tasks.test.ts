@@ -7,9 +7,9 @@ import type { SongRunner } from "../../src/music/song/song-runner.js";
 import { Tasks } from "../../src/music/tasks.js";
 import { makeTask } from "./tasks.js";
 
-describe("a page of large tasks", () => {
+describe("a page of the task list with large tasks", () => {
   for (const megabytes of [5, 9]) {
-    it(`a page has one task of ${megabytes} MB, because two would exceed the size limit`, async () => {
+    it(`a page contains one task of ${megabytes} MB if a second task would exceed the size limit`, async () => {
       const error = "x".repeat(megabytes * 2 ** 20);
       const queue = {
         events: new EventEmitter(),

@@ -11,8 +11,8 @@ import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js
 import type { TaskRunner } from "../../src/music/queue/task-queue.js";
 
 /**
- * Creates a folder that is deleted at the end of the test file. The deletion is retried, because a server that a later
- * hook stops may still write into the folder.
+ * Creates a folder that is deleted at the end of the test file. The deletion is retried, because a server may still
+ * write into the folder until a later hook stops the server.
  */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "carillon-test-"));

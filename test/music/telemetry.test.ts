@@ -6,7 +6,7 @@ import { Client, shortSong } from "./live-server.js";
 import { stubEngine } from "./stub-engine.js";
 import { temporaryDirectory } from "./tasks.js";
 
-describe("metrics and log", () => {
+describe("metrics and log lines of a server", () => {
   const lines: Record<string, unknown>[] = [];
   let music: MusicServer;
   let client: Client;

@@ -55,7 +55,7 @@ const SHOWN_NAMES: Readonly<Record<string, string>> = {
   ref_latents_path: "ref_latents",
 };
 
-/** Kinds of songs. `common`: fields of all requests. `about`: matches the parameters to test; all if undefined. */
+/** Kinds of songs. `common`: fields of all requests. `about`: pattern of the parameters to test; default: all. */
 const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
   "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {
@@ -176,7 +176,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
         const { digest, warnings } = await make({ ...base, [name]: value });
-        // A warning that begins with the parameter's name says that its language model step had no effect.
+        // Such a warning says that the language model step of this parameter had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;
         const hasEffect = digest !== plain;
         const lines = warnings.filter((line) => namesIgnored(line).includes(SHOWN_NAMES[name] ?? name));
@@ -196,7 +196,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
     ]);
   });
 
-  it("does not warn about default values", async () => {
+  it("default values cause no warnings", async () => {
     const defaults = Object.fromEntries(
       Object.values(generationSchema.shape).map((type) => [namesOf(type)[0], type.parse(undefined)]),
     );
@@ -204,7 +204,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
     expect(warnings).to.deep.equal([]);
   });
 
-  it("does not warn about the published default of use_cot_caption", async () => {
+  it("the published default of use_cot_caption causes no warning", async () => {
     const cover = { task_type: "cover", src_audio_path: source };
     for (const common of [{ audio_duration: 10 }, cover]) {
       const { warnings } = await make({ ...common, use_cot_caption: true });

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { type DirectoryInUseError, lockDirectory } from "../../src/system/directory-lock.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-describe("directory lock", () => {
+describe("locking of a directory", () => {
   const directory = temporaryDirectory();
 
   function refusal(): Promise<DirectoryInUseError | null> {
@@ -17,7 +17,7 @@ describe("directory lock", () => {
     );
   }
 
-  it("is exclusive; the error says which setting to change", async () => {
+  it("rejects a second lock; the error says which setting to change", async () => {
     const lock = await lockDirectory(directory, "SVC_TMPDIR");
     const error = await refusal();
     expect(error).to.include({ name: "DirectoryInUseError", directory });
@@ -26,7 +26,7 @@ describe("directory lock", () => {
     expect(await refusal()).to.equal(null);
   });
 
-  it("is released when its process ends, even by kill -9", async () => {
+  it("a lock is released when its process ends, even by kill -9", async () => {
     const module = new URL("../../src/system/directory-lock.ts", import.meta.url).href;
     const program = `
       const { lockDirectory } = await import(${JSON.stringify(module)});

@@ -70,7 +70,7 @@ at::Tensor AdapterModule::adapt(const at::Tensor& weight, double strength) const
 
 namespace {
 
-/// The change that one adapter makes to a projection.
+/// Change of a projection by one adapter.
 struct Change {
   const AdapterModule& module;
   double strength;
@@ -86,8 +86,7 @@ std::map<std::string, std::vector<Change>> changes_of(const std::vector<ActiveAd
   return changes;
 }
 
-/// Adds all changes to `base`. Each change is computed from `base` alone, and only the sum is rounded to the type of
-/// `base`.
+/// Adds all changes to `base`. Computes each change from the original `base`, and rounds only the sum to its type.
 at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   const at::Tensor wide = base.to(at::kFloat);
   at::Tensor sum = changes[0].module.adapt(wide, changes[0].strength);
@@ -97,7 +96,7 @@ at::Tensor changed(const at::Tensor& base, const std::vector<Change>& changes) {
   return sum.to(base.scalar_type());
 }
 
-/// Groups projections that are fused into one Linear, in the order of their rows.
+/// Groups the projections by the Linear that contains them. A group is in the order of the rows of the Linear.
 std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   std::vector<std::vector<Projection>> groups;
   for (const Projection& projection : dit.projections()) {
@@ -108,8 +107,8 @@ std::vector<std::vector<Projection>> projections_by_linear(Dit& dit) {
   return groups;
 }
 
-/// Merges `changes` into the weight of the Linear that contains `projections`. Without changes, restores the loaded
-/// weight in its storage type.
+/// Merges `changes` into the weight of the Linear that contains `projections`. Without changes, restores the weight of
+/// the checkpoint.
 void merge(const std::vector<Projection>& projections, const Weights& decoder,
            const std::map<std::string, std::vector<Change>>& changes) {
   nn::Linear& linear = *projections[0].linear;
@@ -125,7 +124,7 @@ void merge(const std::vector<Projection>& projections, const Weights& decoder,
     if (found == changes.end()) continue;
     const at::Tensor base = decoder.get(projection.name + ".weight", {projection.rows, depth});
     const at::Tensor weight = changed(base, found->second);
-    // Untrained modules, which some LoKr files contain, change nothing.
+    // Some LoKr files contain untrained modules. These leave the weight equal to the base.
     if (!weight.equal(base)) merged.back() = weight;
   }
   const nn::Linear base{nn::Linear::read_parts(decoder, names, depth, rows), {}};
@@ -174,8 +173,8 @@ at::Tensor dora_weight(const at::Tensor& changed, const at::Tensor& magnitude, d
   return changed * (magnitude / (norms + norm_epsilon));
 }
 
-Split split_dimension(int64_t dimension, int64_t factor) {
-  const auto ordered = [](int64_t a, int64_t b) { return Split{std::min(a, b), std::max(a, b)}; };
+DimensionFactors split_dimension(int64_t dimension, int64_t factor) {
+  const auto ordered = [](int64_t a, int64_t b) { return DimensionFactors{std::min(a, b), std::max(a, b)}; };
   if (factor > 0 && dimension % factor == 0) return ordered(factor, dimension / factor);
   const int64_t largest = factor < 0 ? dimension : factor;
   int64_t divisor = 1;
@@ -189,7 +188,7 @@ Split split_dimension(int64_t dimension, int64_t factor) {
 }
 
 LokrShape LokrShape::of(int64_t out, int64_t in, int64_t rank, int64_t factor, bool decompose_both) {
-  const Split rows = split_dimension(out, factor), columns = split_dimension(in, factor);
+  const DimensionFactors rows = split_dimension(out, factor), columns = split_dimension(in, factor);
   const auto is_low_rank = [&](int64_t a, int64_t b) { return 2 * rank < std::max(a, b); };
   return {.out = rows,
           .in = columns,

@@ -13,8 +13,8 @@ class Dit;
 class Weights;
 
 /// Epsilons that are added to the norm by which DoRA divides. LyCORIS adds the machine epsilon of the adapter's dtype:
-/// float32 in training, bfloat16 in programs that cast adapters before rendering. PEFT adds none: for its adapters
-/// kLoraNormEpsilon, the smallest normal float32, only prevents a division by 0.
+/// float32 in training, bfloat16 in programs that cast adapters before rendering. PEFT adds no epsilon, so
+/// kLoraNormEpsilon is the smallest normal float32: it only prevents a division by 0.
 constexpr double kLokrNormEpsilon = 1.1920928955078125e-07, kLokrNormEpsilonBfloat16 = 0.0078125,
                  kLoraNormEpsilon = 1.1754943508222875e-38;
 
@@ -57,7 +57,7 @@ struct AdapterModule {
   at::Tensor gains = {};      // IA3 (without w1 and w2): delta = W * gains, [out, 1] or [1, in]
 
   AdapterKind kind() const;
-  /// The change to add to `weight` [out, in] float32, before DoRA.
+  /// Returns the float32 change to add to `weight` [out, in], before DoRA is applied.
   at::Tensor delta(const at::Tensor& weight) const;
 
   /// Applies the change to `weight` W [out, in]. Strength 0 returns W and 1 the trained weight; other values
@@ -78,12 +78,12 @@ struct Adapter {
 /// and LoHa (PEFT, LyCORIS), each with or without DoRA; IA3 (PEFT, LyCORIS). Ranks come from tensor shapes.
 /// `dora_epsilon` is the norm epsilon of LyCORIS's DoRA.
 ///
-/// `path` is a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it, or a folder. In a
-/// folder the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
+/// `path` is a folder, or a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it. Of a
+/// folder, the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
 /// only .safetensors file, the only .safetensors file with lokr_config in its metadata.
 ///
-/// Throws kBadCheckpoint. For a damaged adapter the message names file and tensor. For a file of another model or kind
-/// it says what the file contains. For a folder without an adapter it lists the files that were looked for.
+/// Throws kBadCheckpoint. The message names the damaged tensor and its file, says what a file of another kind contains,
+/// or lists the files that a folder lacks.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 
@@ -95,16 +95,16 @@ struct ActiveAdapter {
   bool operator==(const ActiveAdapter&) const = default;
 };
 
-/// Replaces the adapters merged into `dit` by `active`. Each weight becomes W plus the adapters' changes, each computed
-/// from W alone. The sum is computed in float32, in the order of `active`, and rounded once to the dtype of W. W is
-/// read from `decoder`, the unchanged weights that `dit` was loaded from. A weight that no adapter changes keeps its
-/// loaded bytes and storage type. After a failure `dit` is the base model.
+/// Replaces the adapters merged into `dit` by `active`. Each weight becomes W plus the change of each adapter. W is the
+/// original weight in `decoder`, from which each change is computed. The sum is in float32, in the order of `active`,
+/// and is rounded once to the dtype of W. A weight that no adapter changes keeps its loaded bytes and storage type.
+/// After a failure `dit` is the base model.
 void merge_adapters(Dit& dit, const Weights& decoder, const std::vector<ActiveAdapter>& active);
 
 // Formulas that training and merging share, for a weight W [out, in]. They compute in the dtype of their arguments
 // (callers give float32) and are differentiable.
 
-/// scale * kron(w1, w2): w1 [p, q], w2 [s, t] -> [p s, q t]; element (i s + k, j t + l) is w1(i, j) w2(k, l).
+/// Returns scale * kron(w1, w2), a matrix [p * s, q * t], for w1 [p, q] and w2 [s, t].
 at::Tensor lokr_delta(const at::Tensor& w1, const at::Tensor& w2, double scale);
 
 /// Initial magnitudes of DoRA: the norms of the rows of W, [out, 1].
@@ -115,25 +115,25 @@ at::Tensor row_norms(const at::Tensor& weight);
 at::Tensor dora_weight(const at::Tensor& changed, const at::Tensor& magnitude, double norm_epsilon);
 
 /// Two factors of a dimension, with small <= large.
-struct Split {
+struct DimensionFactors {
   int64_t small, large;
-  bool operator==(const Split&) const = default;
+  bool operator==(const DimensionFactors&) const = default;
 };
 
-/// Splits `dimension` into two factors as LyCORIS does. One of them is `factor` if it divides the dimension, else the
-/// largest divisor up to `factor`. A negative `factor` gives the two factors that are nearest to each other.
-Split split_dimension(int64_t dimension, int64_t factor);
+/// Splits `dimension` into two factors as LyCORIS does. If `factor` divides `dimension`, it is one of the two.
+/// Otherwise the smaller one is at most `factor`, and the two are as close to each other as possible. -1 sets no limit.
+DimensionFactors split_dimension(int64_t dimension, int64_t factor);
 
-/// Shapes of a LoKr adapter of a weight [out, in]. Its change is kron(w1, w2); each of w1 and w2 is whole, or a product
-/// of two matrices of rank `rank`.
+/// Shapes of the factors w1 and w2 of a LoKr adapter. The adapter changes a weight [out, in] by kron(w1, w2). Each
+/// factor is stored whole, or as a product of two matrices of rank `rank`.
 struct LokrShape {
-  Split out, in;  // w1 [out.small, in.small], w2 [out.large, in.large]
+  DimensionFactors out, in;  // w1 [out.small, in.small], w2 [out.large, in.large]
   bool w1_is_whole, w2_is_whole;
 
   static LokrShape of(int64_t out, int64_t in, int64_t rank, int64_t factor, bool decompose_both);
 
-  /// Value of `alpha` to store in a file. It is the rank if `alpha` is 0 or both w1 and w2 are whole, so that the scale
-  /// is 1.
+  /// Value of `alpha` to store in a file. If `alpha` is 0, or both w1 and w2 are whole, the value is the rank: the
+  /// scale is then 1.
   double effective_alpha(double alpha, int64_t rank) const;
 };
 

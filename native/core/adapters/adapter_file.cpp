@@ -142,7 +142,7 @@ std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
   return std::make_unique<Safetensors>(Safetensors::open(path));
 }
 
-/// End of the error message for an adapter of another model.
+/// End of the error message if the adapter belongs to another model.
 constexpr const char* kAdvice = ": choose an adapter that was trained for this model";
 
 }  // namespace

@@ -43,7 +43,7 @@ AdapterModule read_lokr(const ModuleTensors& tensors, const AdapterTarget& targe
   tensors.require_absent("lokr_t2", kConvolutionOnly + target.name + " is not one");
   AdapterModule module{.projection = target.name, .w1 = tensors.factor("lokr_w1"), .w2 = tensors.factor("lokr_w2")};
   tensors.require_fit(target, module.w1->rows() * module.w2.rows(), module.w1->columns() * module.w2.columns());
-  // If neither w1 nor w2 is stored as a product, there is no rank, and the scale is 1 for any alpha.
+  // Only a factor that is stored as a product has a rank. Without a rank, alpha has no effect and the scale is 1.
   if (const auto rank = module.w2.rank() ? module.w2.rank() : module.w1->rank()) {
     const auto stored = tensors.number("alpha");
     module.scale = lycoris_scale(stored ? stored : settings.lokr_alpha, *rank);

@@ -7,7 +7,7 @@
 
 namespace carillon {
 
-/// Settings of an adapter file that apply to all of its modules.
+/// Settings that apply to all modules of an adapter.
 struct AdapterSettings {
   PeftConfig peft;
   std::optional<double> lokr_alpha;  // default alpha of LoKr modules

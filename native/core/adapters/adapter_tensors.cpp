@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", Adapter
                                                                  {"ia3_", AdapterKind::kIa3},
                                                                  {"on_input", AdapterKind::kIa3}};
 
-/// Prefixes that programs add to module names. Dots are replaced by underscores.
+/// Prefixes that training programs add to module names, with underscores instead of dots.
 constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
                                           "lycoris_",          "lora_unet_",       "model_"};
 
@@ -176,7 +176,7 @@ at::Tensor ModuleTensors::magnitude(const std::string& part, const AdapterTarget
 
 at::Tensor ModuleTensors::gains(const std::string& part, const AdapterTarget& target) const {
   const at::Tensor stored = get(part).to(at::kFloat);
-  // The shape (PEFT) or a flag (LyCORIS) shows whether the factors are for inputs or outputs.
+  // Whether the factors scale inputs or outputs: the shape decides in PEFT files, a flag in LyCORIS files.
   const bool is_peft = part == "ia3_l";
   const bool on_input =
       is_peft ? stored.dim() == 2 && stored.size(0) == 1 && target.out != 1 : number("on_input") != 0.0;

@@ -17,8 +17,8 @@ struct AdapterTensorName {
   std::string part;    // lora_A, lora_B, magnitude, alpha, lokr_w1, hada_w1_a, ...; the same in all formats
 };
 
-/// Parses the name of a tensor of `file`; nullopt if the tensor is not part of an adapter. Suffixes `.weight`, `.NAME`
-/// and `.NAME.weight` (NAME is the adapter's name) are equivalent, as are lora_A and lora_down, lora_B and lora_up.
+/// Parses the name of a tensor of `file`. Returns nullopt if the tensor is not part of an adapter. Names may end with
+/// `.weight`, `.NAME` or `.NAME.weight`, where NAME is the name of the adapter.
 std::optional<AdapterTensorName> parse_adapter_tensor(const TensorFile& file, const std::string& name);
 
 /// Finds the projection that a module name in an adapter file refers to. Names may have the prefixes of PEFT, ComfyUI,
@@ -35,8 +35,7 @@ class ProjectionIndex {
 };
 
 /// Tensors of one module of an adapter file, indexed by part (AdapterTensorName::part). The getters return copies, so
-/// the tensors outlive the file. They throw kBadCheckpoint naming file and tensor if a tensor is not floating-point or
-/// not finite.
+/// the tensors outlive the file. The getters throw kBadCheckpoint if a tensor is not floating-point or not finite.
 class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
@@ -51,16 +50,16 @@ class ModuleTensors {
   at::Tensor get(const std::string& part) const;
   /// Value of a part with one element; nullopt if it is missing.
   std::optional<double> number(const std::string& part) const;
-  /// The matrix product `left` * `right` of two parts, kept as these two matrices.
+  /// Returns the product `left` * `right` of two parts. The product is stored as its two factors.
   AdapterMatrix product(const std::string& left, const std::string& right) const;
-  /// The LoKr factor `name`. The file has either the tensor `name`, or the tensors `name`_a and `name`_b of a product.
+  /// Returns the LoKr factor `name`. If the file has no tensor `name`, the factor is the product NAME_a * NAME_b.
   AdapterMatrix factor(const std::string& name) const;
-  /// Factor N of LoHa, where `number` is "1" or "2": hada_wN_a hada_wN_b, or hada_wN_a^T hada_tN hada_wN_b if the file
-  /// has a Tucker core hada_tN.
+  /// Returns LoHa factor N, where `number` is "1" or "2": hada_wN_a * hada_wN_b. If the file has a Tucker core hada_tN,
+  /// the factor is hada_wN_a^T * hada_tN * hada_wN_b.
   AdapterMatrix hadamard_factor(const std::string& number) const;
-  /// Norms of DoRA: [out, 1] for rows (stored as [out] or [out, 1]), [1, in] for columns.
+  /// Returns the DoRA norms: [out, 1] if they are norms of rows, [1, in] if they are norms of columns.
   at::Tensor magnitude(const std::string& part, const AdapterTarget& target) const;
-  /// Factors of IA3, one for each row or column of the weight: [out, 1] or [1, in], float32.
+  /// Returns the IA3 factors in float32: [out, 1] if each row of the weight has a factor, else [1, in].
   at::Tensor gains(const std::string& part, const AdapterTarget& target) const;
   /// Whether one of the factors is all zero, so that the module does not change its weight.
   bool adds_nothing() const;

@@ -5,7 +5,7 @@
 
 namespace carillon {
 
-/// PEFT's adapter_config.json: kind and scale of an adapter.
+/// Content of PEFT's adapter_config.json: the kind and the scale of an adapter.
 struct PeftConfig {
   std::optional<double> alpha;
   std::map<std::string, double> alpha_pattern;  // maps suffixes of module names to alphas
@@ -15,8 +15,8 @@ struct PeftConfig {
   /// Throws kBadCheckpoint for a missing or damaged file and for an unsupported kind of adapter.
   static PeftConfig read(const std::string& path);
 
-  /// Alpha of the module with the name `module`, without the prefix of tensor names. A matching alpha_pattern has
-  /// priority over `alpha`. Returns nullopt if neither is set.
+  /// Alpha of a module: the matching entry of alpha_pattern, or `alpha`. Returns nullopt if neither is set. The name
+  /// `module` has no prefix of tensor names.
   std::optional<double> alpha_of(const std::string& module) const;
 };
 

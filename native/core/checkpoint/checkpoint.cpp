@@ -159,8 +159,8 @@ Weights Checkpoint::weights(const Placement& placement) const { return Weights(s
 
 void Checkpoint::require_memory(const Placement& placement) const {
   const double of_dtype = static_cast<double>(c10::elementSize(placement.dtype));
-  // Lower bound of the bytes per weight. A weight that is not converted has at least 16 bits, except for the codes of a
-  // GGUF file.
+  // Minimum bytes per weight in memory. Weights that stay in their stored type have at least 2 bytes each; only GGUF
+  // files store smaller ones.
   const auto bytes_each = [&](const TensorFile& file) {
     if (placement.weights == WeightForm::kInt4 ||
         (placement.weights == WeightForm::kStored && file.drops_leading_ones()))

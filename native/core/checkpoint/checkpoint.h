@@ -19,20 +19,19 @@ class Weights;
 inline constexpr const char* kDiffusersParts[] = {"transformer", "condition_encoder", "audio_tokenizer",
                                                   "audio_token_detokenizer"};
 
-/// Tensors of one model by canonical name. That is the name in the original ACE-Step layout
-/// (`decoder.layers.0.self_attn.q_proj.weight`) or, for language models, the name without the leading `model.`.
+/// Tensors of one model, by the tensor names of the original ACE-Step layout, such as
+/// `decoder.layers.0.self_attn.q_proj.weight`. Language models omit the leading `model.`. Tensor names of diffusers and
+/// stable-audio-tools are converted.
 ///
-/// A directory is searched for the first of these: model.safetensors, model.safetensors.index.json,
-/// diffusion_pytorch_model.safetensors or its index, one .gguf file, the sub-folders of the diffusers layout
-/// (transformer, condition_encoder, audio_tokenizer, audio_token_detokenizer). Tensor names of the diffusers layout are
-/// converted, and so are the autoencoder names of stable-audio-tools, which ComfyUI files use. Files are mapped once
-/// and stay mapped as long as a tensor uses them. Copies of a Checkpoint share their state.
+/// open() reads the first of these that a directory contains: model.safetensors or its index,
+/// diffusion_pytorch_model.safetensors or its index, one .gguf file, the sub-folders of the diffusers layout. Files are
+/// mapped once, and stay mapped while a tensor uses them. Copies of a Checkpoint share the mapped files.
 class Checkpoint {
  public:
   /// Throws kBadCheckpoint if weights are missing, a shard is missing or damaged, or an indexed tensor is absent.
   static Checkpoint open(const ModelSource& source);
 
-  /// Path of the directory or file.
+  /// Path of the checkpoint: a directory or a file.
   const std::string& path() const;
   bool is_file() const;
   Weights weights(const Placement& placement) const;
@@ -48,33 +47,32 @@ class Checkpoint {
   std::shared_ptr<State> state_;
 };
 
-/// The tensors of a checkpoint whose names start with a prefix, and the placement (device and dtype) to load them with.
-/// The `load` functions of modules read tensors from it. Cheap to copy.
+/// The tensors of a checkpoint that share a name prefix. Modules load their weights from these tensors. The placement
+/// sets the device and dtype of loaded tensors. Objects are cheap to copy.
 class Weights {
  public:
-  /// The tensors whose names continue with `name.` after the prefix.
+  /// Returns the tensors of a sub-module. Their prefix is the prefix of these tensors, followed by `name.`.
   Weights sub(const std::string& name) const;
-  /// The same tensors without quantization, for a module whose dtype differs from the model's.
+  /// Returns the same tensors without quantization, for a module whose dtype differs from the dtype of the model.
   Weights unquantized(at::ScalarType dtype) const;
-  /// The same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
+  /// Returns the same tensors with 8-bit instead of 4-bit codes. Tables need them if rounding affects every token.
   Weights at_least_int8() const;
-  /// The same tensors for a language model. Fused projections are copied to new memory, which has huge pages, whereas
-  /// many file systems map 4 KiB pages. From 4 KiB pages a decoding step is up to 1.6 times slower, because it reads
-  /// every weight for only a few rows.
+  /// Returns the same tensors for a language model. Fused projections are copied to memory with huge pages. With the
+  /// 4 KiB pages of a mapped file, a decoding step would be up to 1.6 times slower.
   Weights for_decoding() const;
   bool copies_fused() const { return copies_fused_; }
   bool has(const std::string& name) const;
   /// Whether `matrix`, which was loaded as the weight `name`, is a view of the mapped file.
   bool is_mapped(const kernels::Matrix& matrix, const std::string& name) const;
 
-  /// Tensor `name` of exactly `shape`, on the placement's device in its dtype (or `dtype`). On the CPU a tensor stored
-  /// in that dtype is a view of the mapped file: never write to it. Throws kBadCheckpoint with directory, tensor,
-  /// expected and found shape.
+  /// Returns tensor `name` on the placement's device, converted to `dtype` or else to the placement's dtype. On the
+  /// CPU, a tensor that needs no conversion is a view of the mapped file: never write to such a tensor. Throws
+  /// kBadCheckpoint if the tensor is missing or does not have exactly `shape`.
   at::Tensor get(const std::string& name, at::IntArrayRef shape,
                  std::optional<at::ScalarType> dtype = std::nullopt) const;
 
-  /// Weight [outputs, columns] of a projection in the placement's storage type. A weight that needs no conversion is a
-  /// view of the mapped file or has the codes of a GGUF file.
+  /// Returns the weight [outputs, columns] of a projection in the placement's storage type. A weight that needs no
+  /// conversion is a view of the mapped file, or keeps the codes of its GGUF file.
   kernels::Matrix matrix(const std::string& name, int64_t outputs, int64_t columns) const;
 
   /// Stored shape, for tensors whose sizes are not in the config.
@@ -106,10 +104,9 @@ class Weights {
   bool copies_fused_ = false;
 };
 
-/// VAE latents of silence, [1, T, C] float32 on the CPU, T frames from the start of a song. They depend on the
-/// position, so always slice from frame 0. Read from `silence_latent.pt` (zip archive of [1, C, T], float32 or
-/// bfloat16, C = `channels`) in a directory or beside a file, or from the `silence_latent` buffer of the diffusers
-/// condition encoder. Undefined if the checkpoint has neither, like single files of ComfyUI.
+/// Reads the VAE latents of silence: [1, T, channels], float32, on the CPU. The latents depend on the position in the
+/// song, so always slice from frame 0. The source is the file `silence_latent.pt`, or the buffer `silence_latent` of
+/// the diffusers condition encoder. Returns an undefined tensor if the checkpoint has neither.
 at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels);
 
 }  // namespace carillon

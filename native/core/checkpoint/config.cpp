@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The config.json of a directory; errors name its path.
+/// Content of a config.json. Error messages name the path of the file.
 struct ConfigFile {
   std::string path;
   Json json;
@@ -77,8 +77,8 @@ std::vector<bool> read_windowed_layers(const ConfigFile& file, int64_t num_layer
   return slides;
 }
 
-/// Reads DitConfig::lyric_heads. If the config has none, models of 24 layers and 16 heads get the defaults of the
-/// reference.
+/// Reads DitConfig::lyric_heads. If the config does not list them, a model with 24 layers and 16 heads gets the
+/// reference's defaults.
 std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t layers, int64_t heads) {
   constexpr const char* kKey = "lyric_alignment_layers_config";
   if (!file.json.has(kKey)) {
@@ -172,8 +172,8 @@ DitConfig read_diffusers(const fs::path& root) {
   DitConfig out;
   read_dit(ConfigFile((root / "transformer").string()), out);
   read_encoders(ConfigFile((root / "condition_encoder").string()), "", out);
-  // The diffusers converter always writes encoder_hidden_size, so this key does not identify the XL family. Only the XL
-  // family has different widths.
+  // Only in the XL family do encoder and DiT differ in width. The presence of encoder_hidden_size does not identify
+  // this family, because the diffusers converter always writes the key.
   out.timbre_prepends_special_token = out.encoder_hidden_size != out.hidden_size;
   read_fsq(ConfigFile((root / "audio_tokenizer").string()), out);
   return out;

@@ -8,8 +8,8 @@
 
 namespace carillon {
 
-// Typed contents of config.json files. Fields are named like the keys. `read` throws kBadCheckpoint naming file and key
-// if a value is missing, of the wrong type or impossible.
+// Typed contents of config.json files. Fields are named like the keys. If a value is missing, impossible or of the
+// wrong type, `read` throws kBadCheckpoint with the file and the key.
 
 /// Identifies an attention head by its layer and its index in the layer.
 struct AttentionHead {
@@ -38,7 +38,7 @@ struct DitConfig {
   /// Empty if none are known.
   std::vector<AttentionHead> lyric_heads;
 
-  // condition encoder, audio tokenizer, detokenizer
+  // fields of the condition encoder, the audio tokenizer and the detokenizer
   int64_t encoder_hidden_size;
   int64_t encoder_intermediate_size;
   int64_t encoder_num_attention_heads;
@@ -56,23 +56,23 @@ struct DitConfig {
   int64_t fsq_dim;
   std::vector<int64_t> fsq_input_levels;
 
-  // DiT, encoders and tokenizers
+  // fields that the DiT, the encoders and the tokenizers share
   double rms_norm_eps;
   double rope_theta;
   bool attention_bias;
   int64_t sliding_window;  // in tokens; 0: all layers have full attention
   std::vector<bool> layer_has_window;
 
-  /// True if a window limits only how far attention looks back, so that all later tokens are visible. Published models
-  /// have two-sided windows (false). Parity tests of base models set it to true, because their expected values come
-  /// from a fork of the reference that does this.
+  /// False: a window limits attention on both sides, as in published models. True: a window limits only how far back
+  /// attention looks, and all later tokens are visible. Only parity tests of base models set true: their expected
+  /// values come from a fork of the reference with one-sided windows.
   bool one_sided_windows = false;
 
-  /// Attention window of layer `index` of any stack (DiT or encoder): |i - j| <= window, 0 for full attention.
-  /// Every stack uses layer_has_window from index 0; layers beyond its end have a window if their index is even.
+  /// Attention window of layer `index` of a stack (DiT or encoder): position i attends to j if |i - j| <= window. 0
+  /// means full attention. Beyond the end of layer_has_window, layers with an even index have a window.
   int64_t window_of_layer(int64_t index) const;
 
-  /// Original layout: config.json of the directory. diffusers layout: assembled from the configs of the sub-folders.
+  /// Reads config.json of the directory. In the diffusers layout, combines the configs of the sub-folders instead.
   static DitConfig read(const ModelSource& source);
 };
 

@@ -134,7 +134,7 @@ void read_q6_k(const uint8_t* block, float* out) {
   }
 }
 
-/// Reads the codes of one block of Q4_0, Q8_0 or Q4_K in order, and their scales as kernels::Matrix stores them.
+/// Reads the codes and scales of one block of Q4_0, Q8_0 or Q4_K. The scales have the form of kernels::Matrix::scales.
 void read_codes(uint32_t type, const uint8_t* block, uint8_t* codes, c10::Half* scales) {
   if (type == kQ8_0) {
     std::memcpy(scales, block, sizeof *scales);

@@ -9,9 +9,9 @@
 
 namespace carillon {
 
-/// A parsed JSON document (RFC 8259, strict: UTF-8, no comments, trailing commas, duplicate keys or NaN). Values know
-/// their file and key path. If a value has another type, a typed getter throws kBadCheckpoint with both, e.g.
-/// "config.json: rope_scaling.rope_theta is a string, expected a number".
+/// A parsed JSON document. Parsing is strict (RFC 8259: UTF-8, no comments, trailing commas, duplicate keys or NaN).
+/// A typed getter throws kBadCheckpoint if the value has another type. The message names the file and the key path,
+/// e.g. "config.json: rope_scaling.rope_theta is a string, expected a number".
 class Json {
  public:
   /// `text` must be UTF-8. `source` names it in errors, usually its path.
@@ -68,7 +68,7 @@ class Json {
 
 /// String, quoted and escaped. `text` is UTF-8.
 std::string json_string(std::string_view text);
-/// Number, as the shortest text that reads back as the same value; null if it is not finite.
+/// Number: the shortest text that parses to the same value. "null" if the value is not finite.
 std::string json_number(double value);
 std::string json_bool(bool value);
 /// Array. Each item is the JSON text of one element.

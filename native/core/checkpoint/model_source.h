@@ -4,8 +4,8 @@
 
 namespace carillon {
 
-/// Location of a model. Either a directory with config.json, or the tensors of a .safetensors file whose names begin
-/// with `prefix`. For a file the caller passes the config.
+/// Location of a model: a directory with a config.json, or a .safetensors file. In a file, only the tensors whose names
+/// begin with `prefix` belong to the model, and the caller passes the config.
 struct ModelSource {
   std::string path;
   std::string prefix;  // files only: includes the final dot; empty to read all tensors

@@ -13,7 +13,7 @@ namespace {
 
 /// Size limit of a pickle. Data sets need a few kilobytes, mostly lyrics.
 constexpr size_t kMaxBytes = 4 << 20;
-/// Nesting limit, because destructors recurse.
+/// Limit of nested values. Protects the stack, because destructors of nested values recurse.
 constexpr int kMaxNesting = 16;
 
 using Text = PickleValue::Text;
@@ -83,7 +83,7 @@ class Unpickler {
     std::memcpy(&value, &bits, sizeof value);
     return value;
   }
-  /// Two's complement of any length; torch.save writes it for integers beyond 32 bits.
+  /// Reads an integer in two's complement. torch.save uses this form for integers beyond 32 bits.
   int64_t long_integer() {
     const auto digits = take(number<uint8_t>());
     if (digits.size() > sizeof(int64_t)) bad("an integer does not fit 64 bits");
@@ -150,7 +150,7 @@ class Unpickler {
         return push_text(take(number<uint32_t>()));
       case 0x8c:
         return push_text(take(number<uint8_t>()));
-      // tuples, dictionaries, lists
+      // Opcodes of tuples, dictionaries and lists.
       case '(':
         return marks_.push_back(stack_.size());
       case ')':
@@ -173,7 +173,7 @@ class Unpickler {
         return set_items(pop_many(2));
       case 'u':
         return set_items(pop_to_mark());
-      // memo: stores values for later references
+      // Opcodes of the memo, which stores values for later references.
       case 'q':
         return remember(number<uint8_t>());
       case 'r':
@@ -225,7 +225,7 @@ class Unpickler {
 
   void remember(uint32_t index) {
     PickleValue value = pop();
-    // The memo omits dictionaries, because a dictionary that contains itself would never be freed.
+    // Does not remember dictionaries: a dictionary that contains itself would never be freed.
     memo_[index] = value.as<Dictionary>() ? PickleValue{Opaque{}} : value;
     push(std::move(value));
   }
@@ -263,7 +263,7 @@ class Unpickler {
     if (function == "collections OrderedDict" && arguments.empty()) return push_dictionary();
     if (function == "torch._utils _rebuild_parameter") return push_parameter(arguments);
     if (function != "torch._utils _rebuild_tensor_v2") bad("it calls '" + function + "', which is not allowed");
-    // Arguments: storage, offset, sizes, strides, requires_grad, hooks; since torch 2 also metadata.
+    // The arguments are storage, offset, sizes, strides, requires_grad and hooks. torch 2 may add metadata.
     if (arguments.size() < 6 || arguments.size() > 7) bad("a tensor has the wrong number of arguments");
     auto tensor = std::make_shared<PickleTensor>();
     tensor->storage = expect<PickleStorage>(arguments[0], "a tensor's storage");
@@ -272,7 +272,7 @@ class Unpickler {
     tensor->strides = integers(arguments[3]);
     push({Tensor(std::move(tensor))});
   }
-  /// Arguments of a torch.nn.Parameter: tensor, requires_grad, hooks.
+  /// Replaces a torch.nn.Parameter by its tensor. The arguments are tensor, requires_grad and hooks.
   void push_parameter(const std::vector<PickleValue>& arguments) {
     if (arguments.size() != 3) bad("a parameter has the wrong number of arguments");
     push({expect<Tensor>(arguments[0], "a parameter's tensor")});

@@ -33,7 +33,7 @@ struct PickleValue {
   using Dictionary = std::shared_ptr<std::map<std::string, PickleValue>>;
   /// Stands for a valid value that no caller needs: a list, or a dictionary that is referenced a second time.
   struct Opaque {};
-  /// The name of a Python class or function, such as "torch FloatStorage". Never called.
+  /// The name of a Python class or function, such as "torch FloatStorage". It is never called.
   struct Global {
     std::string name;
   };

@@ -15,8 +15,8 @@ namespace carillon {
 /// Shape as text for errors: "[2, 3]".
 std::string shape_text(at::IntArrayRef shape);
 
-/// A file of named tensors, mapped read-only. Opening validates the whole header; throws kBadCheckpoint with file and
-/// tensor.
+/// A file of named tensors, mapped read-only. Opening a file validates its whole header; errors are kBadCheckpoint and
+/// name the file and the tensor.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
@@ -28,11 +28,11 @@ class TensorFile {
   /// Metadata of a safetensors file; empty for other formats.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// A CPU tensor: a view of the mapped file unless its type must be converted. The view keeps the file mapped and must
-  /// not be written to (a write faults). Throws kBadCheckpoint if there is no tensor of that name.
+  /// A tensor on the CPU. It is a view of the mapped file, unless its type must be converted. The view keeps the file
+  /// mapped and must not be written to, because a write faults. Throws kBadCheckpoint if no tensor has this name.
   virtual at::Tensor tensor(const std::string& name) const = 0;
-  /// The codes of a quantized matrix, with at least as many bits as in the file. nullopt if the matrix is stored as
-  /// floating-point numbers.
+  /// The codes of a quantized matrix; nullopt if the matrix is stored as floating-point numbers. A code may have more
+  /// bits than in the file.
   virtual std::optional<kernels::Matrix> codes(const std::string&) const { return std::nullopt; }
   /// Whether the format drops leading dimensions of size 1.
   virtual bool drops_leading_ones() const { return false; }
@@ -65,19 +65,19 @@ class Safetensors : public TensorFile {
   void read_header();
 };
 
-/// Writes a .safetensors file atomically, without gaps between tensors and with aligned elements. The tensors may be on
-/// any device and have any layout. Throws kStorage naming the path if writing fails.
+/// Writes a .safetensors file atomically. The tensors may be on any device and have any layout. In the file, their
+/// elements are aligned and there are no gaps between them. Throws kStorage naming the path if writing fails.
 void save_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// A GGUF file (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), as published by acestep.cpp: with original
-/// tensor names, in the types F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
+/// A GGUF file (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), as published by acestep.cpp. Its tensors
+/// have their original names and the types F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
 class Gguf : public TensorFile {
  public:
   static Gguf open(const std::string& path);
 
   at::Tensor tensor(const std::string& name) const override;  // dequantizes codes to float32
-  /// Q8_0, Q4_0 and Q4_K keep their codes; Q5_K and Q6_K become codes of 8 bits.
+  /// Matrices of type Q8_0, Q4_0 and Q4_K keep their codes. The codes of Q5_K and Q6_K are widened to 8 bits.
   std::optional<kernels::Matrix> codes(const std::string& name) const override;
   bool drops_leading_ones() const override { return true; }
 

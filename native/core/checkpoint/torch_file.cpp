@@ -161,8 +161,8 @@ at::Tensor TorchFile::tensor(const std::string& key) const {
   if (extent < 0 || extent > stored || count < 0 || count > stored) {
     bad("key '" + key + "' is empty or exceeds its storage of " + std::to_string(stored) + " elements");
   }
-  // Copies, because elements in a file may be unaligned. Copies only the range of the view, because thousands of views
-  // may share a storage.
+  // Copies the elements, because they may be unaligned in the file. Copies only the range of this view, because
+  // thousands of views may share a storage.
   const bool is_bool = storage.dtype == at::kBool;
   const at::Tensor flat = at::empty({extent - offset}, is_bool ? at::kByte : storage.dtype);
   std::memcpy(flat.data_ptr(), bytes.data() + static_cast<size_t>(offset) * element_size, flat.nbytes());
@@ -249,7 +249,7 @@ const char* storage_class(at::ScalarType dtype) {
   }
 }
 
-/// Opcodes of a contiguous tensor whose elements are the whole entry `data/<index>`.
+/// Opcodes that rebuild a contiguous tensor from the entry `data/<index>`, which holds its elements.
 std::string rebuilt(const at::Tensor& tensor, size_t index) {
   const auto storage = tuple(text("storage") + global("torch", storage_class(tensor.scalar_type())) +
                              text(std::to_string(index)) + text("cpu") + integer(tensor.numel()));

@@ -54,11 +54,11 @@ class TorchFile : public TensorFile {
   PickleValue::Dictionary values_;
 };
 
-/// Writes a torch file. Its dictionary has the tensors, in order, and then the dictionary `metadata` at `metadata_key`.
-/// Python's `torch.load(weights_only=True)` reads the file. Simpler loaders also read it, because it uses basic opcodes
-/// only and aligns entries to 64 bytes for mapping. Tensors keep their dtypes and become contiguous. An existing file
-/// is replaced once the new one is complete. Throws kBadArgument for an integer beyond 32 bits, which old loaders
-/// reject, or a file beyond 4 GiB; kStorage if writing fails.
+/// Writes a torch file with the tensors, and the dictionary `metadata` at `metadata_key`. Python's
+/// `torch.load(weights_only=True)` reads the file. The file uses only basic opcodes and aligns entries to 64 bytes, so
+/// that simpler loaders can read and map it. An existing file is replaced once the new one is complete.
+/// Throws kBadArgument for a file beyond 4 GiB, or an integer beyond 32 bits, which old loaders reject. Throws kStorage
+/// if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                       const std::string& metadata_key, const TorchMetadata& metadata);
 

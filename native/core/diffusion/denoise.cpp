@@ -48,12 +48,12 @@ struct PreparedConditions {
   ContextTokens context;
 };
 
-/// Evaluates the model, with or without unconditional rows for guidance. On a GPU the first call runs directly, the
-/// second captures a graph, and later calls replay it on the same input tensors.
+/// Evaluates the model. On a GPU, the first call runs directly, the second call captures a graph, and later calls
+/// replay the graph on the same input tensors.
 class Evaluation {
  public:
-  /// state [B, T, C] float32, modulation of one time -> velocity [B or 2 B, T, C] float32. The next call overwrites the
-  /// returned tensor.
+  /// Returns the velocity [B or 2 B, T, C] float32 of the state [B, T, C] float32. `modulation` is of one time. The
+  /// next call overwrites the returned tensor.
   at::Tensor operator()(const Dit& dit, const PreparedConditions& prepared, const at::Tensor& state,
                         const Modulation& modulation, bool guides) {
     if (!input_.defined()) {
@@ -65,7 +65,7 @@ class Evaluation {
       modulation_.output.copy_(modulation.output);
     }
     const auto run = [&] { velocity_ = run_model(dit, prepared, guides); };
-    if (++calls_ == 2) graph_ = Graph::capture(state.device(), run);
+    if (++calls_ == 2) graph_ = LaunchGraph::capture(state.device(), run);
     if (graph_) {
       graph_->replay();
     } else {
@@ -84,7 +84,7 @@ class Evaluation {
 
   at::Tensor input_, velocity_;
   Modulation modulation_;
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<LaunchGraph> graph_;
   int calls_ = 0;
 };
 
@@ -157,8 +157,8 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   const auto halves = velocity.chunk(2);
   const double scale = job_.guidance.scale;
   if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
-  // The momentum may advance only once per step, so the second evaluation of a step (heun) uses plain classifier-free
-  // guidance.
+  // The momentum may advance only once per step. Heun's method evaluates a step twice, so the second evaluation uses
+  // plain classifier-free guidance.
   if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
   return projected_.guide(halves[0], halves[1], scale);
 }

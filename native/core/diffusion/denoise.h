@@ -18,14 +18,14 @@ namespace carillon {
 struct Repaint {
   at::Tensor mask;   // [B, T] bool, true inside the window
   at::Tensor clean;  // [B, T, C] float32, latents of the whole source
-  /// Share of the steps, counted from the first. After each of these steps the state outside the window is replaced by
-  /// the source with noise, at the flow time that the step reached. Turbo models skip this after the last step.
+  /// Share of the steps, from the first step on, after which the source with noise replaces the state outside the
+  /// window. The noise level is the flow time at the end of the step. Turbo models skip this after the last step.
   double injection_ratio = 0;
   /// Length of the cross-fade outside each edge of the window, applied to the finished latents; 0: none.
   int64_t crossfade_frames = 0;
 };
 
-/// Returns `state` [B, T, C] inside the window and time * noise + (1 - time) * clean outside.
+/// Returns `state` [B, T, C], but with time * noise + (1 - time) * clean in the frames outside the window.
 at::Tensor inject_source(const at::Tensor& state, const Repaint& repaint, const at::Tensor& noise, double time);
 
 /// Returns weights [B, T] float32 for mask [B, T] bool: 1 inside the window, falling linearly over `frames` frames
@@ -51,8 +51,8 @@ struct Denoise {
   double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
 };
 
-/// Classifier-free guidance. Turbo models ignore these values, because they were distilled with guidance. Steps outside
-/// the interval are not guided and evaluate the model with the conditions only.
+/// Classifier-free guidance. Turbo models ignore it, because guidance is distilled into their weights. Steps outside
+/// the interval are not guided: the model runs only with the conditions.
 struct Guidance {
   double scale;                         // at or below 1: off
   bool by_angle;                        // angle-based (ADG), else projected (APG)
@@ -79,15 +79,15 @@ struct DenoiseJob {
   /// Conditions of the steps after the first int(steps * denoise.cover_strength). Required if denoise.cover_strength is
   /// below 1.
   std::optional<Conditions> conditions_after_cover;
-  /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from these latents
-  /// mixed with noise, at the scheduled time nearest to 1 - cover_noise_strength.
+  /// Latents [B, T, C] of the source. If denoise.cover_noise_strength is above 0, the run starts from a mix of these
+  /// latents and noise. The start time is the scheduled time nearest to 1 - cover_noise_strength.
   at::Tensor cover_source;
   std::optional<Repaint> repaint;
 };
 
-/// Denoises noise to latents [B, T, C] float32. The state stays float32 between steps; only input and output of the
-/// model have the model's dtype. Reports Stage::kDenoise after each step and checks for cancellation. Throws kNotFinite
-/// if a state is not finite or the result is all zero.
+/// Denoises noise to latents [B, T, C] float32. The state is float32 even if the model has another dtype. Reports
+/// Stage::kDenoise after each step and checks for cancellation. Throws kNotFinite if a state is not finite or the
+/// result is all zero.
 at::Tensor denoise(const Dit& dit, const DenoiseJob& job, Noise& noise, const Control& control);
 
 }  // namespace carillon

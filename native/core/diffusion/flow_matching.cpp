@@ -22,7 +22,7 @@ std::vector<double> without_trailing_zeros(std::vector<double> times) {
   return times;
 }
 
-/// All distinct times of the turbo tables, descending.
+/// Times that appear in any turbo table, in descending order and without duplicates.
 const std::vector<double>& turbo_times() {
   static const std::vector<double> times = [] {
     std::vector<double> all;
@@ -89,7 +89,7 @@ size_t nearest_step(const Schedule& schedule, double time) {
   return static_cast<size_t>(std::min_element(schedule.begin(), schedule.end(), nearer) - schedule.begin());
 }
 
-at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times) {
+at::Tensor add_noise(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times) {
   const at::Tensor time = times.reshape({-1, 1, 1});
   return time * noise + (1.0 - time) * data;
 }
@@ -97,7 +97,7 @@ at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Ten
 at::Tensor run_layer(const LayerFunction& layer, const at::Tensor& x) { return layer(x); }
 
 at::Tensor flow_matching_loss(const Dit& dit, const FlowMatchingBatch& batch, const LayerRunner& run) {
-  const at::Tensor state = noised(batch.data, batch.noise, batch.times).to(batch.context.scalar_type());
+  const at::Tensor state = add_noise(batch.data, batch.noise, batch.times).to(batch.context.scalar_type());
   const at::Tensor velocity = dit.velocity_by_layer(state, dit.embed_context(batch.context), dit.modulate(batch.times),
                                                     batch.encoder_states, batch.encoder_mask, run);
   return at::mse_loss(velocity.to(at::kFloat), (batch.noise - batch.data).to(at::kFloat));

@@ -7,39 +7,39 @@
 
 namespace carillon {
 
-/// A schedule is the flow times at which the model is evaluated, from 1 (noise) downwards.
-/// The last step ends at 0 (data), which is not listed.
+/// A schedule lists the flow times at which the model is evaluated, from 1 (noise) downwards. The last step ends at 0
+/// (data), which is not in the list.
 using Schedule = std::vector<double>;
 
 /// Flow time at which `step` ends; 0 for the last step.
 double next_time(const Schedule& schedule, size_t step);
 
-/// `steps` evaluations at s*u / (1 + (s - 1)*u), u = 1, 1 - 1/steps, ..., 1/steps, where s is `shift`.
-/// Throws kBadArgument for steps < 1 or a shift that is not a positive number.
+/// Schedule of `steps` times s*u / (1 + (s - 1)*u), where s is `shift` and u is 1, 1 - 1/steps, ..., 1/steps. Throws
+/// kBadArgument if `steps` is below 1 or `shift` is not a positive number.
 Schedule shifted_schedule(int steps, double shift);
 
-/// Schedule of turbo checkpoints: shifted_schedule with shift 3. They were distilled with 8 steps, but `steps` may be
-/// any number.
+/// Schedule of turbo checkpoints: shifted_schedule with shift 3. Turbo checkpoints were distilled with 8 steps, but
+/// they accept any number of steps.
 Schedule turbo_schedule(int steps);
 
-/// The 8-step table that turbo checkpoints were distilled on, with the shift rounded to 1, 2 or 3 (ties round down).
-/// The reference implementation has only these three tables.
+/// The 8-step table that turbo checkpoints were distilled on. Rounds `shift` to 1, 2 or 3 (ties down), because the
+/// reference implementation has tables only for these shifts.
 Schedule turbo_table(double shift);
 
-/// A custom schedule: strictly descending times in (0, 1]; zeros at the end are dropped. Throws kBadArgument if a time
-/// is invalid (the message names the first one) or no time is left.
+/// A custom schedule: strictly descending times in (0, 1]. Zeros at the end are dropped. Throws kBadArgument if no time
+/// is left or a time is invalid; the message names the first invalid time.
 Schedule custom_schedule(const std::vector<double>& timesteps);
 
-/// Replaces each time by the nearest time of the turbo tables (ties round up), because distilled models only support
-/// those. Zeros at the end and times after the first 20 are dropped.
+/// Replaces each time by the nearest time of the turbo tables (ties round up), because distilled models support only
+/// those times. Drops zeros at the end, and all times after the first 20.
 Schedule snap_to_turbo_times(const std::vector<double>& timesteps);
 
-/// Index of the scheduled time nearest to `time`; of two equally near ones the earlier.
+/// Index of the scheduled time nearest to `time`. If two times are equally near, the earlier step wins.
 size_t nearest_step(const Schedule& schedule, double time);
 
-/// Flow matching (Lipman et al., 2023): the state on the straight line between data (time 0) and noise (time 1).
-/// data and noise [B, T, C], times [B] -> [B, T, C].
-at::Tensor noised(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times);
+/// The state at `times` [B] on the straight line from data (time 0) to noise (time 1), as in flow matching (Lipman et
+/// al., 2023). data, noise and the result are [B, T, C].
+at::Tensor add_noise(const at::Tensor& data, const at::Tensor& noise, const at::Tensor& times);
 
 /// Inputs of the training loss for one batch.
 struct FlowMatchingBatch {
@@ -53,8 +53,9 @@ struct FlowMatchingBatch {
 /// The default LayerRunner: returns layer(x).
 at::Tensor run_layer(const LayerFunction& layer, const at::Tensor& x);
 
-/// Training loss, a float32 scalar: mean squared error between the velocity that the model predicts at `times` and
-/// `noise - data`. Differentiable with respect to all weights and branches (nn::Branch) that require gradients.
+/// Training loss: the mean squared error of the velocity that the model predicts at `times`. The target is `noise -
+/// data`. Returns a float32 scalar, differentiable with respect to all weights and branches (nn::Branch) that require
+/// gradients.
 at::Tensor flow_matching_loss(const Dit& dit, const FlowMatchingBatch& batch, const LayerRunner& run = run_layer);
 
 }  // namespace carillon

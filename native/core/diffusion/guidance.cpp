@@ -17,8 +17,8 @@ constexpr int64_t kTime = 1, kChannel = 2;
 
 at::Tensor norm_over(const at::Tensor& x, int64_t dim) { return at::linalg_vector_norm(x, 2, dim, /*keepdim=*/true); }
 
-/// Component of `x` that is orthogonal to `direction` along the time axis. Computed in float64, because `x` and
-/// `direction` are nearly parallel.
+/// Component of `x` that is orthogonal to `direction` along the time axis. Computed in float64: the component is small,
+/// because `x` and `direction` are nearly parallel.
 at::Tensor orthogonal_part(const at::Tensor& x, const at::Tensor& direction) {
   const at::Tensor wide = x.to(at::kDouble);
   const at::Tensor along = direction.to(at::kDouble);

@@ -31,8 +31,8 @@ Block philox(uint64_t seed, uint64_t subsequence, uint64_t offset) {
   return x;
 }
 
-/// ln u for a normal float u in (0, 1]. The logarithm of its mantissa m, within [1/sqrt 2, sqrt 2), is 2 atanh((m - 1)
-/// / (m + 1)).
+/// ln(u) for a normal float u in (0, 1]. Scales the mantissa m to [1 / sqrt(2), sqrt(2)) and uses
+/// ln(m) = 2 * atanh((m - 1) / (m + 1)).
 double natural_log(float u) {
   constexpr double kLn2 = 0.6931471805599453, kRootHalf = 0.7071067811865476;
   int exponent;
@@ -47,8 +47,8 @@ double natural_log(float u) {
   return exponent * kLn2 + 2.0 * ratio * series;
 }
 
-/// sin v for 0 <= v <= 2 pi (1 + 1e-7). Subtracts the nearest multiple of pi / 2 and uses the Taylor series of the
-/// remainder.
+/// sin(v) for 0 <= v <= 2 * pi * (1 + 1e-7). Subtracts the nearest multiple of pi / 2 from v, and uses the Taylor
+/// series for the remainder.
 double sine(float v) {
   constexpr double kHalfPi = 1.5707963267341256, kHalfPiRest = 6.077100506506192e-11, kPerHalfPi = 0.6366197723675814;
   const int quarter = static_cast<int>(v * kPerHalfPi + 0.5);
@@ -60,7 +60,8 @@ double sine(float v) {
   return quarter % 4 < 2 ? value : -value;
 }
 
-/// First normal number of cuRAND's Box-Muller transform of two words, with the same float32 operations.
+/// First of the two normal numbers that cuRAND's Box-Muller transform makes from two random words. Uses the same
+/// float32 operations as cuRAND.
 float normal_of(uint32_t x, uint32_t y) {
   constexpr float kInverse = 2.3283064e-10f;           // 2^-32
   constexpr float kTurn = kInverse * 6.2831855f;       // 2 pi 2^-32

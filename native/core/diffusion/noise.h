@@ -6,16 +6,15 @@
 
 namespace carillon {
 
-/// Random numbers of one seed: Philox4x32-10 (Salmon et al., 2011), as in torch on CUDA. Computed on the host from IEEE
-/// additions, multiplications, divisions and square roots only, so every machine draws the same floats.
+/// Random numbers of one seed: Philox4x32-10 (Salmon et al., 2011), as in torch on CUDA. The host computes them with
+/// only IEEE additions, multiplications, divisions and square roots, so that every machine draws the same floats.
 class PhiloxStream {
  public:
   explicit PhiloxStream(uint64_t seed) : seed_(seed) {}
 
-  /// Standard normal numbers, float32 on the CPU. The first call equals `torch.randn(shape,
-  /// generator=torch.Generator("cuda").manual_seed(seed))` up to the rounding of the GPU, and later calls equal later
-  /// draws from that generator. Element k in row-major order always uses Philox subsequence k. For large sizes the
-  /// numbers differ from torch's, because torch then reuses GPU threads.
+  /// Standard normal numbers, float32 on the CPU. The draws equal those of torch.randn with a CUDA generator of the
+  /// same seed, up to the rounding of the GPU. Element k in row-major order uses Philox subsequence k. The draws differ
+  /// for large sizes, for which torch reuses GPU threads.
   at::Tensor normal(at::IntArrayRef shape);
 
   /// A number in (0, 1) from 32 random bits.

@@ -9,11 +9,11 @@ namespace carillon {
 /// Solver of the flow ODE or SDE. Each solver has a file solver_*.cpp.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 
-/// A step from flow time `time` down to `next`, which is 0 in the last step. Unlike this engine, the reference's SDE
-/// solver uses 1 - (k + 1) / N as `next` on base models, regardless of the shift.
+/// A step from flow time `time` down to `next`. The last step ends at 0. The reference differs in one case: on base
+/// models its SDE solver ignores the shift and steps to 1 - (k + 1) / N.
 struct SolverStep {
   double time, next;
-  /// Evaluates the model at time `next`, which must be above 0. The result reuses the buffer of earlier velocities.
+  /// Evaluates the model at time `next`, which must be above 0. The result overwrites the previous velocity.
   std::function<at::Tensor(const at::Tensor& state)> velocity_at_next;
   /// Fresh noise in the shape of the state.
   std::function<at::Tensor()> noise;
@@ -23,8 +23,8 @@ struct SolverStep {
 class Solver {
  public:
   virtual ~Solver() = default;
-  /// Returns the state at `step.next`. `state` and `velocity`, [B, T, C] float32, are those at `step.time`. The next
-  /// evaluation overwrites the memory of `velocity`.
+  /// Advances `state` from `step.time` to `step.next`. `velocity` is the model's output for `state`; both are [B, T, C]
+  /// float32. The next evaluation overwrites `velocity`.
   virtual at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) = 0;
 };
 

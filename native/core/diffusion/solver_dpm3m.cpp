@@ -5,8 +5,8 @@
 namespace carillon {
 namespace {
 
-/// Third-order Adams-Bashforth method with the weights for steps of equal size, called dpm3m in acestep.cpp. The first
-/// step is of first order, the second of second order. One evaluation per step.
+/// Third-order Adams-Bashforth method with the weights for equal steps. acestep.cpp calls it dpm3m. The first step has
+/// order 1, the second has order 2. Evaluates the model once per step.
 class Dpm3m final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {

@@ -5,7 +5,7 @@
 namespace carillon {
 namespace {
 
-/// Euler's method: x - (t - t') v.
+/// Euler's method: x - (t - t') * v.
 class Euler final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {

@@ -5,7 +5,8 @@
 namespace carillon {
 namespace {
 
-/// Predicts the data and adds fresh noise e: t' e + (1 - t') (x - t v).
+/// Predicts the data from state x and velocity v, then adds fresh noise to it:
+/// next * noise + (1 - next) * (x - time * v).
 class Sde final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {

@@ -5,10 +5,10 @@
 namespace carillon {
 namespace {
 
-/// STORK-4 (Tan et al., 2025): a fourth-order stabilised Runge-Kutta method whose stages use a Taylor polynomial of the
-/// velocity in time, from divided differences of past velocities. The polynomial is quadratic and does not depend on
-/// the state, so a fourth-order method integrates it exactly. This code therefore computes the integral without stages.
-/// The first two steps use polynomials of degree 0 and 1. One evaluation per step.
+/// STORK-4 (Tan et al., 2025): a fourth-order stabilised Runge-Kutta method. Its stages use a quadratic Taylor
+/// polynomial of the velocity in time, from divided differences of past velocities. A fourth-order method integrates
+/// this polynomial exactly, so this code computes the integral without stages. The first two steps use polynomials of
+/// degree 0 and 1. Each step evaluates the model once.
 class Stork4 final : public Solver {
  public:
   at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) override {

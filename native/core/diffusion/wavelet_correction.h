@@ -7,9 +7,9 @@ namespace carillon {
 /// without a wavelet transform.
 enum class WaveletBand { kLow, kHigh, kDouble, kPixel };
 
-/// Correction of a step in the wavelet domain (DCW): moves the state away from the data that the step predicted. In a
-/// one-level Haar transform over time, the difference between state and data is scaled by `time * low` in the low band
-/// and by `(1 - time) * high` in the high band.
+/// Correction of a step in the wavelet domain (DCW). It moves the state away from the data that the step predicted. The
+/// difference between state and data is split by a one-level Haar transform over time. It is scaled by `time * low` in
+/// the low band and by `(1 - time) * high` in the high band.
 struct WaveletCorrection {
   WaveletBand band;
   double low, high;

@@ -29,7 +29,7 @@ struct AceStep {
 
   /// Loads a checkpoint in the original or the diffusers layout. Throws kBadCheckpoint; reports Stage::kLoad.
   static AceStep load(const ModelSource& source, const Placement& placement, const Control& control);
-  /// Loads with the given config instead of the checkpoint's.
+  /// Loads a checkpoint with `config` in place of the checkpoint's own config.
   static AceStep load(const ModelSource& source, const DitConfig& config, const Placement& placement,
                       const Control& control);
 

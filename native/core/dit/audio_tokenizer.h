@@ -70,7 +70,8 @@ class AudioTokenizer {
   nn::Linear project_in_, project_out_;
 };
 
-/// Converts audio codes at 5 Hz back to latents at 25 Hz (hints), which are used as source latents.
+/// Converts audio codes at 5 Hz back to latents at 25 Hz. The DiT uses the result like the latents of a source
+/// recording.
 class AudioDetokenizer {
  public:
   /// Reads the weights whose names begin with `detokenizer.`.

@@ -10,8 +10,8 @@
 
 namespace carillon {
 
-/// The transformer inside the lyric encoder, the timbre encoder, the audio tokenizer and the detokenizer: bidirectional
-/// pre-norm layers of the encoder's width, with attention windows by `layer_types`, followed by a norm.
+/// Transformer of the lyric encoder, the timbre encoder, the audio tokenizer and the detokenizer. It has bidirectional
+/// pre-norm layers and a final norm. `layer_types` of the config sets the attention window of each layer.
 struct EncoderStack {
   std::vector<nn::EncoderLayer> layers;
   std::vector<int64_t> windows;  // per layer; 0: full attention
@@ -23,8 +23,8 @@ struct EncoderStack {
   /// Reads `layers.0` .. `layers.{count - 1}` and `norm`.
   static EncoderStack load(const Weights& weights, const DitConfig& config, int64_t count);
 
-  /// x [B, S, E], positions from 0 -> [B, S, E]. `pattern` has a key_mask, lengths or neither. The windows of the
-  /// layers replace its window. Checks for cancellation per layer.
+  /// x [B, S, E] -> [B, S, E], with positions from 0. `pattern` may set key_mask or lengths, but not both. The window
+  /// of `pattern` is ignored: each layer has its own. Checks for cancellation per layer.
   at::Tensor operator()(const at::Tensor& x, nn::AttentionPattern pattern = {},
                         const Control& control = Control()) const;
 };
@@ -35,12 +35,12 @@ class ConditionEncoder {
   /// Reads the weights whose names begin with `encoder.`.
   static ConditionEncoder load(const Weights& weights, const DitConfig& config);
 
-  /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` has a key_mask, lengths or neither. Masked positions have an
-  /// output, too. Checks for cancellation per layer.
+  /// Embeddings [B, L, text width] -> [B, L, E]. `pattern` may set key_mask or lengths, but not both. Masked positions
+  /// also get an output. Checks for cancellation per layer.
   at::Tensor encode_lyrics(const at::Tensor& embeddings, const nn::AttentionPattern& pattern = {},
                            const Control& control = Control()) const;
-  /// One state per clip: [R, frames, channels] -> [R, E]. It is the output at the clip's first frame, or in the XL
-  /// family at a special token before this frame.
+  /// One state per clip: [R, frames, channels] -> [R, E]. The state is the output at the clip's first frame. In the XL
+  /// family, it is the output at a special token before that frame.
   at::Tensor encode_timbre(const at::Tensor& latents) const;
   /// States of the text encoder [B, L, text width] -> [B, L, E].
   at::Tensor project_text(const at::Tensor& states) const { return text_projector_(states); }

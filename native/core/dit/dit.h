@@ -13,8 +13,7 @@
 
 namespace carillon {
 
-/// Shifts, scales and gates for N flow times. Scales are stored as 1 + scale. Values are summed in float32, then
-/// rounded to the model's dtype.
+/// Shifts, scales and gates for N flow times. The stored scales already include the added 1.
 struct Modulation {
   at::Tensor layers;  // [layers, N, 6, H]: shift, scale, gate of attention, then of the MLP
   at::Tensor output;  // [N, 2, H]: shift, scale
@@ -38,9 +37,8 @@ struct CrossCache {
   std::vector<Layer> layers;
 };
 
-/// A layer as a function of its input. A LayerRunner calls the layer once in the forward pass. To save memory, the
-/// runner may call the layer again in the backward pass instead of keeping activations. Apart from its input, a layer
-/// depends only on leaves of the autograd graph, so gradients can be computed layer by layer.
+/// Computes the output of a layer from its input. A LayerRunner calls this function in the forward pass. To save
+/// memory, the runner may call it again in the backward pass instead of keeping activations.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 
@@ -55,15 +53,14 @@ struct DitLayer {
 
   static DitLayer load(const Weights& weights, const DitConfig& config, int64_t index);
 
-  /// Only self-attention, the first part of the layer. x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
+  /// Runs only the self-attention of the layer: x [B, S, H], modulation [1 or B, 6, H] -> [B, S, H].
   at::Tensor self_attended(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary) const;
-  /// The whole layer: self-attention, cross-attention, MLP.
+  /// Runs the whole layer: self-attention, cross-attention, MLP.
   at::Tensor operator()(const at::Tensor& x, const at::Tensor& modulation, const nn::Rotary& rotary,
                         const CrossCache::Layer& cross) const;
 };
 
-/// A dense projection of the checkpoint: a range of rows of a Linear, which may fuse several projections. The name is
-/// relative to the decoder.
+/// A dense projection of the DiT. A Linear may fuse several projections, so a projection is a range of its rows.
 struct Projection {
   std::string name;  // for example layers.0.self_attn.q_proj
   nn::Linear* linear;
@@ -72,8 +69,8 @@ struct Projection {
   kernels::Matrix weight() const { return linear->rows(first_row, rows); }  // [rows, in]
 };
 
-/// The diffusion transformer: velocity (noise - data) of a latent state under conditions. Dimensions, depth and
-/// windows come from the config. No function writes to its arguments, so all work with autograd and in inference mode.
+/// The diffusion transformer. It predicts the velocity (noise - data) of a latent state under conditions. Its functions
+/// never write to their arguments, so they work with autograd and in inference mode.
 class Dit {
  public:
   /// Reads the weights whose names begin with `decoder.`. Reports Stage::kLoad per layer.
@@ -82,40 +79,39 @@ class Dit {
   /// Projections that adapters can change: attention, MLPs, time embeddings and the condition embedder, in the order of
   /// the forward pass. The pointers are valid until this object moves.
   std::vector<Projection> projections();
-  /// Recomputes the tensors derived from weights. Call it after weights of projections have changed.
+  /// Recomputes tensors that are derived from weights. Call refresh() after changing the weights of a projection.
   void refresh();
 
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Modulation at `times` [N] float32. The second time r of mean flow equals t, as always in inference, so the
-  /// embedding of t - r is constant.
+  /// Returns the modulation at `times` [N] float32 for inference, where both times of mean flow, t and r, are equal.
   Modulation modulate(const at::Tensor& times) const;
-  /// Modulation at `times` [N], with `reference_times` [N] as the second time r of mean flow.
+  /// Returns the modulation at `times` [N]. `reference_times` [N] are the second times, r, of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;
 
   /// context [B, T, context channels]: source latents, then the chunk mask.
   ContextTokens embed_context(const at::Tensor& context) const;
 
-  /// Computes the cross-attention keys and values of encoder states [B, L, E]. With `null_condition` [1, 1, E] also
-  /// computes the attention output of unconditional rows, which is a constant vector because all their keys are equal.
-  /// `encoder_mask` [B, L] bool hides padding; undefined hides nothing, as in the reference.
+  /// Computes the cross-attention keys and values of encoder states [B, L, E]. With `null_condition` [1, 1, E], also
+  /// computes the attention output of unconditional rows. `encoder_mask` [B, L] bool is true for visible states; an
+  /// undefined mask hides nothing.
   CrossCache make_cross_cache(const at::Tensor& encoder_states, const at::Tensor& null_condition = {},
                               const at::Tensor& encoder_mask = {}) const;
 
-  /// state [B, T, C], context of the same rows, modulation of 1 or B times -> velocity [B, T, C]. The first R rows
-  /// attend to the R rows of `cross`; further rows are unconditional.
+  /// Returns the velocity [B, T, C] of a state [B, T, C]. `modulation` is of 1 or B times. If `cross` has R rows, the
+  /// first R rows of the state attend to them, and the other rows are unconditional.
   at::Tensor velocity(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                       const CrossCache& cross) const;
 
-  /// Runs a forward pass and calls `on_weights` with the cross-attention weights [B, S, L] of each of `heads`, which
-  /// must be sorted by layer. Layers after the last of these heads are not run.
+  /// Calls `on_weights` with the cross-attention weights [B, S, L] of each of `heads`. The heads must be sorted by
+  /// layer. The forward pass ends after the layer of the last head.
   void visit_attention(const std::vector<AttentionHead>& heads, const at::Tensor& state, const ContextTokens& context,
              const Modulation& modulation, const CrossCache& cross,
              const std::function<void(const at::Tensor& weights)>& on_weights) const;
 
-  /// Velocity for training an adapter of the attention. `run` is called for each layer. A layer computes the keys and
-  /// values of the encoder states [B, L, E] itself, because they depend on the adapter. See make_cross_cache for
+  /// Returns the velocity for training an adapter. Calls `run` for each layer. Each layer computes the keys and values
+  /// of `encoder_states` [B, L, E], because the keys and values depend on the adapter. See make_cross_cache for
   /// `encoder_mask`.
   at::Tensor velocity_by_layer(const at::Tensor& state, const ContextTokens& context, const Modulation& modulation,
                                const at::Tensor& encoder_states, const at::Tensor& encoder_mask,

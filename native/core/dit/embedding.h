@@ -7,9 +7,9 @@
 
 namespace carillon {
 
-/// Turns latent frames into DiT tokens, one per patch of frames. The checkpoint's strided convolution over [context |
-/// state] channels is split into two linear layers: a token is embed_context + embed_state. The context part is the
-/// same in all steps. Inputs are padded with zero frames to a multiple of the patch.
+/// Converts latent frames to DiT tokens, one per patch of frames. Two linear layers replace the checkpoint's strided
+/// convolution over [context | state] channels: a token is embed_context + embed_state. Only embed_state changes
+/// between steps. Zero frames fill up the last patch.
 struct PatchEmbedding {
   int64_t patch_size = 0;
   nn::Linear context;  // [H, patch * context channels], with bias
@@ -52,7 +52,8 @@ struct TimeEmbedding {
   Output operator()(const at::Tensor& times) const;
 };
 
-/// [cos(1000 t f_i), sin(1000 t f_i)] with f_i = 10000^(-2i / width): times [N] float32 -> [N, width] float32.
+/// times [N] float32 -> [N, width] float32: cos(1000 * t * f_i), then sin(1000 * t * f_i), with f_i = 10000^(-2 * i /
+/// width).
 at::Tensor sinusoid(const at::Tensor& times, int64_t width);
 
 }  // namespace carillon

@@ -101,7 +101,7 @@ void Batch::add_rows(Member& member) {
       decoder_.clear_row(cache_row);
       if (guided_) decoder_.clear_row(cache_row + limits_.songs);
       *free = &member.rows.emplace_back(
-          Row{job, ProgramCursor(job.program, job.max_new_tokens, vocabulary_, masks_), seed, cache_row});
+          BatchRow{job, ProgramCursor(job.program, job.max_new_tokens, vocabulary_, masks_), seed, cache_row});
     }
   }
 }
@@ -113,7 +113,7 @@ void Batch::drop(Member& member, const std::exception_ptr& error) {
 }
 
 void Batch::remove(Member& member) {
-  for (const Row& row : member.rows) rows_[static_cast<size_t>(row.cache_row)] = nullptr;
+  for (const BatchRow& row : member.rows) rows_[static_cast<size_t>(row.cache_row)] = nullptr;
   members_.remove_if([&](const Member& other) { return &other == &member; });
 }
 
@@ -121,8 +121,8 @@ void Batch::remove(Member& member) {
 /// cache row.
 HiddenStates Batch::prefill(Member& member) {
   std::vector<std::pair<const std::vector<int32_t>*, int64_t>> prompts;  // prompt and cache row; conditional rows first
-  for (const Row& row : member.rows) prompts.emplace_back(&row.job.prompt, row.cache_row);
-  for (const Row& row : member.rows) {
+  for (const BatchRow& row : member.rows) prompts.emplace_back(&row.job.prompt, row.cache_row);
+  for (const BatchRow& row : member.rows) {
     if (guided_) prompts.emplace_back(&row.job.negative_prompt, row.cache_row + limits_.songs);
   }
   std::vector<size_t> source(prompts.size());
@@ -148,7 +148,7 @@ HiddenStates Batch::prefill(Member& member) {
   hidden.conditional = at::cat(std::vector<at::Tensor>(last.begin(), middle));
   if (guided_) hidden.unconditional = at::cat(std::vector<at::Tensor>(middle, last.end()));
   std::vector<int64_t> choosing;
-  for (Row& row : member.rows) {
+  for (BatchRow& row : member.rows) {
     if (row.unfed() == 0 && !row.cursor.done()) choosing.push_back(static_cast<int64_t>(hidden.rows.size()));
     hidden.rows.push_back(&row);
   }
@@ -170,9 +170,9 @@ at::Tensor Batch::prefill(const Control& control, const std::vector<int32_t>& pr
 /// Feeds the unfed ids of each unfinished row. All rows with exactly one unfed id share a pass, which reads each weight
 /// once. A row with several forced ids gets its own pass, so that its rounding does not depend on the other rows.
 HiddenStates Batch::feed() {
-  std::vector<Row*> single;
+  std::vector<BatchRow*> single;
   std::vector<HiddenStates> parts;
-  for (Row* row : rows_) {
+  for (BatchRow* row : rows_) {
     if (row == nullptr || row->cursor.done()) continue;
     if (row->unfed() == 1) {
       single.push_back(row);
@@ -195,10 +195,10 @@ HiddenStates Batch::feed() {
 }
 
 /// Feeds rows that have equal numbers of unfed ids.
-HiddenStates Batch::feed(const std::vector<Row*>& rows) {
+HiddenStates Batch::feed(const std::vector<BatchRow*>& rows) {
   const size_t length = rows.front()->unfed();
   std::vector<int64_t> cache_rows, ids;
-  for (Row* row : rows) {
+  for (BatchRow* row : rows) {
     ids.insert(ids.end(), row->cursor.ids().begin() + static_cast<int64_t>(row->fed), row->cursor.ids().end());
     row->fed += length;
     cache_rows.push_back(row->cache_row);
@@ -207,21 +207,21 @@ HiddenStates Batch::feed(const std::vector<Row*>& rows) {
   auto ids_of_rows = at::tensor(ids, at::kLong).view({count, static_cast<int64_t>(length)});
   if (guided_) {
     ids_of_rows = at::cat({ids_of_rows, ids_of_rows});
-    for (const Row* row : rows) cache_rows.push_back(row->cache_row + limits_.songs);
+    for (const BatchRow* row : rows) cache_rows.push_back(row->cache_row + limits_.songs);
   }
   const auto last = decoder_.feed(ids_of_rows, cache_rows);
   return {rows, last.narrow(0, 0, count), guided_ ? last.narrow(0, count, count) : at::Tensor()};
 }
 
-/// Lets the device choose several tokens ahead while all rows use the same mask (audio codes, or all text) and no
-/// request joins. Returns false if the device chose no token.
+/// Lets the device run several tokens ahead of the CPU, while all rows use the same mask (for example, for audio codes)
+/// and no request joins. Returns false if the device chose no token.
 bool Batch::run_ahead() {
   const auto device = decoder_.on_device();
   if (!device) return false;
   const TokenMask* mask = nullptr;
   int64_t steps = std::numeric_limits<int64_t>::max();
-  std::vector<AheadRow> ahead_rows;
-  for (const Row* row : rows_) {
+  std::vector<RunAheadRow> ahead_rows;
+  for (const BatchRow* row : rows_) {
     if (row == nullptr || row->cursor.done()) {
       ahead_rows.push_back({});
       continue;
@@ -246,7 +246,7 @@ bool Batch::run_ahead() {
 /// its row.
 void Batch::append_ids(const std::vector<int64_t>& ids, KvCache& cache) {
   std::set<Member*> broken;
-  for (Row* row : rows_) {
+  for (BatchRow* row : rows_) {
     if (row == nullptr || row->cursor.done()) continue;
     const int64_t id = ids[static_cast<size_t>(row->cache_row)];
     if (id < 0) {
@@ -281,9 +281,9 @@ HiddenStates Batch::drop_not_finite(const HiddenStates& hidden) {
   return rest;
 }
 
-Batch::Member& Batch::member_of(const Row& row) {
+Batch::Member& Batch::member_of(const BatchRow& row) {
   return *std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
-    return std::any_of(member.rows.begin(), member.rows.end(), [&](const Row& own) { return &own == &row; });
+    return std::any_of(member.rows.begin(), member.rows.end(), [&](const BatchRow& own) { return &own == &row; });
   });
 }
 
@@ -297,7 +297,7 @@ void Batch::resolve_finished() {
       drop(member, std::current_exception());
       continue;
     }
-    if (!std::all_of(member.rows.begin(), member.rows.end(), [](const Row& row) { return row.cursor.done(); }))
+    if (!std::all_of(member.rows.begin(), member.rows.end(), [](const BatchRow& row) { return row.cursor.done(); }))
       continue;
     const auto request = member.request;
     auto results = results_of(member);
@@ -308,7 +308,7 @@ void Batch::resolve_finished() {
 
 std::vector<LanguageResult> Batch::results_of(const Member& member) {
   std::vector<LanguageResult> results(member.request->jobs.size());
-  for (const Row& row : member.rows) {
+  for (const BatchRow& row : member.rows) {
     LanguageResult& result = results[static_cast<size_t>(&row.job - member.request->jobs.data())];
     result.token_ids.push_back(row.cursor.ids());
     result.finished.push_back(row.cursor.finished());
@@ -320,7 +320,7 @@ void Batch::report(const Member& member) {
   size_t done = 0;
   int64_t total = 0;
   bool is_open = false;
-  for (const Row& row : member.rows) {
+  for (const BatchRow& row : member.rows) {
     done = std::max(done, row.cursor.ids().size());
     const auto length = exact_length(row.job.program);
     is_open |= !length;

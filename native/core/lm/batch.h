@@ -23,7 +23,7 @@ struct BatchLimits {
 /// between tokens; if one is cancelled or fails, the others continue. The arguments must outlive the batch.
 class Batch {
  public:
-  /// `options`: a job with the stage and sampling options that all requests share.
+  /// @param options Its stage and sampling options apply to all requests.
   Batch(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& options,
         BatchLimits limits, RequestQueue& queue);
 
@@ -34,7 +34,7 @@ class Batch {
  private:
   struct Member {
     std::shared_ptr<LanguageRequest> request;
-    std::list<Row> rows;  // one per seed, job by job
+    std::list<BatchRow> rows;  // one per seed, job by job
   };
 
   bool can_join(const LanguageRequest& request) const;
@@ -44,13 +44,13 @@ class Batch {
   void add_rows(Member& member);
   void drop(Member& member, const std::exception_ptr& error);
   void remove(Member& member);
-  Member& member_of(const Row& row);
+  Member& member_of(const BatchRow& row);
 
   HiddenStates prefill(Member& member);
   at::Tensor prefill(const Control& control, const std::vector<int32_t>& prompt, int64_t cache_row, int64_t done,
                      int64_t total);
   HiddenStates feed();
-  HiddenStates feed(const std::vector<Row*>& rows);
+  HiddenStates feed(const std::vector<BatchRow*>& rows);
   bool run_ahead();
   void append_ids(const std::vector<int64_t>& ids, KvCache& cache);
   HiddenStates drop_not_finite(const HiddenStates& hidden);
@@ -67,7 +67,7 @@ class Batch {
   const bool guided_;
   TokenChooser chooser_;
   std::list<Member> members_;
-  std::vector<Row*> rows_;                    // indexed by conditional cache row; nullptr if free
+  std::vector<BatchRow*> rows_;               // indexed by conditional cache row; nullptr if free
   std::shared_ptr<LanguageRequest> joining_;  // taken from the queue by run_ahead, not admitted yet
 };
 

@@ -60,7 +60,7 @@ void TokenChooser::choose_within(const Window& window, const HiddenStates& hidde
   // Rows with the same mask form a group. In the codes phase all rows have the same mask.
   std::map<std::pair<const TokenMask*, bool>, std::vector<int64_t>> groups;
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
-    const Row& row = *hidden.rows[line];
+    const BatchRow& row = *hidden.rows[line];
     if (row.cursor.done() || row.unfed() > 0) continue;
     groups[{&row.cursor.mask(), row.cursor.greedy()}].push_back(static_cast<int64_t>(line));
   }
@@ -75,11 +75,11 @@ Logits TokenChooser::window_logits(const Window& window, const HiddenStates& hid
   return {first, both.narrow(0, 0, count), both.narrow(0, count, count)};
 }
 
-/// Decides for each row at a boundary whether its pattern continues. If the next segment begins with a boundary too,
-/// decides it with the same logits.
+/// Decides for each row at a boundary whether its pattern continues. If the next segment also begins with a boundary,
+/// the same logits decide it, too.
 void TokenChooser::decide_boundaries(const HiddenStates& hidden, const Logits& logits) {
   for (size_t line = 0; line < hidden.rows.size(); ++line) {
-    Row& row = *hidden.rows[line];
+    BatchRow& row = *hidden.rows[line];
     if (!row.cursor.at_boundary()) continue;
     const auto best = most_likely(logits.conditional.narrow(0, static_cast<int64_t>(line), 1)).front();
     while (!row.cursor.done() && row.cursor.at_boundary() && row.unfed() == 0) {
@@ -91,7 +91,7 @@ void TokenChooser::decide_boundaries(const HiddenStates& hidden, const Logits& l
 void TokenChooser::choose_group(const HiddenStates& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                                 const std::vector<int64_t>& lines) {
   const auto conditional = lines_of(logits.conditional, lines);
-  std::vector<Row*> rows;
+  std::vector<BatchRow*> rows;
   for (const int64_t line : lines) rows.push_back(hidden.rows[static_cast<size_t>(line)]);
   if (!greedy && options_.repetition_penalty != 1.0) {
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -107,7 +107,7 @@ void TokenChooser::choose_group(const HiddenStates& hidden, const Logits& logits
   for (size_t i = 0; i < rows.size(); ++i) rows[i]->cursor.push(static_cast<int32_t>(mask.id(columns[i])));
 }
 
-std::vector<int64_t> TokenChooser::sample(const at::Tensor& scores, const std::vector<Row*>& rows) const {
+std::vector<int64_t> TokenChooser::sample(const at::Tensor& scores, const std::vector<BatchRow*>& rows) const {
   const at::Tensor weights = weights_of(scores).cpu().contiguous();
   const auto width = static_cast<size_t>(weights.size(1));
   std::vector<int64_t> columns;
@@ -120,8 +120,8 @@ std::vector<int64_t> TokenChooser::sample(const at::Tensor& scores, const std::v
   return columns;
 }
 
-/// Computes row by row on the CPU, because libtorch rounds exponentials differently at the ends of its work ranges,
-/// which depend on the number of rows.
+/// Computes each row separately on the CPU. libtorch rounds exponentials differently at the ends of its work ranges,
+/// and these ends depend on the number of rows.
 at::Tensor TokenChooser::weights_of(const at::Tensor& scores) const {
   const auto weigh = [&](const at::Tensor& rows) {
     return candidate_weights(rows, options_.temperature, options_.top_k, options_.min_p);

@@ -13,8 +13,8 @@
 
 namespace carillon {
 
-/// One sequence of the batch. A job has one for each of its seeds.
-struct Row {
+/// One token sequence of a batch. Each seed of a job has its own row.
+struct BatchRow {
   const LanguageJob& job;
   ProgramCursor cursor;
   uint64_t seed;
@@ -24,13 +24,13 @@ struct Row {
   size_t unfed() const { return cursor.ids().size() - fed; }
 };
 
-/// Hidden states of rows that choose their next token, at the last token of each row. Unconditional states exist only
-/// with guidance.
+/// Hidden states for choosing the next token of each row: the states at the row's last token. Unconditional states
+/// exist only with guidance.
 struct HiddenStates {
-  std::vector<Row*> rows;
+  std::vector<BatchRow*> rows;
   at::Tensor conditional, unconditional;  // [rows.size(), H]
 
-  /// The hidden states of some rows, by their index in `rows`.
+  /// Returns the hidden states of the rows with these indices in `rows`.
   HiddenStates of(const std::vector<int64_t>& lines) const;
 };
 
@@ -43,7 +43,7 @@ struct Logits {
 /// Chooses the next token of each row from hidden states. The constructor's arguments must outlive the chooser.
 class TokenChooser {
  public:
-  /// `options`: a job whose stage and sampling options apply to all rows.
+  /// @param options Its stage and sampling options apply to all rows.
   TokenChooser(Decoder& decoder, const Vocabulary& vocabulary, const LanguageJob& options)
       : decoder_(decoder), vocabulary_(vocabulary), options_(options), guided_(options.cfg_scale > 1.0) {}
 
@@ -62,7 +62,7 @@ class TokenChooser {
   void decide_boundaries(const HiddenStates& hidden, const Logits& logits);
   void choose_group(const HiddenStates& hidden, const Logits& logits, const TokenMask& mask, bool greedy,
                     const std::vector<int64_t>& lines);
-  std::vector<int64_t> sample(const at::Tensor& scores, const std::vector<Row*>& rows) const;
+  std::vector<int64_t> sample(const at::Tensor& scores, const std::vector<BatchRow*>& rows) const;
   at::Tensor weights_of(const at::Tensor& scores) const;
 
   Decoder& decoder_;

@@ -34,8 +34,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// Feeds one id to each of `rows`. The first call runs directly, later calls replay a graph. All other rows of the
-  /// cache get id 0, which their next id will overwrite.
+  /// Feeds one id to each of `rows`. The first call runs directly; later calls replay a graph. The graph feeds id 0 to
+  /// all other rows. The next id of such a row overwrites this entry.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;
@@ -43,8 +43,8 @@ class CausalDecoder : public Decoder {
     inputs_.copy_(upload(inputs(ids, rows), device));
     const at::Tensor hidden = graph_ ? replay() : step_all();
     for (const int64_t row : rows) cache_.extend(row, 1);
-    // The first step has initialised kernels and workspaces, so later steps can be captured.
-    if (!std::exchange(has_stepped_, true)) graph_ = Graph::capture(device, [this] { hidden_ = step_all(); });
+    // Captures a graph after the first step, which has initialised kernels and workspaces.
+    if (!std::exchange(has_stepped_, true)) graph_ = LaunchGraph::capture(device, [this] { hidden_ = step_all(); });
     if (static_cast<int64_t>(rows.size()) == cache_.rows()) return hidden;  // `rows` then lists all rows in order
     return hidden.index_select(0, upload(at::tensor(rows, at::kLong), device));
   }
@@ -56,7 +56,7 @@ class CausalDecoder : public Decoder {
     return hidden_;
   }
 
-  /// Ids and their positions: int64 [2, rows of the cache] on the host.
+  /// Returns ids and positions for all rows of the cache: int64 [2, rows] on the host.
   at::Tensor inputs(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) const {
     const at::Tensor fed = at::zeros({2, cache_.rows()}, at::kLong);
     auto* const id = fed.mutable_data_ptr<int64_t>();
@@ -73,7 +73,7 @@ class CausalDecoder : public Decoder {
   at::Tensor inputs_;  // int64 [2, rows] on the device: inputs of a step
   at::Tensor hidden_;  // [rows, H]: output of a replay
   bool has_stepped_ = false;
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<LaunchGraph> graph_;
 };
 
 }  // namespace

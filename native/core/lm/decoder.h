@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-/// A causal model with the KV cache of one batch. Token ids are appended to rows; hidden states yield the logits of the
-/// next token.
+/// A causal model with the KV cache of one batch. `feed` appends token ids to rows and returns hidden states. `logits`
+/// computes the logits of the next token from hidden states.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -27,12 +27,12 @@ class Decoder {
     const CausalLm& model;
     KvCache& cache;
   };
-  /// Model and cache if the device can choose tokens ahead of the host (run_ahead.h), else nullopt.
+  /// The model and its cache if the device can choose tokens ahead of the host (run_ahead.h), otherwise nullopt.
   virtual std::optional<OnDevice> on_device() { return std::nullopt; }
 };
 
-/// Decoder of a CausalLm with a cache of `rows` rows of at most `max_tokens`. `model` must outlive it. Throws
-/// kBadArgument (CausalLm::make_cache).
+/// Makes a decoder with a cache for `rows` rows of at most `max_tokens` tokens. `model` must outlive the decoder.
+/// Throws kBadArgument, as CausalLm::make_cache does.
 std::unique_ptr<Decoder> make_decoder(const CausalLm& model, int64_t rows, int64_t max_tokens);
 
 }  // namespace carillon

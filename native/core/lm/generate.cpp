@@ -12,14 +12,13 @@
 namespace carillon {
 namespace {
 
-/// Maximum rows of a batch with room for other requests. In a batch of up to this many rows, CPU kernels compute the
-/// same bits for a row as for the row alone.
+/// Maximum number of rows in a batch that several requests share. Up to this number, the CPU result of a row is bitwise
+/// the same in a batch as alone.
 constexpr int64_t kMaxSharedRows = 16;
-/// A batch has room for more songs than its first request only if its cache then takes at most the free memory divided
-/// by this number.
+/// A batch gets room for other requests only if its cache then takes at most the free memory divided by this number.
 constexpr int64_t kFreeMemoryDivisor = 4;
-/// Such a batch also has longer rows than its first request needs, for longer requests: a quarter more, plus this many
-/// tokens.
+/// Extra tokens per row, if a batch has room for other requests. Such rows are also a quarter longer than the first
+/// request needs, because later requests may be longer.
 constexpr int64_t kSpareTokens = 128;
 
 class NoQueue : public RequestQueue {

@@ -11,13 +11,13 @@
 
 namespace carillon {
 
-/// Ids that are appended without a choice and fed in one forward pass.
+/// Fixed tokens. The model reads all of them in one forward pass.
 struct TokensSegment {
   std::vector<int32_t> ids;
 };
 
-/// Tokens whose bytes match the regular expression (syntax: README.md). After `max_tokens` the shortest
-/// completion is forced, so the string is always complete.
+/// Text that matches the regular expression `pattern` (syntax: README.md). From `max_tokens` on, the sampler is forced
+/// to complete the match with as few tokens as possible.
 struct PatternSegment {
   std::string pattern;
   bool greedy = false;
@@ -37,8 +37,8 @@ struct FreeSegment {};
 
 using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
 
-/// A prompt, a program (the segments of the output, in order), and one row per seed. A batch has one or more jobs, such
-/// as the songs of a task. Mirrors LanguageJob of src/engine/addon.ts.
+/// A prompt and the program of the output: a list of segments. Makes one output for each seed. Mirrors LanguageJob of
+/// src/engine/addon.ts.
 struct LanguageJob {
   std::vector<int32_t> prompt;
   std::vector<int32_t> negative_prompt;  // required if cfg_scale is above 1
@@ -66,19 +66,19 @@ std::optional<int64_t> exact_length(const std::vector<Segment>& program);
 /// Maximum number of new tokens of a row.
 int64_t new_token_limit(const LanguageJob& job);
 
-/// Throws kBadArgument if the job cannot run with this vocabulary and `max_context_tokens` positions per row (prompt
-/// and new tokens).
+/// Throws kBadArgument if the job cannot run with this vocabulary, or if prompt and new tokens need more than
+/// `max_context_tokens` positions.
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
 bool has_same_sampling(const LanguageJob& a, const LanguageJob& b);
-/// Throws kBadArgument for no jobs, a job that cannot run (check_job), or jobs with different stages or sampling
+/// Throws kBadArgument if there is no job, if check_job rejects a job, or if the jobs differ in stage or sampling
 /// options.
 void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary, int64_t max_context_tokens);
 
 /// Number of songs: one for each seed of each job.
 int64_t song_count(std::span<const LanguageJob> jobs);
 
-/// Maximum length of a row of these jobs, in tokens: its prompt and its new tokens.
+/// Maximum number of tokens that a song of these jobs needs: prompt and new tokens.
 int64_t longest_row(std::span<const LanguageJob> jobs);
 
 }  // namespace carillon

@@ -34,7 +34,7 @@ void Pattern::classify_bytes() {
   class_count_ = size_t{current} + 1;
 }
 
-/// Computes `to_accept_` by a breadth-first search backwards from the accepting node. A split costs 0, a byte 1.
+/// Computes `to_accept_`: the number of bytes from each node to the accepting node. Searches backwards, breadth first.
 void Pattern::measure_distances() {
   std::vector<std::vector<int32_t>> sources(nfa_.nodes.size());
   std::deque<int32_t> queue;

@@ -31,7 +31,7 @@ class Pattern {
  public:
   static constexpr int32_t kDead = -1;
 
-  /// Throws kBadArgument with the error and its position (syntax: README.md).
+  /// Compiles a pattern. README.md describes the syntax. Throws kBadArgument with a syntax error and its position.
   explicit Pattern(std::string_view text);
 
   int32_t start() const { return start_; }
@@ -41,13 +41,13 @@ class Pattern {
     const int32_t known = transitions_[static_cast<size_t>(state) * class_count_ + byte_class_[byte]];
     return known != kUnknown ? known : build_step(state, byte);
   }
-  /// State after all of `bytes`.
+  /// Returns the state that is reached from `state` by reading all of `bytes`.
   int32_t walk(int32_t state, std::string_view bytes);
 
   /// Whether the bytes read so far are a complete string.
   bool accepting(int32_t state) const { return states_[state].to_accept == 0; }
 
-  /// Shortest bytes from `state` to a complete string; the lexicographically first of equal length.
+  /// Returns the shortest bytes that complete the string from `state`. Of several, returns the lexicographically first.
   std::string shortest_completion(int32_t state);
 
  private:

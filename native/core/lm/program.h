@@ -10,10 +10,9 @@
 
 namespace carillon {
 
-/// Executes a job's program for one row. The row is always in one of three states: at a choice among the ids of
-/// `mask()`, at a boundary (a pattern is complete but could continue), or done. The cursor itself appends the ids that
-/// need no choice: token segments, the only allowed token, and the completion of a pattern that has reached max_tokens.
-/// The program, vocabulary and cache must outlive the cursor.
+/// Executes a job's program for one row of the batch. The row is in one of three states: at a choice among the ids of
+/// `mask()`, at a boundary (a pattern is complete but could continue), or done. The cursor itself appends ids that need
+/// no choice, such as token segments. The program, vocabulary and cache must outlive the cursor.
 class ProgramCursor {
  public:
   ProgramCursor(const std::vector<Segment>& program, int64_t max_new_tokens, const Vocabulary& vocabulary,
@@ -26,21 +25,21 @@ class ProgramCursor {
   const std::vector<int32_t>& ids() const { return ids_; }
 
   bool at_boundary() const { return at_boundary_; }
-  /// At a boundary: decides by `most_likely`, the id with the highest raw logit of the whole vocabulary. If the pattern
-  /// allows this id, the pattern continues with a choice; otherwise the segment ends.
+  /// Call at a boundary. `most_likely` is the id with the highest raw logit of the whole vocabulary. If the pattern
+  /// allows this id, the pattern continues with a choice. Otherwise the segment ends.
   void decide(int32_t most_likely);
 
   /// At a choice: the allowed ids, and whether the most likely one is taken instead of a sample.
   const TokenMask& mask() const { return *mask_; }
   bool greedy() const { return greedy_; }
-  /// At a choice: number of consecutive choices from the same mask, including this one, provided that no end token is
-  /// chosen.
+  /// Call at a choice. Returns how many consecutive choices have the same mask, including this choice. Assumes that
+  /// none of them chooses an end token.
   int64_t choices_from_same_mask() const;
   /// At a choice: appends an id of `mask()`.
   void push(int32_t id);
 
  private:
-  // Each overload advances within its segment up to the next choice. Returns true at a choice or boundary.
+  // Advances within the given segment up to the next choice. Returns true if it stops at a choice or a boundary.
   bool advance(const TokensSegment& segment);
   bool advance(const PatternSegment& segment);
   bool advance(const CodesSegment& segment);

@@ -15,17 +15,17 @@
 namespace carillon {
 namespace {
 
-/// Number of steps that are queued on the device after the step that the host reads. When rows end, queued steps are
-/// wasted.
+/// Number of steps that are queued on the device while the host reads the result of an earlier step. Steps that were
+/// queued for rows that have ended are wasted.
 constexpr int64_t kQueuedSteps = 4;
 /// Minimum number of steps for which a graph is captured.
 constexpr int64_t kMinGraphSteps = 16;
 constexpr std::chrono::microseconds kPoll{50};
 
-at::Tensor draws_of(const std::vector<AheadRow>& rows, const LanguageJob& job, int64_t steps) {
+at::Tensor draws_of(const std::vector<RunAheadRow>& rows, const LanguageJob& job, int64_t steps) {
   at::Tensor draws = at::empty({static_cast<int64_t>(rows.size()), steps}, at::kDouble);
   double* next = draws.mutable_data_ptr<double>();
-  for (const AheadRow& row : rows) {
+  for (const RunAheadRow& row : rows) {
     for (int64_t step = 0; step < steps; ++step) {
       *next++ = uniform_draw(row.seed, static_cast<uint32_t>(job.stage), row.ids.size() + static_cast<size_t>(step));
     }
@@ -33,10 +33,10 @@ at::Tensor draws_of(const std::vector<AheadRow>& rows, const LanguageJob& job, i
   return draws;
 }
 
-at::Tensor used_ids(const std::vector<AheadRow>& rows, const TokenMask& mask) {
+at::Tensor used_ids(const std::vector<RunAheadRow>& rows, const TokenMask& mask) {
   at::Tensor used = at::zeros({static_cast<int64_t>(rows.size()), mask.last - mask.first + 1}, at::kBool);
   bool* flags = used.mutable_data_ptr<bool>();
-  for (const AheadRow& row : rows) {
+  for (const RunAheadRow& row : rows) {
     for (const int32_t id : row.ids) {
       if (id >= mask.first && id <= mask.last) flags[id - mask.first] = true;
     }
@@ -45,13 +45,13 @@ at::Tensor used_ids(const std::vector<AheadRow>& rows, const TokenMask& mask) {
   return used;
 }
 
-/// With guidance, repeats the rows: the unconditional rows get the same values as the conditional ones.
+/// With guidance, appends a copy of the rows, because the unconditional rows use the values of the conditional rows.
 at::Tensor doubled(const at::Tensor& x, bool is_guided) { return is_guided ? at::cat({x, x}) : x; }
 
 }  // namespace
 
 RunAhead::RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
-                   const std::vector<AheadRow>& rows, int64_t steps)
+                   const std::vector<RunAheadRow>& rows, int64_t steps)
     : model_(model),
       cache_(cache),
       job_(job),
@@ -61,7 +61,7 @@ RunAhead::RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job
       is_guided_(job.cfg_scale > 1.0) {
   const at::Device device = model.placement().device;
   std::vector<int64_t> ids, positions;
-  for (const AheadRow& row : rows) ids.push_back(row.unfed_id);
+  for (const RunAheadRow& row : rows) ids.push_back(row.unfed_id);
   for (int64_t row = 0; row < cache.rows(); ++row) {
     positions.push_back(std::min(cache.length(row), cache.max_tokens() - 1));  // a full row gets its last position
   }
@@ -97,7 +97,7 @@ void RunAhead::step() {
                                  ? most_likely_columns(scores)
                                  : draw_columns(candidate_weights(scores, job_.temperature, job_.top_k, job_.min_p),
                                                 job_.top_p, uniforms_.index_select(1, count_).squeeze(1));
-  // A row with non-finite logits continues with the first id of the mask; the host reads -1.
+  // For a row with non-finite logits, the host reads -1. The row continues with the first id of the mask.
   const at::Tensor column = columns.clamp_min(0);
   const at::Tensor ids = mask_.id_tensor.defined() ? mask_.id_tensor.index_select(0, column) : column + mask_.first;
   if (is_used_.defined()) is_used_.scatter_(1, (ids - mask_.first).unsqueeze(1), true);
@@ -119,7 +119,7 @@ void RunAhead::start_step() {
     copied_[static_cast<size_t>(started_ % (kQueuedSteps + 1))].record(guard.getStream(chosen_.device()));
   }
   // The first step has initialised kernels and workspaces, so later steps can be captured.
-  if (started_++ == 0 && steps_ >= kMinGraphSteps) graph_ = Graph::capture(chosen_.device(), [this] { step(); });
+  if (started_++ == 0 && steps_ >= kMinGraphSteps) graph_ = LaunchGraph::capture(chosen_.device(), [this] { step(); });
 }
 
 std::vector<int64_t> RunAhead::next() {

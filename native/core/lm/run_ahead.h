@@ -14,26 +14,25 @@
 
 namespace carillon {
 
-/// State of a row: the id to feed next, the row's seed, and all new ids so far, including `unfed_id`.
-struct AheadRow {
+/// State of a row. `unfed_id` is the id to feed next. `ids` has all new ids so far, including `unfed_id`.
+struct RunAheadRow {
   int32_t unfed_id;
   uint64_t seed;
   std::span<const int32_t> ids;
 };
 
-/// Chooses tokens on the device while all rows have the same mask. Ids, positions, random numbers and the flags of the
-/// repetition penalty are on the device, so a step needs no arguments and can be captured as a graph. The host reads
-/// the ids some steps later without stalling the device. The ids are those that the host would choose, because random
-/// numbers are a function of seed and position.
+/// Chooses tokens on the device while all rows have the same mask. A step needs no arguments from the host, so a graph
+/// can capture it. The host reads the ids some steps later, which does not stall the device. The host would choose the
+/// same ids, because random numbers depend only on seed and position.
 class RunAhead {
  public:
   /// The cache has a row for each of `rows`, followed by as many unconditional rows if job.cfg_scale is above 1.
   /// Chooses at most `steps` tokens. The arguments must outlive this object.
   RunAhead(const CausalLm& model, KvCache& cache, const LanguageJob& job, const TokenMask& mask,
-           const std::vector<AheadRow>& rows, int64_t steps);
+           const std::vector<RunAheadRow>& rows, int64_t steps);
 
-  /// Returns the ids of the next step, one per row. Rows continue even after an end token. An id of -1 means that the
-  /// logits are not finite.
+  /// Returns the ids of the next step, one per row. Rows do not stop at an end token. An id is -1 if the row's logits
+  /// are not finite.
   std::vector<int64_t> next();
 
  private:
@@ -58,7 +57,7 @@ class RunAhead {
 
   at::Tensor host_ids_;  // int64 [steps, rows], pinned
   std::vector<c10::Event> copied_;
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<LaunchGraph> graph_;
   int64_t started_ = 0, read_ = 0;
 };
 

@@ -37,8 +37,8 @@ void fail_not_finite() {
 
 namespace {
 
-/// Columns by descending weight, ties by ascending column, without a full sort: counts weights into buckets by exponent
-/// and leading mantissa bits, and sorts only one bucket. Omits columns of weight 0.
+/// Orders columns by descending weight, and equal weights by ascending column. Omits columns of weight 0. To avoid a
+/// full sort, collects weights in buckets by exponent and leading mantissa bits, and sorts only one bucket.
 class DescendingOrder {
  public:
   explicit DescendingOrder(std::span<const float> weights) : weights_(weights), mass_(kBuckets) {

@@ -8,50 +8,50 @@
 
 namespace carillon {
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four random words as a pure
-/// function of counter and key.
+/// Computes four random words from a counter and a key with Philox4x32-10 (Salmon et al., "Parallel random numbers: as
+/// easy as 1, 2, 3", SC 2011).
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// A number in [0, 1) with 53 random bits for token `index` of a row. Depends only on the arguments, not on the batch,
-/// on other rows or on how earlier ids were chosen.
+/// Random number in [0, 1) with 53 bits for token `index` of a row. Depends only on the arguments, so a song does not
+/// depend on its batch.
 double uniform_draw(uint64_t seed, uint32_t phase, uint64_t index);
 
-// The steps from logits to a token, in order: penalize (conditional logits), guide (over the allowed columns), mask,
-// candidate_weights, draw. Scores are float32 [n, K]: a row per sequence, a column per allowed id.
+// Steps from logits to a token, in this order: penalize (conditional logits), guide (allowed columns), mask,
+// candidate_weights, draw. Scores are float32 [n, K], with a row per sequence and a column per allowed id.
 
-/// Below this temperature the most likely token is always chosen.
+/// At lower temperatures, the most likely token is always chosen.
 constexpr double kMinTemperature = 1e-6;
 
-/// Repetition penalty (Keskar et al., CTRL, 2019): divides positive and multiplies negative logits of the row's new
-/// `ids` by `penalty`, each id once. `row` [C] starts at id `first` and is changed in place.
+/// Applies the repetition penalty (Keskar et al., CTRL, 2019) to the logits of `ids`, in place. Divides positive logits
+/// by `penalty` and multiplies negative ones, once per id. row[0] is the logit of id `first`.
 void penalize(const at::Tensor& row, int64_t first, std::span<const int32_t> ids, double penalty);
 
 /// Classifier-free guidance: u + scale * (c - u).
 at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
 
-/// Throws kNotFinite with a message about logits that are not finite.
+/// Throws kNotFinite: the logits are not finite.
 [[noreturn]] void fail_not_finite();
 
-/// Column of the highest score of each row; the lowest column of ties. Throws kNotFinite for NaN or infinity.
+/// Returns for each row the column of the highest score. Of equal scores, the first column wins. Throws kNotFinite for
+/// NaN or infinity.
 std::vector<int64_t> most_likely(const at::Tensor& scores);
 
-/// Unnormalised probabilities exp((z - max z) / temperature) of the scores z of each row: float32 [n, K]; the most
-/// likely column has 1. The weight is 0 for scores that are not among the `top_k` highest (scores equal to the lowest
-/// of these are kept) and for weights below `min_p`. top_k <= 0 or top_k >= K excludes no score.
+/// Weights exp((z - max z) / temperature) of the scores z of each row: float32 [n, K]. The most likely column has the
+/// weight 1. Weights below `min_p` become 0. Weights of scores below the `top_k`-th highest score also become 0.
+/// top_k <= 0 or top_k >= K excludes no score.
 at::Tensor candidate_weights(const at::Tensor& scores, double temperature, int64_t top_k, double min_p);
 
-/// Draws a column with probability proportional to its weight, from the smallest set of highest weights that contains
-/// `top_p` of the total (at least one column; all columns if top_p <= 0 or top_p >= 1). Inverse CDF at `uniform` in [0,
-/// 1) over columns by descending weight, ties by ascending column. Throws kNotFinite unless the sum is finite and
-/// positive.
+/// Draws a column with probability proportional to its weight. Only the heaviest columns take part: as few as hold the
+/// share `top_p` of the total weight. All columns take part if top_p <= 0 or top_p >= 1. `uniform` in [0, 1) selects
+/// the column. Throws kNotFinite unless the total is finite and positive.
 int64_t draw(std::span<const float> weights, double top_p, double uniform);
 
-// Variants of most_likely and draw that run on the device of the scores without waiting for it. Where the originals
-// throw kNotFinite, these return -1.
+// Variants of most_likely and draw that run asynchronously on the device of the scores. Return -1 for rows that are not
+// finite.
 
-/// Like most_likely, but returns a tensor, int64 [n].
+/// Variant of most_likely. Returns an int64 tensor [n].
 at::Tensor most_likely_columns(const at::Tensor& scores);
-/// Like draw, but for all rows of weights [n, K] with uniforms float64 [n]; returns a tensor, int64 [n].
+/// Variant of draw for all rows of weights [n, K], with uniforms float64 [n]. Returns an int64 tensor [n].
 at::Tensor draw_columns(const at::Tensor& weights, double top_p, const at::Tensor& uniforms);
 
 }  // namespace carillon

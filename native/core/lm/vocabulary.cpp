@@ -99,7 +99,8 @@ std::vector<int32_t> Vocabulary::spell(std::string_view text) const {
 
 namespace {
 
-// Up to this many ids, gathering columns is cheaper than masking a window.
+// A mask of at most this many ids is stored as a list, because gathering the listed columns is then cheaper than
+// masking the whole range of ids.
 constexpr size_t kMaxListed = 4096;
 constexpr size_t kMaxPatterns = 64;
 
@@ -154,7 +155,8 @@ const TokenMask& PatternMasks::mask(int32_t state) {
   return *mask;
 }
 
-/// Walks trie and automaton together, depth-first, and skips subtrees for which the automaton is dead.
+/// Walks the trie of tokens and the automaton together, depth-first. Skips subtrees in which the automaton can no
+/// longer match.
 std::vector<int64_t> PatternMasks::allowed_ids(int32_t state) {
   const auto nodes = vocabulary_.nodes();
   const auto sorted = vocabulary_.sorted_ids();
@@ -187,7 +189,7 @@ MaskCache::MaskCache(const Vocabulary& vocabulary, at::Device device) : vocabula
 std::shared_ptr<PatternMasks> MaskCache::pattern(const std::string& text) {
   auto known = patterns_.find(text);
   if (known != patterns_.end()) return known->second;
-  // The limit bounds memory for callers with many patterns. A service uses only a few.
+  // Limits the memory of callers that use many patterns. A service uses only a few.
   if (patterns_.size() >= kMaxPatterns) patterns_.clear();
   auto masks = std::make_shared<PatternMasks>(text, vocabulary_, device_);
   patterns_.emplace(text, masks);

@@ -18,9 +18,8 @@ namespace carillon {
 /// have none, so no pattern allows them. Immutable.
 class Vocabulary {
  public:
-  /// A node of the byte trie over the ordinary tokens. Nodes are in depth-first order, so adding `subtree` to an index
-  /// skips that subtree. The tokens of node i are sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token); the
-  /// last node is a sentinel.
+  /// A node of the byte trie over the ordinary tokens. Nodes are in depth-first order. The tokens of node i are
+  /// sorted_ids[nodes[i].first_token .. nodes[i + 1].first_token), so the last node is a sentinel.
   struct Node {
     uint32_t subtree;      // nodes of the subtree, including this one
     uint32_t first_token;  // index into sorted_ids()
@@ -28,9 +27,9 @@ class Vocabulary {
     uint8_t byte;
   };
 
-  /// `bytes`: concatenated bytes of all tokens; `offsets`: size + 1 ascending positions in it. Each of `end_ids` ends a
-  /// row, but text and codes segments allow only the first of them. The ids of the `code_count` audio codes begin at
-  /// `first_code`. Throws kBadArgument.
+  /// `bytes`: concatenated bytes of all tokens. `offsets`: where each token starts in `bytes`, and the total size.
+  /// `end_ids`: tokens that end a row; text and codes segments allow only the first of these tokens. The ids of the
+  /// `code_count` audio codes begin at `first_code`. Throws kBadArgument.
   Vocabulary(std::vector<uint8_t> bytes, std::vector<int32_t> offsets, std::vector<int32_t> end_ids, int32_t first_code,
              int32_t code_count);
 
@@ -68,17 +67,17 @@ class Vocabulary {
 struct TokenMask {
   int64_t count = 0;
   int64_t first = 0, last = -1;
-  /// The ids in ascending order, [count] int64: `ids` on the host and `id_tensor` on the model's device. Empty if every
-  /// id in first .. last is allowed, or if there are more than 4096 (`blocked` then describes them).
+  /// The allowed ids in ascending order, [count] int64: `ids` on the host, `id_tensor` on the model's device. Both are
+  /// empty if every id in first .. last is allowed, or if more than 4096 ids are allowed.
   std::vector<int64_t> ids;
   at::Tensor id_tensor;
-  /// bool [last - first + 1] on the model's device, true for ids that are not allowed. Only defined if there are more
-  /// than 4096 ids, with gaps between them.
+  /// True for disallowed ids: bool [last - first + 1] on the model's device. Defined only if more than 4096 ids are
+  /// allowed and the ids have gaps.
   at::Tensor blocked;
 
-  /// Selects the columns for the mask from logits [n, C], whose first column is id `window_first`: [n, K].
+  /// Selects the mask's K columns from logits [n, C]. Returns [n, K]. Column 0 of `logits` is token `window_first`.
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
-  /// Returns scores [n, K] of columns() with minus infinity for ids that are not allowed.
+  /// Sets the scores of disallowed tokens to minus infinity. `scores` [n, K] has the columns that columns() returns.
   at::Tensor block(const at::Tensor& scores) const;
   /// Token id of a column in the result of columns().
   int64_t id(int64_t column) const { return ids.empty() ? first + column : ids[column]; }

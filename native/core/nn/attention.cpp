@@ -86,7 +86,7 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
         .transpose(3, 4)
         .reshape({batch * blocks, x.size(1), 3 * window, dim});
   };
-  // Query i of a block is at position window + i of the block's 3 * window keys.
+  // A block has `window` queries and 3 * window keys. Its query i has the same position as its key window + i.
   const auto positions = q.options().dtype(at::kLong);
   const at::Tensor slot = at::arange(3 * window, positions);
   const at::Tensor band = (slot - at::arange(window, 2 * window, positions).unsqueeze(1)).abs() <= window;
@@ -100,7 +100,7 @@ at::Tensor blocked_attention(const at::Tensor& q, const at::Tensor& k, const at:
   return out.transpose(1, 2).reshape({batch, blocks * window, -1}).narrow(1, 0, length);
 }
 
-/// Passes the window to the flash kernel, which then needs neither a mask nor repeated heads.
+/// Attends with the flash kernel, which implements the window itself and needs neither a mask nor repeated heads.
 at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const AttentionPattern& pattern) {
   const std::optional<int64_t> after = pattern.window_is_one_sided ? std::nullopt : std::optional(pattern.window);
@@ -110,7 +110,7 @@ at::Tensor flash_window(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return out.flatten(2);
 }
 
-/// Attends to keys up to the last visible one, so that padding of shorter items costs nothing and changes no rounding.
+/// Attends to keys up to the last visible key, so that padding costs no time and does not change the rounding.
 at::Tensor attend_item(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionPattern pattern) {
   int64_t keys = k.size(2);
   if (pattern.key_mask.defined() && pattern.window == 0) {

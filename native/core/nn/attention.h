@@ -7,7 +7,7 @@
 
 namespace carillon::nn {
 
-/// Visible keys of a query; all by default.
+/// Which keys each query sees. By default every query sees all keys.
 struct AttentionPattern {
   bool causal = false;                // query i of Sq sees keys 0 .. Sk - Sq + i; excludes window and key_mask
   int64_t window = 0;                 // > 0: |i - j| <= window, both ways (Sq = Sk)
@@ -17,10 +17,9 @@ struct AttentionPattern {
   bool by_item = false;               // on a CPU, computes item by item, independent of the batch; slow for short Sq
 };
 
-/// softmax(q k^T / sqrt(D)) v with grouped heads: query head h reads kv head h / (Nq / Nkv).
-/// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] (views with contiguous D are fine) -> [B, Sq, Nq * D].
-/// A window over a long sequence costs Sq * 3 window instead of Sq * Sk, unless it is one-sided or has a key_mask. A
-/// query without visible keys gets the mean of all values, as with additive masks in the reference.
+/// Computes softmax(q * k^T / sqrt(D)) * v with grouped heads: query head h reads kv head h / (Nq / Nkv).
+/// q [B, Nq, Sq, D], k and v [B, Nkv, Sk, D] -> [B, Sq, Nq * D]. The tensors may be views if D is contiguous.
+/// A query without visible keys gets the mean of all values.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPattern& pattern);
 
 /// Number of visible cached keys of each row. The numbers are on the device, so that shapes stay constant as rows grow.
@@ -29,7 +28,7 @@ struct VisibleKeys {
   at::Tensor query_starts, key_starts;  // int32 [B + 1], first query and key of each row; only for the flash kernel
   at::Tensor mask;                      // [B, 1, 1, S], added to the scores; undefined for the flash kernel
 
-  /// Row b sees the first counts[b] of `keys` [B, Nkv, S, D]. Queries have `num_heads` heads.
+  /// Makes row b see its first counts[b] keys. `keys`: [B, Nkv, S, D]. `num_heads`: heads of the queries.
   static VisibleKeys of(const at::Tensor& counts, const at::Tensor& keys, int64_t num_heads);
 };
 
@@ -65,7 +64,7 @@ struct SelfAttention {
   at::Tensor operator()(const at::Tensor& x, const Rotary& rotary, const AttentionPattern& pattern) const;
 };
 
-/// Cross-attention with QK-norm and without positions. Weights as SelfAttention.
+/// Cross-attention with QK-norm and without positions. The weights have the same names as in SelfAttention.
 struct CrossAttention {
   AttentionSize size;
   Linear q;
@@ -79,7 +78,7 @@ struct CrossAttention {
     at::Tensor k, v;      // [B, Nkv, L, D]
     at::Tensor key_mask;  // [B, L] bool, true = visible; undefined: no key is hidden
   };
-  /// context [B, L, H]: constant over the steps of a denoising loop, so compute it once.
+  /// Computes the keys and values of context [B, L, H]. Call it once, because the denoising steps share the context.
   KeysValues keys_values(const at::Tensor& context, const at::Tensor& key_mask = {}) const;
 
   /// x [B, S, H] -> [B, S, H].

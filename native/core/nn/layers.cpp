@@ -8,7 +8,8 @@ namespace carillon::nn {
 
 namespace {
 
-/// Fused projections with fewer bytes in total are copied to one matrix, because several small products take longer.
+/// If fused projections have fewer bytes than this, they are copied to one matrix, because one product is faster than
+/// several small ones.
 constexpr size_t kLargeBytes = 4 << 20;
 
 }  // namespace
@@ -75,9 +76,8 @@ SwiGlu SwiGlu::load(const Weights& weights, int64_t hidden_size, int64_t interme
 
 namespace {
 
-/// Computes silu. In a decoding step on the CPU computes row by row, so that a row does not depend on the number of
-/// rows. Otherwise libtorch would split the elements between threads and compute the last elements of each thread with
-/// scalar code, which rounds exponentials differently.
+/// Computes silu. In a decoding step on the CPU, each row has its own call, so that the result for a row does not
+/// depend on the number of rows. In one call for all rows, libtorch would round some elements differently.
 at::Tensor silu_by_row(const at::Tensor& x) {
   const bool is_decoding = x.is_cpu() && x.dim() == 3 && x.size(0) > 1 && x.size(1) == 1;
   if (!is_decoding) return at::silu(x);

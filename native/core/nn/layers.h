@@ -32,14 +32,14 @@ struct Linear {
   static Linear load_fused(const Weights& weights, const std::vector<std::string>& names, int64_t in,
                            const std::vector<int64_t>& rows, bool has_bias);
 
-  /// Reads only the weights of projections: the `parts` of a Linear from `load_fused`, or from `load` for one name. All
-  /// calls return the same bytes and storage type.
+  /// Reads only the `parts` of the Linear that `load_fused` returns for these projections, or `load` for one
+  /// projection. Each call returns the same bytes in the same storage type.
   static std::vector<kernels::Matrix> read_parts(const Weights& weights, const std::vector<std::string>& names,
                                                  int64_t in, const std::vector<int64_t>& rows);
 
   int64_t outputs() const;
   int64_t inputs() const { return parts[0].columns(); }
-  /// View of rows first .. first + count - 1 of the weight, which must be in one part.
+  /// Returns a view of the weight's rows first .. first + count - 1. These rows must be in one part.
   kernels::Matrix rows(int64_t first, int64_t count) const;
 
   at::Tensor operator()(const at::Tensor& x) const;
@@ -56,9 +56,9 @@ struct SwiGlu {
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-/// x [..., C] scaled to unit root mean square over the last dimension, times weight (broadcast, last dimension C).
-/// Statistics and scaling are float32, the result is cast to x's dtype and only then multiplied by the weight,
-/// as transformers does: the order matters for parity in bfloat16.
+/// Scales x [..., C] to unit root mean square over the last dimension, then multiplies it by weight (last dimension C).
+/// As in transformers, scaling is in float32, and the cast to x's dtype comes before the multiplication. The order
+/// changes results in bfloat16.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 struct RmsNorm {
@@ -71,7 +71,8 @@ struct RmsNorm {
   at::Tensor operator()(const at::Tensor& x) const { return rms_norm(x, weight, eps); }
 };
 
-/// Rotary position tables, rotate-half form: angle p * theta^(-2j/D), j < D/2. Computed in float32, then cast.
+/// Tables of rotary position embedding (rotate-half form). At position p, the angles are p * theta^(-2 * j / D) for
+/// j < D / 2. The tables are computed in float32, then cast.
 struct Rotary {
   at::Tensor cos;  // [positions, D/2]
   at::Tensor sin;  // [positions, D/2]
@@ -80,13 +81,14 @@ struct Rotary {
 
   /// The tables of concatenated sequences. The positions of each sequence start at 0.
   Rotary for_sequences(const std::vector<int64_t>& lengths) const;
-  /// The tables of positions first .. first + count - 1 (views).
+  /// Returns views of the tables of the positions first .. first + count - 1.
   Rotary slice(int64_t first, int64_t count) const;
-  /// The tables of the given positions: int64 [n, t] -> [n, t, D/2], on the tables' device.
+  /// Returns the tables [n, t, D/2] of the given positions, int64 [n, t], on the device of the tables.
   Rotary at(const at::Tensor& positions) const;
 };
 
-/// Rotates x [B, S, heads, D] by its positions: tables [S, D/2], or [B, S, D/2] with positions per row.
+/// Rotates x [B, S, heads, D] by the tables of its positions. The tables are [S, D/2], or [B, S, D/2] if each row of
+/// the batch has its own positions.
 at::Tensor apply_rotary(const at::Tensor& x, const Rotary& rotary);
 
 }  // namespace carillon::nn

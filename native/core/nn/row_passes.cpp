@@ -50,7 +50,8 @@ CARILLON_CLONES void normalize_bfloat16(const at::BFloat16* x, const at::BFloat1
   normalize_row(x, weight, y, size, eps);
 }
 
-/// x [outer, inner, C] with contiguous C, weight [inner, C] -> contiguous [outer, inner, C].
+/// Normalises the rows of x [outer, inner, C], whose C is contiguous, with weight [inner, C]. Writes the contiguous
+/// tensor y [outer, inner, C].
 template <typename T, typename Normalize>
 void normalize_rows(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, double eps, Normalize normalize) {
   const int64_t inner = x.size(1), size = x.size(2), outer_stride = x.stride(0), inner_stride = x.stride(1);
@@ -143,7 +144,7 @@ bool fits_fused(const at::Tensor& x, const Rotary& rotary) {
          !x.requires_grad();
 }
 
-/// Rotates in one pass over the data. Does not support gradients.
+/// Applies the rotary embedding in one pass over the data. Does not support gradients.
 at::Tensor fused_on_cpu(const at::Tensor& x, const Rotary& rotary) {
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (x.scalar_type() == at::kFloat) {

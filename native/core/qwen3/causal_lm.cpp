@@ -46,7 +46,7 @@ void KvCache::extend(int64_t row, int64_t tokens) { lengths_[static_cast<size_t>
 
 namespace {
 
-/// Consecutive inputs whose cache rows are consecutive and of equal length. They share one attention call.
+/// Consecutive inputs with consecutive cache rows of equal length. One attention call computes all of them.
 struct Span {
   int64_t first_input;
   int64_t first_row;
@@ -83,7 +83,8 @@ void check_feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, const KvCach
   }
 }
 
-/// Rotary tables of the new tokens: one table if all rows have equal length, else one per row.
+/// Rotary table for the new tokens. All inputs share one table if their cache rows have equal length. Otherwise each
+/// input has a table.
 nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int64_t inputs, int64_t tokens) {
   if (spans.size() == 1) return all.slice(spans[0].length, tokens);
   const at::Tensor first = at::empty({inputs, 1}, at::kLong);
@@ -91,8 +92,7 @@ nn::Rotary rotary_of(const nn::Rotary& all, const std::vector<Span>& spans, int6
   return all.at(first + at::arange(tokens, at::kLong));
 }
 
-/// Stores the new keys and values of one layer in the cache, then attends over the filled part of each row. Returns [n,
-/// t, Nq * D].
+/// Stores the new keys and values of one layer in the cache, then computes attention over all cached positions.
 at::Tensor cached_attention(const nn::SelfAttention::Heads& heads, const std::vector<Span>& spans,
                             const at::Tensor& keys, const at::Tensor& values) {
   const int64_t tokens = heads.q.size(2);

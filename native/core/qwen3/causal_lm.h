@@ -9,9 +9,9 @@
 
 namespace carillon {
 
-/// Keys and values of every layer for a fixed number of rows (sequences), each with its own length. Allocated once as
-/// [layers, 2, rows, kv_heads, max_tokens, head_dim]; on a GPU, all heads of a token are adjacent in memory, as the
-/// attention kernel expects. A row is written in place and never moved.
+/// Keys and values of every layer for a fixed number of rows (sequences), each with its own length. One tensor [layers,
+/// 2, rows, kv_heads, max_tokens, head_dim] holds all of them; rows are written in place. On a GPU, all heads of a
+/// token are adjacent in memory, as the attention kernel expects.
 class KvCache {
  public:
   KvCache(const Qwen3Config& config, const Placement& placement, int64_t rows, int64_t max_tokens);
@@ -39,30 +39,29 @@ class KvCache {
 /// The 5 Hz language model: token ids in, hidden states and logits out, through a KV cache.
 class CausalLm {
  public:
-  /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
+  /// Reports progress after each layer as Stage::kLoad. Throws kBadCheckpoint.
   static CausalLm load(const ModelSource& source, const Placement& placement, const Control& control);
 
   const Qwen3Config& config() const { return stack_.config; }
   const Placement& placement() const { return placement_; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
-  /// Throws kBadArgument for no rows or more tokens than max_position_embeddings.
+  /// Throws kBadArgument unless `rows` is at least 1 and `max_tokens` is in 1 .. max_position_embeddings.
   KvCache make_cache(int64_t rows, int64_t max_tokens) const;
 
   /// Bytes of the keys and values of one token of one row.
   int64_t cache_bytes_per_token() const;
 
-  /// Feeds ids [n, t] (int64, CPU) to the cache rows `rows` (n different row indices), each continuing at its own
-  /// length. Returns the hidden states of the last position after the final norm, [n, H].
-  /// Throws kBadArgument: an id outside the vocabulary, a row out of range or repeated, more tokens than the cache
-  /// holds.
+  /// Appends t tokens to each of the n cache rows that `rows` names. `ids` is [n, t] (int64, CPU). Returns the hidden
+  /// states of the last position after the final norm, [n, H]. Throws kBadArgument if an id is outside the vocabulary,
+  /// if a row is repeated or out of range, or if the cache is too small.
   at::Tensor feed(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
-  /// Like feed, but returns every position: [n, t, H].
+  /// Like feed, but returns the hidden states of all positions: [n, t, H].
   at::Tensor feed_all(const at::Tensor& ids, c10::ArrayRef<int64_t> rows, KvCache& cache) const;
 
-  /// Feeds one id to every row of the cache. Takes ids [rows] (int64, in the vocabulary) and their positions [rows]
-  /// (int64, below max_tokens), both on the device. All shapes are constant. Returns the hidden states after the final
-  /// norm, [rows, H]. The caller must then extend the rows (KvCache::extend).
+  /// Feeds one token to every row of the cache, with constant shapes. `ids` [rows] (int64, in the vocabulary) and
+  /// `positions` [rows] (int64, below max_tokens) are on the device. Returns the hidden states after the final norm,
+  /// [rows, H]. The caller must then call KvCache::extend for each row.
   at::Tensor step(const at::Tensor& ids, const at::Tensor& positions, KvCache& cache) const;
 
   /// hidden [..., H] -> float32 logits of the whole vocabulary, [..., V].

@@ -28,19 +28,18 @@ struct Qwen3Stack {
 /// Qwen3-Embedding. Converts prompts to hidden states, and lyric tokens to embeddings.
 class TextEncoder {
  public:
-  /// Throws kBadCheckpoint; reports Stage::kLoad per layer.
+  /// Reports progress (Stage::kLoad) after each layer. Throws kBadCheckpoint.
   static TextEncoder load(const ModelSource& source, const Placement& placement, const Control& control);
 
   const Qwen3Config& config() const { return stack_.config; }
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
-  /// ids [B, T] (int64, any device) -> last hidden states after the final norm, [B, T, H]. Attention is causal, so
-  /// right padding cannot affect earlier tokens and needs no mask. With several `lengths`, ids [1, T] is a
-  /// concatenation of texts of these lengths, which do not attend to each other. Checks for cancellation per layer.
-  /// Throws kBadArgument for an id outside the vocabulary and for a text of no or too many tokens.
+  /// Returns the hidden states [B, T, H] after the final norm for ids [B, T]. Right padding needs no mask, because
+  /// attention is causal. With several `lengths`, ids [1, T] are concatenated texts that do not attend to each other.
+  /// Throws kBadArgument for an id outside the vocabulary, and for a text without tokens or with too many.
   at::Tensor encode(const at::Tensor& ids, const std::vector<int64_t>& lengths = {},
                     const Control& control = Control()) const;
-  /// Embeddings of ids [B, T]: [B, T, H], the input of the lyric encoder.
+  /// Returns the embeddings [B, T, H] of ids [B, T] for the lyric encoder.
   at::Tensor embed(const at::Tensor& ids) const;
 
  private:

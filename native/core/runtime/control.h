@@ -17,8 +17,8 @@ struct Progress {
   int64_t total;  // 0: not known
 };
 
-/// Cancellation and progress of a long call, checked at every token, step and tile. Copyable; the flag must outlive the
-/// call. A default Control neither cancels nor reports.
+/// Cancellation and progress of a long call, which uses its Control at every token, step and tile. The `cancelled` flag
+/// must outlive the call. A default Control neither cancels nor reports.
 class Control {
  public:
   Control() = default;
@@ -30,8 +30,8 @@ class Control {
   void check() const;
   /// Calls check(), then reports progress. Called on the thread that does the work.
   void report(Stage stage, int64_t done, int64_t total) const;
-  /// A control for part `index` of `count` equal parts of a stage. It converts the progress of the part to progress of
-  /// the whole stage. This object must outlive the returned one.
+  /// Returns a control for one of the `count` equal parts of a stage. It reports the progress of the part as progress
+  /// of the whole stage. This object must outlive the returned one.
   Control part(Stage stage, int64_t index, int64_t count) const;
 
  private:

@@ -13,9 +13,8 @@
 namespace carillon {
 namespace {
 
-/// Functions of at::cuda::CUDAGraph, looked up in libtorch_cuda by their exported names. Linking the library or
-/// including its header would tie the core to one build of libtorch. The look-up works with builds for the CPU and for
-/// any CUDA version.
+/// Functions of at::cuda::CUDAGraph, looked up by name in libtorch_cuda. Linking that library, or including its header,
+/// would tie the core to one build of libtorch. The look-up works with builds for the CPU and for any CUDA version.
 struct CudaGraphs {
   void (*construct)(void* graph, bool keep_graph);
   void (*destroy)(void* graph);
@@ -47,7 +46,7 @@ struct CudaGraphs {
   }
 };
 
-class CudaGraph final : public Graph {
+class CudaGraph final : public LaunchGraph {
  public:
   explicit CudaGraph(const CudaGraphs& cuda) : cuda_(cuda) { cuda_.construct(graph_, false); }
   ~CudaGraph() override { cuda_.destroy(graph_); }
@@ -55,7 +54,7 @@ class CudaGraph final : public Graph {
   // Captures only this thread, because other threads may allocate memory during the capture.
   void begin() { cuda_.capture_begin(graph_, {0, 0}, kCaptureModeThreadLocal); }
   void end() { cuda_.capture_end(graph_); }
-  /// Ends a failed capture. Ignores the second error that this causes, because the first one names the cause.
+  /// Ends a failed capture. Ending it causes a second error, which is ignored because the first one names the cause.
   void end_failed() try { end(); } catch (const c10::Error&) {}
   void replay() override { cuda_.replay(graph_); }
 
@@ -80,7 +79,7 @@ class OtherStream {
 
 }  // namespace
 
-std::unique_ptr<Graph> Graph::capture(const at::Device& device, const std::function<void()>& work) {
+std::unique_ptr<LaunchGraph> LaunchGraph::capture(const at::Device& device, const std::function<void()>& work) {
   const CudaGraphs* const cuda = device.is_cuda() ? CudaGraphs::get() : nullptr;
   if (cuda == nullptr) return nullptr;
   const c10::DeviceGuard on_device(device);

@@ -6,18 +6,18 @@
 
 namespace carillon {
 
-/// A captured sequence of GPU launches. A replay repeats all of them in one launch, on the same memory. To change an
-/// input, write to its tensor between replays. Shapes never change.
-class Graph {
+/// A captured sequence of GPU launches. A replay runs the whole sequence as one launch, with the same shapes on the
+/// same memory. To change an input, write to its tensor before the replay.
+class LaunchGraph {
  public:
-  virtual ~Graph() = default;
+  virtual ~LaunchGraph() = default;
 
-  /// Captures the launches of `work` on `device` without running them. The functions that `work` calls must have run
-  /// once before. They must not synchronize, and must not copy between host and device. Returns null if this libtorch
-  /// or device does not support graphs, or there is not enough memory.
-  static std::unique_ptr<Graph> capture(const at::Device& device, const std::function<void()>& work);
+  /// Captures the launches of `work` on `device` without running them. `work` must have run once before. It must not
+  /// synchronize, and must not copy between host and device. Returns null if libtorch or the device does not support
+  /// graphs, or if memory is short.
+  static std::unique_ptr<LaunchGraph> capture(const at::Device& device, const std::function<void()>& work);
 
-  /// Replays once on the calling thread's stream.
+  /// Runs the captured launches once, on the calling thread's stream.
   virtual void replay() = 0;
 };
 

@@ -43,9 +43,9 @@ void configure_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
     auto& context = at::globalContext();
-    // cuDNN's attention builds a plan for each key length (0.1 s on Hopper), and every token adds a key.
+    // cuDNN's attention would build a plan for each key length (0.1 s on Hopper), so once per token.
     context.setSDPUseCuDNN(false);
-    // Deterministic results, and no TensorFloat-32.
+    // Makes cuDNN deterministic, and turns off TensorFloat-32.
     context.setDeterministicCuDNN(true);
     context.setBenchmarkCuDNN(false);
     context.setAllowTF32CuDNN(false);
@@ -110,7 +110,7 @@ void use_own_stream(const at::Device& device, bool is_urgent) {
 
 namespace {
 
-/// Pinned buffers of a thread for copies to a GPU.
+/// Two pinned buffers through which a thread copies data to a GPU.
 class Staging {
  public:
   /// Copies contiguous bytes to the GPU tensor `target` (uint8 [n]) on the thread's current stream.

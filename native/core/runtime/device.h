@@ -9,9 +9,10 @@
 
 namespace carillon {
 
-/// How the weights of projections are stored. kDense: in the placement's dtype. kStored: in the dtype of the checkpoint
-/// file if products are as fast in it, otherwise like kDense. kInt8 and kInt4: as 8-bit or 4-bit codes
-/// (kernels/matrix.h).
+/// How the weights of projections are stored.
+/// - kDense: in the placement's dtype.
+/// - kStored: in the dtype of the checkpoint file, unless this would make products slower; then like kDense.
+/// - kInt8, kInt4: as 8-bit or 4-bit codes (kernels/matrix.h).
 enum class WeightForm { kDense, kStored, kInt8, kInt4 };
 
 /// Device of a model, and dtype of its weights and activations. Schedules, sampler state, normalisation statistics and
@@ -22,10 +23,11 @@ struct Placement {
   WeightForm weights = WeightForm::kDense;
 };
 
-/// `device`: cpu, cuda, cuda:N or auto (the first GPU if there is one). The first call with a GPU also configures which
-/// kernels libtorch uses on GPUs. `dtype`: float32, bfloat16 or auto (bfloat16 on GPUs and on CPUs with has_avx512() of
-/// kernels/cpu.h). `quantization`: none (kStored), int8 or int4. Throws kBadArgument for a missing device and for
-/// unknown names.
+/// Parses the names of a placement. The first call with a GPU also chooses the kernels that libtorch uses on GPUs.
+/// - `device`: cpu, cuda, cuda:N, or auto (the first GPU if there is one).
+/// - `dtype`: float32, bfloat16, or auto (bfloat16 on GPUs and on CPUs with has_avx512() of kernels/cpu.h).
+/// - `quantization`: none (kStored), int8 or int4.
+/// Throws kBadArgument for a missing device or an unknown name.
 Placement choose_placement(const std::string& device, const std::string& dtype,
                            const std::string& quantization = "none");
 
@@ -33,12 +35,11 @@ Placement choose_placement(const std::string& device, const std::string& dtype,
 const char* dtype_name(at::ScalarType dtype);
 
 /// Gives the calling thread its own GPU stream, so that it does not wait for other threads. Urgent streams have
-/// priority. Later calls on the same thread and device do nothing, and neither do calls for a CPU.
+/// priority. Does nothing for a CPU, or if the thread already has a stream on the device.
 void use_own_stream(const at::Device& device, bool is_urgent);
 
-/// Copies a host tensor to `device`; a tensor that is already there is returned unchanged. Copies to a GPU alternate
-/// between two pinned buffers of the thread: one is filled while the other is transferred. They do not wait for running
-/// kernels.
+/// Copies a host tensor to `device`. Returns a tensor that is already there unchanged. Each thread has two pinned
+/// buffers for copies to a GPU: one is filled while the other is transferred. Copies do not wait for running kernels.
 at::Tensor upload(const at::Tensor& host, const at::Device& device);
 
 struct DeviceInfo {

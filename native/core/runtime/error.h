@@ -35,8 +35,8 @@ class Error : public std::runtime_error {
 /// Throws kBadArgument with `message` unless `holds` is true.
 void require(bool holds, const std::string& message);
 
-/// The exception being handled, as an Error. An Error is returned unchanged; other exceptions get a code, and a message
-/// without a stack trace. Call it in a catch block.
+/// Converts the current exception to an Error with a code and a message without a stack trace. Call current_error() in
+/// a catch block. An exception that is an Error already is returned unchanged.
 Error current_error();
 
 }  // namespace carillon

@@ -12,8 +12,8 @@ namespace {
 /// Attention weights below this many times the median of their row or column are ignored.
 constexpr double kTimesMedian = 2.0;
 
-/// Normalised attention weights of a head that are above kTimesMedian times the medians of their row and their column;
-/// 0 elsewhere.
+/// Normalises the attention weights of a head. Sets weights to 0 unless they exceed kTimesMedian times the medians of
+/// their row and their column.
 at::Tensor salient_weights(const at::Tensor& weights) {
   at::Tensor kept = weights.softmax(1) * weights.softmax(0);
   for (const int64_t along : {1, 0}) {
@@ -22,17 +22,17 @@ at::Tensor salient_weights(const at::Tensor& weights) {
   return kept.square();
 }
 
-/// Dynamic time warping: finds the path of highest sum from the first to the last element of `gain` [rows, columns].
-/// Each step of the path advances by one row, one column or both. Returns for each row the first column on the path
-/// with a positive gain, or the first column on the path if no gain is positive.
+/// Dynamic time warping: finds the path with the highest sum from the first to the last element of `gain` [rows,
+/// columns]. Each step of the path advances by one row, one column or both. Returns one column per row: the first one
+/// on the path whose gain is positive, or else the first one on the path.
 std::vector<int64_t> first_columns(const at::Tensor& gain) {
   enum Move : uint8_t { kBoth, kRow, kColumn };
   const int64_t rows = gain.size(0), columns = gain.size(1);
   const float* const gains = gain.const_data_ptr<float>();
   std::vector<uint8_t> moves(static_cast<size_t>(rows * columns));
   constexpr double kNowhere = -std::numeric_limits<double>::infinity();
-  // The highest sum of a path to each cell, for the row above and for this row. Element 0 is a border to the left of
-  // the first column. Paths start there.
+  // `above` and `here` hold the highest path sum for each cell of the previous and of the current row. Element 0 is a
+  // border left of the first column, where paths start.
   std::vector<double> above(static_cast<size_t>(columns) + 1, kNowhere), here(above.size());
   above[0] = 0;
   for (int64_t row = 0; row < rows; ++row) {

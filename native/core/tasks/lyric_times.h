@@ -11,8 +11,8 @@
 
 namespace carillon {
 
-/// Aligns lyric tokens with DiT patches by the attention of selected heads, as the reference does: dynamic time warping
-/// over attention weights that stand out both for their token and for their patch.
+/// Aligns lyric tokens with DiT patches by the attention of selected heads. As in the reference, uses dynamic time
+/// warping over the salient weights. A weight is salient if it is high for both its token and its patch.
 class LyricAlignment {
  public:
   void add_head(const at::Tensor& weights);
@@ -26,8 +26,9 @@ class LyricAlignment {
 };
 
 /// For each token of `lyrics`, the DiT patch at which it is sung, out of the first `patches`. Empty if no attention
-/// weight is salient. Evaluates the model once under the song's conditions, on the finished `latents` [1, T, C] float32
-/// mixed with `noise` at time 1 / `steps`. The model must have lyric heads. Checks for cancellation after each head.
+/// weight is salient. The model must have lyric heads. Evaluates it once with the song's conditions. The input is the
+/// finished `latents` [1, T, C] float32, mixed with `noise` at time 1 / `steps`. Checks for cancellation after each
+/// head.
 std::vector<int64_t> sung_patches(const AceStep& model, const at::Tensor& latents, const at::Tensor& noise,
                                   const Conditions& conditions, const LyricSpan& lyrics, int steps, int64_t patches,
                                   const Control& control);

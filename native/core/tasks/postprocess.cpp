@@ -26,7 +26,7 @@ void normalize_peak(at::Tensor& audio) {
   if (peak >= kSilence) audio.mul_(kPeakAmplitude / peak);
 }
 
-void restore_outside(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade) {
+void restore_outside_window(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade) {
   const int64_t samples = audio.size(1);
   const int64_t first = std::max<int64_t>(0, begin - fade), last = std::min(samples, end + fade);
   at::Tensor joined = audio.slice(1, first, last);

@@ -12,9 +12,9 @@ constexpr double kPeakAmplitude = 0.8912509381337456;  // 10^(-1/20)
 /// below 1e-6 counts as silence and stays unchanged. Throws kNotFinite if a sample is not finite.
 void normalize_peak(at::Tensor& audio);
 
-/// Replaces the samples outside [begin, end) of one item's `audio` [channels, samples] float32 with those of `kept`,
-/// which is at least as long. Cross-fades over `fade` samples outside each edge (soft_window). The samples of `kept`
-/// keep their level; those inside are attenuated if their peak exceeds full scale. Throws kNotFinite.
-void restore_outside(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade);
+/// Replaces the samples outside [begin, end) of one item's `audio` [channels, samples] float32 with samples of `kept`,
+/// which is at least as long. Cross-fades over `fade` samples outside each edge (soft_window). Samples from `kept` are
+/// not attenuated. The samples inside are attenuated if their peak exceeds full scale. Throws kNotFinite.
+void restore_outside_window(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade);
 
 }  // namespace carillon

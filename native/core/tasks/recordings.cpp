@@ -17,7 +17,7 @@ namespace {
 
 /// Pads the job's source audio to whole latent frames and places its window. A window that reaches the end of the song
 /// includes the whole last frame.
-Source read_source(const RenderJob& job, const RendererInfo& info) {
+SourceRecording read_source(const RenderJob& job, const RendererInfo& info) {
   PlacedWindow place = place_window(job, info);
   const int64_t song = song_samples(job, info), frames = song_frames(job, info);
   const int64_t padded = frames * info.samples_per_frame;
@@ -46,7 +46,7 @@ at::Tensor encode_latents(const Vae& vae, const at::Tensor& audio, const Control
   return vae.encode(audio.unsqueeze(0), control).mean.transpose(1, 2);
 }
 
-Recordings encode_recordings(const Resident<Vae>& vae, const RenderJob& job, const RendererInfo& info,
+Recordings encode_recordings(const ResidentModel<Vae>& vae, const RenderJob& job, const RendererInfo& info,
                              const Control& control) {
   Recordings recordings;
   if (reads_source(job)) recordings.source = read_source(job, info);

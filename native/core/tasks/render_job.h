@@ -24,12 +24,12 @@ struct Window {
 
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
-/// Chunk mask that the model reads: 1 in the window only (kExplicit), or in all frames (kAuto). For kAuto the reference
-/// writes 2 into a boolean mask, which stores it as 1, so its models were trained on 0 and 1 only.
+/// Chunk mask that the model reads: 1 only in the window (kExplicit), or 1 in all frames (kAuto). For kAuto the
+/// reference writes 2 into a boolean mask, which stores it as 1. The models were therefore trained on 0 and 1 only.
 enum class ChunkMask { kExplicit, kAuto };
 
-/// The parameter group `edit`. src/engine/render-parameters.ts defines its defaults and ranges.
-struct Edit {
+/// Parameters of the group `edit`. Their defaults and ranges are in src/engine/render-parameters.ts.
+struct EditParameters {
   RepaintMode repaint_mode;
   double repaint_strength;  // 0 .. 1; only the balanced mode uses it
   ChunkMask chunk_mask;
@@ -48,16 +48,17 @@ struct PromptIds {
   std::optional<LyricSpan> timed_lyrics = {};  // tokens to compute timestamps for, if the model can
 };
 
-/// A batch of songs of one task, source and length. Seeds, audio codes and prompts are per item; the seeds are the only
-/// source of randomness. On the CPU the bytes of an item do not depend on the other items.
+/// A batch of songs with the same task, source and length. Each item has its own seed, and may have its own audio codes
+/// and prompts. The seeds are the only source of randomness. On the CPU the bytes of an item do not depend on the other
+/// items.
 struct RenderJob {
   Task task;
   std::vector<PromptIds> prompts;  // one for all items, or one per item
-  /// Length of the song if it has no source, or length of source_latents. With audio codes it must not exceed their
-  /// length, and 0 means their full length.
+  /// Length of a song without a source, or length of source_latents. With audio codes, `samples` must not exceed their
+  /// length; 0 then means the full length of the codes.
   int64_t samples;
-  /// For text2music and cover only: one list of codes per item, all of equal length. Empty for a job without codes.
-  /// Codes outside the codebook are rejected; codes beyond the length of the song are cut.
+  /// Audio codes, only for text2music and cover: one list per item, all of equal length. A job without codes has no
+  /// lists. Codes outside the codebook are rejected; codes beyond the end of the song are dropped.
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
   at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
@@ -66,20 +67,20 @@ struct RenderJob {
   at::Tensor reference_latents = {};  // replaces reference_audio, same format as source_latents
   Denoise denoise;
   Guidance guidance;
-  Edit edit;
+  EditParameters edit;
   std::vector<ActiveAdapter> adapters = {};    // their weight changes are added in this order
   std::vector<uint64_t> seeds;                 // one per item; determines the batch size
 };
 
 struct RenderResult {
-  /// Per item [channels, samples], float32 on the CPU, contiguous. The peak is -1 dB. A song that keeps part of a
-  /// source keeps the level of that part instead.
+  /// Audio of each item: [channels, samples], float32 on the CPU, contiguous. The peak is -1 dB, but a song that keeps
+  /// part of a source keeps the level of that part.
   std::vector<at::Tensor> audio;
   int64_t samples_per_channel = 0;
-  /// Per item [frames, C], float32 on the CPU, contiguous: the decoded latents.
+  /// The latents of each item before decoding: [frames, C], float32 on the CPU, contiguous.
   std::vector<at::Tensor> latents;
-  /// Per item the time in seconds of each timed lyric token; an empty list for an item without timed lyrics or without
-  /// an alignment. Empty if the model has no lyric heads or no item has timed lyrics.
+  /// Times in seconds of each item's timed lyric tokens. An item without timed lyrics or without an alignment has an
+  /// empty list. There are no lists if the model has no lyric heads or no item has timed lyrics.
   std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds
@@ -100,21 +101,21 @@ struct RendererInfo {
   std::vector<std::string> unused_tensors;  // tensors that no loader reads, as "directory: name"
 };
 
-/// Whether the task reads a source; text2music and jobs with audio codes ignore it.
+/// Whether the job reads its source. Text2music and jobs with audio codes ignore the source.
 bool reads_source(const RenderJob& job);
 
 /// Length of the job's source in samples.
 int64_t source_samples(const RenderJob& job);
 
-/// Length of the song in samples. With a source: the length of the source, extended if the window exceeds it. Otherwise
-/// job.samples or, if that is 0, the length of the audio codes.
+/// Length of the song in samples. With a source, it is the length of the source, extended if the window exceeds the
+/// source. Without a source, it is job.samples or, if that is 0, the length of the audio codes.
 int64_t song_samples(const RenderJob& job, const RendererInfo& info);
 
 /// Latent frames of the song before padding. The last frame is rendered whole. After decoding, the audio is cut to the
 /// exact length.
 int64_t song_frames(const RenderJob& job, const RendererInfo& info);
 
-/// A window in samples, on a source that is padded if the window exceeds it.
+/// A window in samples on a padded source. The padding covers the part of the window that exceeds the source.
 struct PlacedWindow {
   int64_t left, right;  // padding before and after the source
   int64_t begin, end;   // the window within the padded source
@@ -122,14 +123,14 @@ struct PlacedWindow {
   friend bool operator==(const PlacedWindow&, const PlacedWindow&) = default;
 };
 
-/// Rounds the times of the window to the nearest sample. Without a window, the whole source is the window.
+/// Rounds the start and the end of the window to the nearest sample. nullopt stands for the whole source.
 PlacedWindow place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
-/// The job's window on its source. With source_latents, the padding before the source is rounded up to whole frames.
+/// Places the job's window on its source. With source_latents, the padding before the source is rounded up to whole
+/// frames.
 PlacedWindow place_window(const RenderJob& job, const RendererInfo& info);
 
-/// The frames [begin, end), out of `frames`, that a window in samples covers. Both ends are rounded down, and the range
-/// has at least one frame.
+/// Latent frames [begin, end) that a window covers. Both ends are rounded down, but the range has at least one frame.
 struct FrameRange {
   int64_t begin, end;
 
@@ -137,19 +138,19 @@ struct FrameRange {
 };
 FrameRange frames_inside(const PlacedWindow& place, int64_t frames, int64_t samples_per_frame);
 
-/// [1, frames] bool, true inside the range.
+/// Returns [1, frames] bool, which is true inside the range.
 at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device);
 
-/// Throws kBadArgument for a job that is inconsistent or does not fit the renderer, kSongTooLong for one longer than
-/// the silence table.
+/// Throws kBadArgument if the job is inconsistent or does not fit the renderer, and kSongTooLong if its song is longer
+/// than the silence table.
 void check_render_job(const RenderJob& job, const RendererInfo& info);
 
-/// Throws kBadArgument unless `audio` is [channels, samples] float32 of at least one latent frame and finite,
-/// kSongTooLong if it is longer than the silence table. Error messages call the audio `what`.
+/// Throws kBadArgument unless `audio` is [channels, samples] float32, finite and at least one latent frame long. Throws
+/// kSongTooLong if the audio is longer than the silence table. Error messages call the audio `what`.
 void check_recording(const std::string& what, const at::Tensor& audio, const RendererInfo& info);
 
-/// Throws kBadArgument unless `latents` are finite and [frames, C] of this model, kSongTooLong if they are longer than
-/// the silence table.
+/// Throws kBadArgument unless `latents` are finite and [frames, C] of this model. Throws kSongTooLong if the latents
+/// are longer than the silence table.
 void check_latents(const std::string& what, const at::Tensor& latents, const RendererInfo& info);
 
 }  // namespace carillon

@@ -48,10 +48,11 @@ bool has_timed_lyrics(const RenderJob& job) {
   return std::ranges::any_of(job.prompts, [](const PromptIds& prompt) { return prompt.timed_lyrics.has_value(); });
 }
 
-/// Parts of Stage::kConditions: recordings, prompts, condition encoder.
+/// Steps of Stage::kConditions that report progress: encode the recordings, encode the prompts, run the condition
+/// encoder.
 constexpr int64_t kConditionParts = 3;
 
-/// Ten minutes, as in published silence tables.
+/// Length of the silence table: ten minutes, as in the published tables.
 constexpr int64_t kSilenceFrames = 15000;
 
 }  // namespace
@@ -68,7 +69,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
                     residency.text_encoder_and_vae, control),
       vae_([=](const Control& call) { return Vae::load(directories.vae, placement, call); },
            residency.text_encoder_and_vae, control) {
-  // Loads each model once, so that a damaged checkpoint is reported now instead of in the first job.
+  // Loads each model once to report a damaged checkpoint before the first job.
   const auto model = model_.acquire(control);
   const auto text_encoder = text_encoder_.acquire(control);
   const auto vae = vae_.acquire(control);
@@ -138,8 +139,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
 
   NoiseStreams noise(job.seeds);
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
-  // If there is no cross-fade, the source replaces the latents outside the window here, and the decoder smooths the
-  // edges.
+  // Without a cross-fade, replaces the latents outside the window by the source. The decoder smooths the edges.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
   if (has_timed_lyrics(job) && !model->config.lyric_heads.empty()) {
     result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
@@ -204,12 +204,13 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samp
   return audio;
 }
 
-void Renderer::finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const {
+void Renderer::finish_audio(at::Tensor& audio, const RenderJob& job,
+                            const std::optional<SourceRecording>& source) const {
   if (!source || !source->keeps_samples(info_.samples_per_frame)) return normalize_peak(audio);
   const RepaintBlend blend = repaint_blend(job.edit);
   const auto fade = static_cast<int64_t>(blend.crossfade_seconds * static_cast<double>(info_.sample_rate));
-  restore_outside(audio, blend.keeps_waveform ? source->audio : audio.clone(), source->window.begin, source->window.end,
-                  fade);
+  restore_outside_window(audio, blend.keeps_waveform ? source->audio : audio.clone(), source->window.begin,
+                         source->window.end, fade);
 }
 
 std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Control& control) {

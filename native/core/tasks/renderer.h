@@ -29,7 +29,8 @@ class Renderer {
     bool model = true;  // the DiT and its encoders
     bool text_encoder_and_vae = true;
   };
-  /// Throws kBadCheckpoint, also if the three models do not match. Reports Stage::kLoad.
+  /// Loads the models. Reports Stage::kLoad. Throws kBadCheckpoint if a checkpoint is invalid or the three models do
+  /// not match.
   Renderer(const Directories& directories, const Placement& placement, const Residency& residency,
            const Control& control);
   Renderer(const Renderer&) = delete;
@@ -37,27 +38,25 @@ class Renderer {
 
   const RendererInfo& info() const { return info_; }
 
-  /// Renders all items as one batch; the VAE decodes as many items at once as fit its window. Reports
-  /// Stage::kConditions, kDenoise and kDecode and checks for cancellation between their parts. The caller owns the
-  /// buffers of the result. Only the adapters of this job are active; earlier jobs have no effect. The listener gets
-  /// each tile as it is decoded, before normalisation and before samples of the source are restored. Throws
-  /// kBadArgument, kSongTooLong, kNotFinite, kCancelled.
+  /// Renders all items as one batch, with only the adapters of this job. The caller owns the buffers of the result.
+  /// `listener` gets each tile when it is decoded, before normalisation and before samples of the source are restored.
+  /// Reports Stage::kConditions, kDenoise and kDecode. Throws kBadArgument, kSongTooLong, kNotFinite, kCancelled.
   RenderResult render(const RenderJob& job, const Control& control, const Vae::Listener& listener = {});
 
-  /// Audio codes of a recording [channels, samples] float32, one for every frames_per_code frames; the last may cover
-  /// fewer. Reports Stage::kConditions; throws kBadArgument as check_recording does.
+  /// Encodes a recording [channels, samples] float32 as audio codes. Each code stands for frames_per_code latent
+  /// frames; the last code may stand for fewer. Reports Stage::kConditions; throws the errors of check_recording.
   std::vector<int32_t> encode_codes(const at::Tensor& audio, const Control& control);
 
-  // Steps of the preparation of a training sample.
+  // Functions that prepare a training sample:
 
-  /// The VAE's posterior of audio [channels, samples] float32 without an incomplete last frame: [1, C, T] float32 on
-  /// the CPU. Reports Stage::kConditions; throws kBadArgument for less than one frame.
+  /// The VAE's posterior of audio [channels, samples] float32, as [1, C, T] float32 on the CPU. An incomplete last
+  /// frame is ignored. Reports Stage::kConditions; throws kBadArgument if the audio is shorter than one frame.
   Vae::Posterior encode_posterior(const at::Tensor& audio, const Control& control);
   /// Encoder states of one song, [1, L, E] on the model's device; see encode_conditions in task_inputs.h. Checks for
   /// cancellation; throws kBadArgument for a token id outside the vocabulary.
   at::Tensor encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents, const Control& control);
-  /// Context of text2music without codes, [1, T, 2C] on the model's device: silence, with a chunk mask of 1. Throws
-  /// kBadArgument if the silence table is shorter.
+  /// Context of a text2music job without codes, [1, T, 2C] on the model's device: the latents of silence and a chunk
+  /// mask of 1. Throws kBadArgument if the silence table has fewer than `frames` frames.
   at::Tensor silent_context(int64_t frames, const Control& control);
 
   /// Reads an adapter for this DiT, as read_adapter does. It is active only in jobs that list it. Throws
@@ -68,7 +67,7 @@ class Renderer {
 
  private:
   AceStep load_model(const Directories& directories, const Placement& placement, const Control& control);
-  /// The model with exactly these adapters merged into it.
+  /// Returns the model with exactly these adapters merged into its weights.
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
   DenoiseJob make_denoise_job(const AceStep& model, const RenderJob& job, const Recordings& recordings,
                               const std::vector<PromptStates>& prompts, const Control& control);
@@ -76,15 +75,16 @@ class Renderer {
                                               const at::Tensor& latents, const Control& control) const;
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,
                                  const Vae::Listener& listener);
-  void finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<Source>& source) const;
+  void finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<SourceRecording>& source) const;
 
   std::vector<AdapterTarget> adapter_targets_;
-  /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, whose loader resets it.
+  /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, because the loader of model_
+  /// resets merged_.
   std::optional<std::vector<ActiveAdapter>> merged_;
   at::Tensor silence_;  // encoded by the VAE for a model without a silence table; undefined until needed
-  Resident<AceStep> model_;
-  Resident<TextEncoder> text_encoder_;
-  Resident<Vae> vae_;
+  ResidentModel<AceStep> model_;
+  ResidentModel<TextEncoder> text_encoder_;
+  ResidentModel<Vae> vae_;
   RendererInfo info_;
 };
 

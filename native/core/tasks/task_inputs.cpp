@@ -14,9 +14,8 @@ namespace {
 
 using Layers = std::function<at::Tensor(const at::Tensor& sequences, const std::vector<int64_t>& lengths)>;
 
-/// Runs `layers` on the sequence [1, any L, ..] of each song and returns the results. On a GPU, one call processes the
-/// concatenation of all sequences, so that each kernel is launched once. On the CPU, each sequence has its own call:
-/// the number of rows decides which kernel runs, and a song must not depend on the other songs.
+/// Runs `layers` on the sequence [1, any L, ..] of each song and returns the results. On a GPU, one call processes all
+/// sequences. On the CPU, each sequence has its own call, so that the result for a song does not depend on other songs.
 std::vector<at::Tensor> run_on_songs(const std::vector<at::Tensor>& songs, const at::Device& device,
                                      const Layers& layers) {
   std::vector<int64_t> lengths;
@@ -132,7 +131,7 @@ ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chun
   return {.source = latents, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents)};
 }
 
-RepaintBlend repaint_blend(const Edit& edit) {
+RepaintBlend repaint_blend(const EditParameters& edit) {
   constexpr double kLongestFadeFrames = 25, kLongestFadeSeconds = 0.05;
   double strength = edit.repaint_strength;
   switch (edit.repaint_mode) {
@@ -165,7 +164,7 @@ std::optional<Repaint> make_repaint(const at::Tensor& latents, const at::Tensor&
 namespace {
 
 /// Latents of the source, padded with silence to the rendered length: [1, T, C] float32 on the model's device.
-at::Tensor latents_to_render(const AceStep& model, const Source& source) {
+at::Tensor latents_to_render(const AceStep& model, const SourceRecording& source) {
   const int64_t total = rendered_frames(model, source.frames);
   if (!source.latents.defined()) return model.silence_of(total).to(at::kFloat);
   const auto silence = [&](int64_t frames) { return model.silence_of(frames).to(at::kFloat); };
@@ -173,17 +172,17 @@ at::Tensor latents_to_render(const AceStep& model, const Source& source) {
   return at::cat({silence(source.begin), source.latents.to(model.placement.device), silence(rest)}, 1);
 }
 
-/// The window as a mask over `frames` rendered frames. Padding after the song counts as inside if the window reaches
-/// the end of the song.
-at::Tensor inside_window(const Source& source, int64_t frames, int64_t samples_per_frame, at::Device device) {
+/// Returns a mask over `frames` rendered frames that is true inside the window. If the window reaches the end of the
+/// song, the mask is also true for the padding after the song.
+at::Tensor inside_window(const SourceRecording& source, int64_t frames, int64_t samples_per_frame, at::Device device) {
   FrameRange range = frames_inside(source.window, source.frames, samples_per_frame);
   if (range.end == source.frames) range.end = frames;
   return window_mask(range, frames, device);
 }
 
-/// Inputs of repaint, which reads silence inside the window, and of lego, which reads the whole source.
-TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Source& source, const at::Tensor& latents,
-                           int64_t samples_per_frame) {
+/// Makes the inputs of repaint and lego. Repaint reads silence inside the window. Lego reads the whole source.
+TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const SourceRecording& source,
+                           const at::Tensor& latents, int64_t samples_per_frame) {
   const at::Tensor inside = inside_window(source, latents.size(1), samples_per_frame, latents.device());
   const at::Tensor window = inside.to(latents.scalar_type());
   const at::Tensor chunk_mask = job.edit.chunk_mask == ChunkMask::kExplicit ? window : at::ones_like(window);
@@ -197,7 +196,7 @@ TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Sou
 
 }  // namespace
 
-TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
+TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<SourceRecording>& source,
                        const RendererInfo& info) {
   if (!source) return {.context = text2music_context(model, job, song_frames(job, info))};
   const at::Tensor latents = latents_to_render(model, *source);

@@ -20,8 +20,8 @@ struct PromptStates {
   at::Tensor lyrics;      // [1, Ll, text width], embeddings
 };
 
-/// Encodes the prompts of all songs; a GPU encodes them in one pass. Checks for cancellation; throws kBadArgument for a
-/// token id outside the vocabulary.
+/// Runs the text encoder on the prompts of all songs, on a GPU in one pass. Checks for cancellation. Throws
+/// kBadArgument for a token id outside the vocabulary.
 std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
                                          bool with_plain_text, const Control& control);
 
@@ -31,8 +31,8 @@ struct EncodedPrompts {
   std::vector<at::Tensor> plain;  // with the text2music prompt instead of the task's; empty if not needed
 };
 
-/// Encodes the prompts of all songs; a GPU encodes them in one pass. All songs share the reference `timbre_latents` [1,
-/// frames, C], of any dtype and on any device. If it is undefined, silence is encoded instead. Checks for cancellation.
+/// Encodes the states of all prompts for the DiT, on a GPU in one pass. `timbre_latents` [1, frames, C] are the latents
+/// of the reference recording, which all songs share. If undefined, silence is the reference. Checks for cancellation.
 EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
                                  const at::Tensor& timbre_latents, const Control& control);
 
@@ -44,24 +44,26 @@ struct ContextInputs {
   at::Tensor hints = {};     // [B, at least T, C]: latents of given audio codes; undefined: encode the source
 };
 
-/// Number of frames to render for a song of `frames` frames. At least 128, the length of the shortest songs in
-/// training, or the length of the silence table if that is shorter. Frames after the song are cut before decoding.
+/// Number of frames to render for a song of `frames` frames. Renders at least 128 frames, the length of the shortest
+/// songs in training (fewer only if the silence table is shorter). The frames after the song are cut before decoding.
 int64_t rendered_frames(const AceStep& model, int64_t frames);
 
-/// The context [B, T, 2C], in the model's dtype: source or hints, then the chunk mask.
+/// Returns the context [B, T, 2C] in the model's dtype. The first C channels are the source or the hints, the other C
+/// channels are the chunk mask.
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs);
 
-/// Context of a song that follows `hints` [B, T, C], latents of audio codes. The chunk mask is 1.
+/// Context of a song that follows given audio codes. `hints` [B, T, C] are the latents of the codes. The whole song is
+/// generated.
 ContextInputs hinted_context(const at::Tensor& hints);
 
-/// Context of a job of `frames` frames without a source: silence [1, T, C], or the latents of its audio codes [B, T,
-/// C]. The chunk mask is 1. Throws kBadArgument for a code outside the codebook.
+/// Context of a job without a source: the latents of its audio codes [B, T, C] if it has codes, else silence [1, T, C].
+/// The whole song is generated. Throws kBadArgument for a code outside the codebook.
 ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames);
 
 /// Context of a cover: the model reads the recording [1, T, C] through its audio codes, which keeps melody and rhythm.
 ContextInputs cover_context(const at::Tensor& latents);
 
-/// Context with a recording [B, T, C] as latents. `chunk_mask` [B, T] float.
+/// Context with `latents` [B, T, C] of a recording, and `chunk_mask` [B, T] float.
 ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chunk_mask);
 
 /// How repainting blends the source outside the window with the new part.
@@ -72,25 +74,26 @@ struct RepaintBlend {
   bool keeps_waveform;       // whether the song keeps the source's samples outside the window, not its decoded latents
 };
 
-/// balanced: a higher strength restores the source in fewer steps and shortens the fades. conservative: as balanced
-/// with strength 0. aggressive: restores the source only in the finished latents, not during denoising, as in the
-/// reference; its waveform cross-fade changes only the level. Outside the window and a fade of at most 50 ms,
-/// conservative and balanced keep the samples of the source bit for bit.
-RepaintBlend repaint_blend(const Edit& edit);
+/// How each repaint mode blends:
+/// - balanced: the higher the strength, the fewer steps restore the source, and the shorter the fades
+/// - conservative: equals balanced with strength 0
+/// - aggressive: restores the source only in the finished latents, not during denoising
+/// Conservative and balanced keep the source bit for bit, except in the window and in fades of at most 50 ms beside it.
+RepaintBlend repaint_blend(const EditParameters& edit);
 
-/// Options that keep `latents` [B, T, C] float32 where `inside` [B, T] bool is false; nullopt if all frames are inside.
+/// Returns options that keep `latents` [B, T, C] float32 in the frames where `inside` [B, T] bool is false. Returns
+/// nullopt if `inside` is true for all frames.
 std::optional<Repaint> make_repaint(const at::Tensor& latents, const at::Tensor& inside, const RepaintBlend& blend);
 
-/// Inputs of a denoising run: one item that the whole batch shares, or one for each item.
+/// Inputs of a denoising run. The batch size of the tensors is 1 (shared by all songs) or the number of songs.
 struct TaskInputs {
   ContextInputs context;
   std::optional<Repaint> repaint = {};  // if the song keeps part of the source
 };
 
-/// Inputs for the job's task, padded with silence to rendered_frames. `source` comes from encode_recordings. The
-/// silence table replaces a silent source and its padding, as in the reference. Throws kBadArgument if the silence
-/// table is too short.
-TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<Source>& source,
+/// Inputs for the job's task, padded with silence to rendered_frames. `source` comes from encode_recordings. Throws
+/// kBadArgument if the silence table is too short.
+TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::optional<SourceRecording>& source,
                        const RendererInfo& info);
 
 /// Sequences with padding at the end.
@@ -103,9 +106,9 @@ struct PaddedStates {
 /// songs.
 PaddedStates stack_padded(const std::vector<at::Tensor>& songs);
 
-/// A denoising run for `batch` items. `states` [1 or batch, L, E] encode the task's prompts. `plain_states` encode the
-/// text2music prompts and condition the steps after the first share of cover_strength, with silence as source and the
-/// same chunk mask. They are undefined if there are no such steps.
+/// Makes a denoising run for `batch` items. `states` [1 or batch, L, E] encode the task's prompts and condition the
+/// first steps, whose share is cover_strength. `plain_states` encode the text2music prompts and condition the other
+/// steps, with silence as source. They are undefined if there are no other steps.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
                        const PaddedStates& states, const PaddedStates& plain_states, int64_t batch);
 

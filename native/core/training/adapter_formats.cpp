@@ -82,8 +82,8 @@ void save_lora(const TrainableAdapter& adapter, const LoraDesign& design, const 
 }
 
 /// Config from which LyCORIS rebuilds its network. decompose_both and use_scalar are false, because w1 is stored as one
-/// matrix that includes the scalar. With use_scalar, LyCORIS would also change modules that the file does not contain,
-/// by random amounts.
+/// matrix that includes the scalar. If use_scalar were true, LyCORIS would also change modules that the file does not
+/// contain, by random amounts.
 std::string lycoris_config(const LokrDesign& design) {
   const double alpha = design.alpha == 0 ? static_cast<double>(design.dimension) : design.alpha;
   Members members = {{"linear_dim", std::to_string(design.dimension)},
@@ -167,7 +167,7 @@ void add_factor(NamedTensors& tensors, const std::string& name, const AdapterMat
   }
 }
 
-/// The tensors that a file has for a projection, with the names and in the order of TrainedDelta::parameters.
+/// Tensors of one projection in an adapter file, with the names and the order of TrainedDelta::parameters.
 NamedTensors stored_parameters(const AdapterModule& module) {
   NamedTensors tensors;
   if (module.w1) {

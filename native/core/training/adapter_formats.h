@@ -9,15 +9,16 @@ namespace carillon {
 /// The design as a JSON object: `kind`, then its fields.
 std::string design_json(const AdapterDesign& design);
 
-/// Writes the adapter into `directory`. LoRA is written as adapter/ with the two files of PEFT. LoKr is written as
-/// LyCORIS's lokr_weights.safetensors, in which w1 is one matrix that includes the scalar. Files contain `model_name`
-/// and `run_json`, a JSON object that describes the run, if their formats allow it. Throws kStorage.
+/// Writes the adapter into `directory`: a LoRA as the folder adapter/ with the two files of PEFT, a LoKr as the file
+/// lokr_weights.safetensors of LyCORIS. In the LoKr file, w1 is one matrix already multiplied by the scalar. The files
+/// contain `model_name` and `run_json` (a JSON object that describes the run) if their format allows it. Throws
+/// kStorage.
 void save_adapter(const TrainableAdapter& adapter, const std::string& directory, const std::string& model_name,
                   const std::string& run_json);
 
-/// Loads weights of the adapter at `path` (see read_adapter) to resume training. The scalar of LoKr becomes 1, because
-/// w1 in files includes it. Throws kBadArgument with the mismatch: not an adapter of this model; another kind; other
-/// projections, ranks, shapes or scales; or only one of the two uses DoRA.
+/// Loads the weights of the adapter at `path` (see read_adapter) to resume training. The LoKr scalar becomes 1, because
+/// files contain w1 already multiplied by the scalar. Throws kBadArgument if the file and `adapter` do not match: in
+/// model, kind, projections, ranks, shapes, scales, or use of DoRA.
 void import_adapter(const std::string& path, const TrainableAdapter& adapter);
 
 /// Number of finished epochs, taken from the name of the checkpoint folder `folder` or of its parent: 3 for

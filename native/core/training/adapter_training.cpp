@@ -65,7 +65,7 @@ TrainedModel load_model(const ModelSource& source, const Placement& placement) {
           weights.get("null_condition_emb", {1, 1, config.encoder_hidden_size})};
 }
 
-/// A run of train(): loop, events and checkpoints.
+/// Runs the training loop of train(), reports events and writes checkpoints.
 class TrainingRun {
  public:
   TrainingRun(const TrainingOptions& options, std::function<void(const TrainingEvent&)> on_event,
@@ -77,12 +77,12 @@ class TrainingRun {
   /// Reads a sample, and trims its condition if the options say so.
   TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
-  /// Restore a training state, or only the weights of an adapter. Both return the text for a Notice event.
+  /// Restore a training state, or only the weights of an adapter. Both return the text for a RunNotice event.
   std::optional<std::string> restore_state(const std::string& folder);
   std::string restore_weights(const std::string& folder);
   /// Trains one epoch; false if the caller has cancelled.
   bool run_epoch();
-  /// Mean loss of the next `count` micro-batches, accumulating gradients; nullopt if the caller has cancelled.
+  /// Accumulates the gradients of the next `count` micro-batches. Returns the mean loss, or nullopt if cancelled.
   std::optional<double> accumulate(const std::vector<int64_t>& order, int64_t count);
   /// The loss of one micro-batch of the epoch.
   double micro_step(const std::vector<int64_t>& order, int64_t batch);
@@ -136,12 +136,12 @@ TrainingResult TrainingRun::execute() {
     if (control_.is_cancelled()) break;  // the run then stops before its first step
     check_sample(sample_at(path), model_.config, path);
   }
-  on_event_(training_event::Loaded{static_cast<int64_t>(options_.samples.size())});
+  on_event_(training_event::SamplesLoaded{static_cast<int64_t>(options_.samples.size())});
   if (options_.resume_from) restore(*options_.resume_from);
-  on_event_(training_event::Started{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
-                                    .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
-                                    .trainable_parameters = adapter_.parameter_count(),
-                                    .total_steps = total_steps_});
+  on_event_(training_event::RunStart{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
+                                     .precision = options_.placement.dtype == at::kBFloat16 ? "bf16-mixed" : "32-true",
+                                     .trainable_parameters = adapter_.parameter_count(),
+                                     .total_steps = total_steps_});
   while (position_.epoch < options_.epochs) {
     if (!run_epoch()) {
       const std::string name =
@@ -166,8 +166,8 @@ void TrainingRun::restore(const std::string& folder) {
                                       " finished epochs and train_epochs is " + std::to_string(options_.epochs) +
                                       ": nothing is left to train; increase train_epochs");
   }
-  if (notice) on_event_(training_event::Notice{*notice});
-  on_event_(training_event::Resumed{position_.epoch, position_.step, has_state});
+  if (notice) on_event_(training_event::RunNotice{*notice});
+  on_event_(training_event::RunResume{position_.epoch, position_.step, has_state});
 }
 
 std::optional<std::string> TrainingRun::restore_state(const std::string& folder) {
@@ -232,10 +232,10 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
 void TrainingRun::optimizer_step(double loss) {
   const GradientNorm gradient = clip_gradients(parameters_, kGradientNormLimit);
   if (gradient.not_finite > 0) {
-    on_event_(training_event::Skipped{.epoch = position_.epoch + 1,
-                                      .step = position_.step,
-                                      .not_finite = gradient.not_finite,
-                                      .parameters = static_cast<int64_t>(parameters_.size())});
+    on_event_(training_event::StepSkipped{.epoch = position_.epoch + 1,
+                                          .step = position_.step,
+                                          .not_finite = gradient.not_finite,
+                                          .parameters = static_cast<int64_t>(parameters_.size())});
     return;
   }
   const double rate = learning_rate_.at(position_.step);
@@ -248,11 +248,11 @@ void TrainingRun::optimizer_step(double loss) {
                           {"loss", json_number(loss)},
                           {"learning_rate", json_number(rate)},
                           {"gradient_norm", json_number(gradient.norm)}}));
-  on_event_(training_event::Step{.epoch = position_.epoch + 1,
-                                 .step = position_.step,
-                                 .loss = loss,
-                                 .learning_rate = rate,
-                                 .gradient_norm = gradient.norm});
+  on_event_(training_event::StepDone{.epoch = position_.epoch + 1,
+                                     .step = position_.step,
+                                     .loss = loss,
+                                     .learning_rate = rate,
+                                     .gradient_norm = gradient.norm});
 }
 
 void TrainingRun::finish_epoch(double seconds) {
@@ -263,10 +263,10 @@ void TrainingRun::finish_epoch(double seconds) {
   }
   const double loss = position_.epoch_loss_sum / static_cast<double>(position_.epoch_steps);
   position_ = position_.at_beginning_of(epoch);
-  on_event_(training_event::Epoch{.epoch = epoch, .seconds = seconds, .loss = loss});
+  on_event_(training_event::EpochDone{.epoch = epoch, .seconds = seconds, .loss = loss});
   if (epoch % options_.save_every_epochs == 0) {
     const std::string path = save_checkpoint("epoch_" + std::to_string(epoch) + "_loss_" + fixed(loss, 4));
-    on_event_(training_event::Checkpoint{.epoch = epoch, .path = path});
+    on_event_(training_event::CheckpointSaved{.epoch = epoch, .path = path});
   }
 }
 

@@ -12,14 +12,14 @@
 
 namespace carillon {
 
-/// Low-rank adaptation (Hu et al., 2021): delta = alpha / rank * B A.
+/// Low-rank adaptation (Hu et al., 2021): delta = (alpha / rank) * B * A.
 struct LoraDesign {
   int64_t rank;
   double alpha;
   double dropout;  // 0 .. 1, applied to the input of A during training
 };
 
-/// Kronecker products (Yeh et al., 2023, LyCORIS): delta = alpha / dimension * scalar * kron(w1, w2).
+/// Kronecker products (Yeh et al., 2023, LyCORIS): delta = (alpha / dimension) * scalar * kron(w1, w2).
 struct LokrDesign {
   int64_t dimension;  // rank of a factor that is a product of two matrices
   double alpha;       // 0 means `dimension`, which is always used if neither factor is a product
@@ -62,45 +62,46 @@ struct TrainingOptions {
 
 // Events of a run. `epoch` counts from 1; `step` is the number of finished optimiser steps.
 namespace training_event {
-struct Loaded {
+struct SamplesLoaded {
   int64_t samples;
 };
-/// All options and files are valid; the first step is next.
-struct Started {
+/// All options and files have been checked. The first step follows.
+struct RunStart {
   std::string device, precision;  // cpu or cuda; bf16-mixed or 32-true
   int64_t trainable_parameters, total_steps;
 };
-struct Resumed {
+struct RunResume {
   int64_t epoch, step;
   bool has_optimizer;  // false: the source is only an adapter, so the optimiser starts over
 };
-/// After an optimiser step; `loss` is the mean of its micro-batches.
-struct Step {
+/// An optimiser step is finished. `loss` is the mean over its micro-batches.
+struct StepDone {
   int64_t epoch, step;
   double loss, learning_rate, gradient_norm;
 };
-/// A skipped optimiser step. Of the adapter's tensors, whose number is `parameters`, `not_finite` have NaN or infinite
+/// An optimiser step was skipped, because `not_finite` of the adapter's `parameters` tensors have NaN or infinite
 /// gradients.
-struct Skipped {
+struct StepSkipped {
   int64_t epoch, step;
   int64_t not_finite, parameters;
 };
-struct Epoch {
+struct EpochDone {
   int64_t epoch;
   double seconds, loss;
 };
-struct Checkpoint {
+struct CheckpointSaved {
   int64_t epoch;
   std::string path;
 };
-struct Notice {
+struct RunNotice {
   std::string text;
 };
 }  // namespace training_event
 
 using TrainingEvent =
-    std::variant<training_event::Loaded, training_event::Started, training_event::Resumed, training_event::Step,
-                 training_event::Skipped, training_event::Epoch, training_event::Checkpoint, training_event::Notice>;
+    std::variant<training_event::SamplesLoaded, training_event::RunStart, training_event::RunResume,
+                 training_event::StepDone, training_event::StepSkipped, training_event::EpochDone,
+                 training_event::CheckpointSaved, training_event::RunNotice>;
 
 struct TrainingResult {
   bool completed;    // false if the run was stopped
@@ -108,14 +109,16 @@ struct TrainingResult {
   int64_t steps;
 };
 
-/// Loads its own copy of the model, trains an adapter of the attention projections with the model's training objective,
-/// and writes checkpoints/, logs/ and final/ to the output directory. Once `control` is cancelled, the run saves a
-/// checkpoint and ends before the next micro-batch. Events are sent on the calling thread, which must be dedicated to
-/// the run, because its priority is lowered permanently.
+/// Trains an adapter of the attention projections. Writes checkpoints/, logs/ and final/ to the output directory. If
+/// `control` is cancelled, the run saves a checkpoint and ends before the next micro-batch. Events are sent
+/// on the calling thread. That thread should do nothing else, because the run lowers its priority permanently.
 ///
-/// Errors: kBadArgument for options out of range, or a checkpoint that does not match them or has finished all epochs;
-/// kBadCheckpoint for an unusable model or sample; kStorage if writing fails (finished checkpoints stay); kNotFinite if
-/// no step of an epoch had finite gradients; kOutOfMemory.
+/// Errors:
+/// - kBadArgument: an option is out of range, or the checkpoint does not match the options or has finished all epochs
+/// - kBadCheckpoint: a model or sample is unusable
+/// - kStorage: writing failed; finished checkpoints stay
+/// - kNotFinite: no step of an epoch had finite gradients
+/// - kOutOfMemory
 TrainingResult train(const TrainingOptions& options, const std::function<void(const TrainingEvent&)>& on_event,
                      const Control& control);
 

@@ -21,16 +21,17 @@ struct SamplingOptions {
 /// Random order of `count` samples in an epoch.
 std::vector<int64_t> epoch_order(int64_t count, uint64_t seed, int64_t epoch);
 
-/// The samples of a micro-batch that have one length, as a batch.
+/// Batch of all samples in a micro-batch that have the same length.
 struct MicroBatchPart {
   FlowMatchingBatch batch;
   double weight;  // share of this part in the frames of the micro-batch
 };
 
-/// Splits a micro-batch. The weighted losses of the parts sum to the MSE over unpadded frames. Samples of equal length
-/// form a part, so that no padded frames are computed. Shorter conditions are padded and masked. The random draws
-/// depend on the seed, on `micro_step` (the index of the micro-batch in the run) and on the position of the sample in
-/// the micro-batch.
+/// Splits a micro-batch into parts with samples of equal length, so that no frame is padded. Shorter conditions are
+/// padded and masked. The weighted losses of the parts sum to the MSE over all frames.
+///
+/// The random draws of a sample depend on the seed, on `micro_step` (the index of the micro-batch in the run) and on
+/// the sample's position in the micro-batch.
 std::vector<MicroBatchPart> make_parts(const std::vector<TrainingSample>& samples, const SamplingOptions& options,
                                        int64_t micro_step, const Placement& placement);
 

@@ -17,7 +17,7 @@ namespace carillon {
 /// weight decay 0.01. All moments exist from the start, so that they can be saved before the first step.
 torch::optim::AdamW make_adamw(const std::vector<at::Tensor>& parameters);
 
-/// Reference to the step count and the moments of a parameter. To restore them, write into it.
+/// Returns a reference to a parameter's step count and moments. To restore saved values, write them there.
 torch::optim::AdamWParamState& adamw_state(torch::optim::AdamW& optimizer, const at::Tensor& parameter);
 
 /// Makes one optimiser step with the current gradients of the parameters.
@@ -41,7 +41,8 @@ struct LearningRate {
   /// Schedule for a run of `total_steps`. A tenth of them is warm-up, but at most 100 steps.
   static LearningRate plan(double peak, int64_t total_steps);
 
-  /// Rate of optimiser step `step`, counted from 0. After the planned steps the decay restarts at the peak.
+  /// Learning rate of the optimiser step `step`, counted from 0. After the planned steps, the decay starts again at the
+  /// peak.
   double at(int64_t step) const;
 };
 

@@ -15,8 +15,8 @@ namespace carillon {
 /// Purpose of a run's random numbers. Each purpose has its own stream of numbers.
 enum class RandomStream : uint64_t { kInitialWeights, kOrder, kSample, kDropout };
 
-/// Seed of a draw, a hash of the arguments. Draws do not depend on earlier ones: a resumed run needs no generator
-/// state, and a layer that runs twice for its gradient drops the same inputs.
+/// Returns the seed of a draw, a hash of the arguments. No draw depends on earlier draws, so a resumed run needs no
+/// generator state. A layer that runs again for gradient checkpointing drops the same inputs as before.
 uint64_t stream_seed(uint64_t run_seed, RandomStream stream, std::initializer_list<int64_t> counters);
 
 /// A new generator on `device`. The same seed gives different numbers on a CPU and on a GPU.
@@ -28,10 +28,10 @@ bool is_turbo(const TrainingOptions& options, const DitConfig& model);
 /// Distribution of training timesteps.
 class FlowTimeDistribution {
  public:
-  /// Uniform over the timesteps of an eight-step schedule; shift 0 means 3, as for turbo models.
+  /// Uniform over the eight timesteps of a schedule with this shift. Shift 0 means 3, the shift of turbo models.
   static FlowTimeDistribution discrete(double shift);
-  /// The larger of two draws of sigmoid(mean + deviation * normal): the original training of the model drew both ends
-  /// of an interval and used the upper one.
+  /// Draws sigmoid(mean + deviation * normal) twice and takes the larger. The model's original training drew two times
+  /// in this way, and used the later one.
   static FlowTimeDistribution logit_normal(double mean, double deviation);
   /// Chooses the distribution according to the options and the model. Throws kBadArgument for an invalid shift.
   static FlowTimeDistribution choose(const TrainingOptions& options, const DitConfig& model);

@@ -115,7 +115,7 @@ class Digest {
   uint64_t state_ = 0xcbf29ce484222325;
 };
 
-/// Digest of a sample of elements of each trained projection: reading all would take as long as loading the model.
+/// Digest of some elements of each trained projection. Reading all elements would take as long as loading the model.
 std::string digest_of_weights(const TrainableAdapter& adapter) {
   constexpr int64_t kElements = 256;
   Digest digest;
@@ -149,7 +149,7 @@ std::optional<std::string> state_file_of(const std::string& folder) {
   return std::nullopt;
 }
 
-/// design_json without the dropout, which may change when a run resumes, like the learning rate.
+/// Removes the dropout from `design`. Like the learning rate, the dropout may change when a run resumes.
 std::string without_dropout(const std::string& design) {
   static const std::regex kDropout(R"re("dropout": [^,}]*, )re");
   return std::regex_replace(design, kDropout, "");
@@ -209,7 +209,7 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
   const auto tensors = state_tensors(adapter, optimizer);
   for (const auto& [name, tensor] : tensors) {
     if (file.shape(name) != tensor.sizes().vec()) {
-      fail(ErrorCode::kBadCheckpoint, file.path() + ": tensor '" + name + "' has another shape than in this run");
+      fail(ErrorCode::kBadCheckpoint, file.path() + ": the shape of tensor '" + name + "' does not match this run");
     }
   }
   const c10::NoGradGuard no_grad;
@@ -222,7 +222,8 @@ RestoredTraining restore_training(const std::string& folder, const TrainingIdent
                              .epoch_steps = position.get_int("epoch_steps"),
                              .epoch_loss_sum = position.get_double("epoch_loss_sum")},
                             text("order") == identity.order};
-  // The position also counts the steps of an earlier run whose adapter this run started from; the optimiser does not.
+  // A run can start from the adapter of an earlier run. The position then also counts the steps of the earlier run; the
+  // optimiser counts only the steps of this run.
   const int64_t optimizer_steps = restored.position.step - position.get_int("first_step", 0);
   for (const auto& [name, parameter] : adapter.parameters()) adamw_state(optimizer, parameter).step(optimizer_steps);
   if (!restored.is_exact) {

@@ -19,7 +19,8 @@ class RunFiles {
   RunFiles(const RunFiles&) = delete;
   RunFiles& operator=(const RunFiles&) = delete;
 
-  /// Calls `fill` with a temporary folder and then moves it to `name` (checkpoints/NAME or final). Returns the path.
+  /// Calls `fill` with a temporary folder, then moves this folder to `name` (checkpoints/NAME or final). Returns the
+  /// path after the move.
   std::string publish(const std::string& name, const std::function<void(const std::string& folder)>& fill);
 
   /// Appends a JSON object as a line to logs/metrics.jsonl, atomically.
@@ -32,11 +33,10 @@ class RunFiles {
 
 /// Position of a run between two optimiser steps.
 struct TrainingPosition {
-  int64_t epoch = 0;    // finished epochs
-  int64_t batches = 0;  // finished micro-batches of the current epoch
-  int64_t step = 0;     // optimiser steps; determines the learning rate
-  // Progress within the current epoch:
-  int64_t epoch_steps = 0;
+  int64_t epoch = 0;          // finished epochs
+  int64_t batches = 0;        // finished micro-batches of the current epoch
+  int64_t step = 0;           // optimiser steps; determines the learning rate
+  int64_t epoch_steps = 0;    // optimiser steps of the current epoch
   double epoch_loss_sum = 0;  // sum of the losses of these steps
 
   TrainingPosition at_beginning_of(int64_t next_epoch) const { return {.epoch = next_epoch, .step = step}; }
@@ -56,7 +56,8 @@ inline constexpr const char* kTrainingStateFile = "training_state.safetensors";
 /// Whether `folder`, a checkpoint folder or its adapter/ sub-folder, belongs to a checkpoint with a training state.
 bool has_training_state(const std::string& folder);
 
-/// Writes the state for an exact resume: position, parameters, moments. Throws kStorage.
+/// Writes the state that an exact resume needs: the position, the parameters and the optimiser's moments. Throws
+/// kStorage.
 void save_training_state(const std::string& path, const TrainingPosition& position, const TrainingIdentity& identity,
                          const TrainableAdapter& adapter, torch::optim::AdamW& optimizer);
 
@@ -66,7 +67,8 @@ struct RestoredTraining {
 };
 
 /// Restores adapter and optimiser from `folder`, which must have a training state (has_training_state). Throws
-/// kBadArgument with the mismatch: another adapter or other model weights; kBadCheckpoint for a damaged file.
+/// kBadArgument if the state belongs to another adapter or to other model weights, and kBadCheckpoint if a file is
+/// damaged.
 RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
                                   const TrainableAdapter& adapter, torch::optim::AdamW& optimizer);
 

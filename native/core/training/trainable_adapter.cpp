@@ -95,13 +95,13 @@ at::Tensor TrainedLokr::apply(const at::Tensor& x, const at::Tensor& weight, con
   if (!dora_scale.defined()) return apply_factors(x);
   const at::Tensor base = weight.to(dora_scale.scalar_type());
   const at::Tensor changed = base + lokr_delta(scaled_w1(), w2.value(), scale);
-  // Subtracts before rounding to the type of x, because the difference is small compared with the weight.
+  // The difference is small compared with the weight, so it is computed before rounding to the type of x.
   const at::Tensor difference = dora_weight(changed, dora_scale, kLokrNormEpsilon) - base;
   return kernels::linear(x, difference.to(x.scalar_type()), {});
 }
 
-/// x kron(w1, w2)^T without computing kron. Views x at each position as a matrix [b, d], and multiplies it by w2 from
-/// one side and by w1 from the other.
+/// Computes x * kron(w1, w2)^T without computing the Kronecker product. Views each position of x as a matrix [b, d],
+/// and multiplies this matrix by w2 and by w1.
 at::Tensor TrainedLokr::apply_factors(const at::Tensor& x) const {
   std::vector<int64_t> sizes = x.sizes().vec();
   const int64_t width = sizes.back();

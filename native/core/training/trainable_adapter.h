@@ -17,7 +17,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 std::vector<at::Tensor> tensors_of(const NamedTensors& named);
 
-/// Trained change of a projection. Initially exactly zero.
+/// The change of a projection that is trained. It is exactly zero before training.
 struct TrainedDelta {
   double scale = 1;  // alpha / rank (LoRA), alpha / dimension (LoKr)
 
@@ -26,12 +26,13 @@ struct TrainedDelta {
   /// Trained tensors (leaves of autograd) by name. They share storage with this object.
   virtual NamedTensors parameters() const = 0;
 
-  /// Computes the change [..., out] of the projection's output x weight^T, for x [..., in] and weight [out, in].
-  /// Computes in the type of x, from float32 parameters. `dropout` generates the dropout mask; undefined: no dropout.
+  /// Returns what the adapter adds [..., out] to the projection's output x * weight^T, for x [..., in] and weight
+  /// [out, in]. Computes in the type of x, although parameters are float32. `dropout` generates the dropout mask; if it
+  /// is undefined, there is no dropout.
   virtual at::Tensor apply(const at::Tensor& x, const at::Tensor& weight, const at::Generator& dropout) const = 0;
 };
 
-/// Trained LoRA: y += alpha / rank * dropout(x) A^T B^T.
+/// Trained LoRA: y += alpha / rank * dropout(x) * A^T * B^T.
 struct TrainedLora : TrainedDelta {
   at::Tensor a;  // [rank, in]
   at::Tensor b;  // [out, rank]
@@ -70,8 +71,8 @@ struct TrainedLokr : TrainedDelta {
   at::Tensor apply_factors(const at::Tensor& x) const;
 };
 
-/// A trained adapter: a change of each query, key, value and output projection of the attentions, attached to the model
-/// as branches. The model's own weights never change. The model must outlive the adapter and must not move.
+/// An adapter in training. It changes each query, key, value and output projection of the attentions through a branch
+/// attached to the projection. The model's own weights never change. The model must outlive the adapter and not move.
 class TrainableAdapter {
  public:
   struct Module {
@@ -80,7 +81,7 @@ class TrainableAdapter {
     std::shared_ptr<TrainedDelta> delta;
   };
 
-  /// Draws initial weights from `seed`. Throws kBadArgument for a design out of range, or a model without such
+  /// Draws initial weights from `seed`. Throws kBadArgument if the design is out of range or the model has no attention
   /// projections.
   TrainableAdapter(Dit& dit, const AdapterDesign& design, uint64_t seed);
   ~TrainableAdapter();

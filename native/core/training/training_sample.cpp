@@ -48,7 +48,7 @@ SampleFile open_safetensors(const std::string& path) {
   return {
       [file](const char* key) {
         const at::Tensor stored = file.tensor(key);
-        // The file may contain bytes other than 0 and 1, which are undefined behaviour in a C++ bool.
+        // The file may contain bytes other than 0 and 1. Reading such a byte as a C++ bool is undefined behaviour.
         return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
       },
       metadata == file.metadata().end() ? TorchMetadata()
@@ -73,7 +73,7 @@ at::Tensor read_rows(const SampleFile& file, const std::string& path, const char
   return rows;
 }
 
-/// Masks are stored as bool, as integers or in the dtype of the latents.
+/// Reads a mask. It may be stored as bool, as integers, or in the dtype of the latents.
 at::Tensor read_mask(const SampleFile& file, const std::string& path, const char* key, const at::Tensor& rows) {
   const at::Tensor stored = file.tensor(key);
   if (stored.dim() != 1 || stored.size(0) != rows.size(0)) {

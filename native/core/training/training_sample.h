@@ -26,26 +26,27 @@ struct SampleInfo {
 };
 
 /// Reads a sample file. A `.pt` may come from any trainer of this model family; code in it is not executed. A
-/// `.safetensors` has the same tensors, and `metadata` as a JSON object in its header. Floating tensors become float32.
-/// Metadata values of types that TorchMetadata cannot hold are dropped. Throws kBadCheckpoint, which names the file and
-/// key, for a damaged or foreign file, a missing key, a rank or length that does not match the others, or a value that
-/// is not finite.
+/// `.safetensors` has the same tensors, and a JSON object `metadata` in its header. Floating tensors become float32.
+/// Metadata values are dropped if TorchMetadata cannot hold their type.
+///
+/// Throws kBadCheckpoint with the file and key: for a damaged or foreign file, a missing key, mismatched ranks or
+/// lengths, or a value that is not finite.
 TrainingSample read_sample(const std::string& path);
 
 /// Removes the condition tokens that encoder_attention_mask marks as padding. Throws kBadCheckpoint if all tokens are
 /// padding. The message names `path`, the file of the sample.
 void drop_condition_padding(TrainingSample& sample, const std::string& path);
 
-/// Throws kBadCheckpoint if the width of a tensor does not fit the model. The message names the key and `path`, the
+/// Throws kBadCheckpoint if a tensor's width does not fit the model. The message names the tensor's key and `path`, the
 /// file of the sample.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
 
 /// Reads a file and validates it against a model.
 SampleInfo inspect_sample(const std::string& path, const DitConfig& model);
 
-/// Atomically writes a sample file that Python's `torch.load(weights_only=True)` reads. Tensors keep their dtypes,
-/// except attention_mask, which gets the dtype of target_latents as in other trainers. Throws kBadArgument for an
-/// integer beyond 32 bits, kStorage if writing fails.
+/// Atomically writes a sample file for Python's `torch.load(weights_only=True)`. attention_mask gets the dtype of
+/// target_latents, as in other trainers; other tensors keep their dtypes. Throws kBadArgument for an integer beyond 32
+/// bits, and kStorage if writing fails.
 void write_sample(const std::string& path, const TrainingSample& sample);
 
 /// A piece of music and its prompts.
@@ -55,13 +56,13 @@ struct PreparationJob {
   TorchMetadata metadata;  // written unchanged
 };
 
-/// Makes the training sample of a recording, with the inputs that the model gets in inference. The condition is encoded
-/// as for text2music, without padding and with silence as timbre reference. The context is silence. The target is drawn
-/// from the VAE's posterior of the audio, as in the original training of the model. The draw depends only on the audio,
-/// so equal audio gives equal files.
+/// Makes the training sample of a recording. The condition is encoded as in inference for text2music, without padding
+/// and with silence as timbre reference. The context is silence. The target is drawn from the VAE's posterior of the
+/// audio, as in the original training of the model. The draw depends only on the audio, so equal audio gives equal
+/// files.
 ///
-/// Reports Stage::kConditions. Throws kBadArgument for audio that is shorter than one frame or longer than the silence
-/// table and for a token outside the vocabulary, kNotFinite, kCancelled.
+/// Reports Stage::kConditions. Throws kNotFinite and kCancelled. Throws kBadArgument if the audio is shorter than one
+/// frame or longer than the silence table, or if a token is outside the vocabulary.
 TrainingSample prepare_sample(Renderer& renderer, const PreparationJob& job, const Control& control);
 
 }  // namespace carillon

@@ -13,7 +13,8 @@ namespace carillon {
 Signal SignalPool::take(int64_t length, int64_t channels, at::ScalarType dtype) {
   const int64_t rows = length + 2 * Signal::kHalo;
   const int64_t elements = rows * channels;
-  // Signals grow through a decoder and shrink through an encoder, so a buffer that is too small now remains too small.
+  // Frees unused buffers that are too small. A decoder's signals grow from layer to layer, so these buffers would not
+  // fit later either.
   std::erase_if(buffers_, [&](const at::Tensor& buffer) {
     return buffer.storage().use_count() == 1 && (buffer.numel() < elements || buffer.scalar_type() != dtype);
   });
@@ -32,7 +33,7 @@ void clear_halo(const Signal& signal) {
 
 namespace {
 
-/// w = g v / |v|. The norm is taken over all dimensions but the first.
+/// weight = g * v / |v|. The norm |v| is taken over all dimensions but the first.
 at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
   const auto fuse = [&](const char* magnitude, const char* direction) {
     return at::_weight_norm(weights.get(direction, shape, at::kFloat),
@@ -45,15 +46,15 @@ at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
   return weights.get("weight", shape, at::kFloat);
 }
 
-/// Weight as the matrix [rows, depth] of the time-major product.
+/// Reshapes the weight to a matrix [rows, depth] for the product with time-major input.
 at::Tensor as_matrix(const at::Tensor& weight, const ConvolutionShape& shape) {
   if (!shape.transposed) return weight.permute({0, 2, 1}).reshape({shape.out, shape.kernel * shape.in});
-  // Output i * stride + r is x[i] * weight[r] + x[i - 1] * weight[r + stride].
+  // out[i * stride + r] = weight[r] * x[i] + weight[r + stride] * x[i - 1]
   const at::Tensor taps = weight.view({shape.in, shape.out, 2, shape.stride}).flip(2);
   return taps.permute({3, 1, 2, 0}).reshape({shape.stride * shape.out, 2 * shape.in});
 }
 
-/// Matrix that computes `steps` consecutive outputs at once, from kernel + steps - 1 input rows.
+/// Returns a matrix whose product with kernel + steps - 1 input rows gives `steps` consecutive outputs.
 at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, int64_t steps) {
   if (steps == 1) return matrix;
   const at::Tensor grouped = at::zeros({steps, shape.out, (shape.kernel + steps - 1) * shape.in});
@@ -61,8 +62,8 @@ at::Tensor group_steps(const at::Tensor& matrix, const ConvolutionShape& shape, 
   return grouped.flatten(0, 1);
 }
 
-/// Number of consecutive outputs that one row of the product computes, so that a layer with few output channels fills a
-/// panel. The last group may reach past the end of the signal, into the halo.
+/// Number of consecutive outputs that one row of the product computes. A layer with few output channels computes
+/// several, to fill a panel. The last row may write past the end of the signal, into the halo.
 int64_t steps_to_group(const ConvolutionShape& shape) {
   const bool is_plain = !shape.transposed && shape.stride == 1 && shape.dilation == 1 && !shape.bias;
   return is_plain && shape.out <= kernels::kFloatPanel / 2 ? kernels::kFloatPanel / shape.out : 1;
@@ -71,7 +72,7 @@ int64_t steps_to_group(const ConvolutionShape& shape) {
 }  // namespace
 
 Snake Snake::load(const Weights& weights, int64_t channels) {
-  // ComfyUI stores [C], diffusers [1, C, 1].
+  // The shape is [C] in ComfyUI files, and [1, C, 1] in diffusers files.
   const auto shape = weights.shape("alpha").size() == 1 ? std::vector<int64_t>{channels}
                                                         : std::vector{int64_t{1}, channels, int64_t{1}};
   const at::Tensor alpha = weights.get("alpha", shape, at::kFloat), beta = weights.get("beta", shape, at::kFloat);
@@ -109,7 +110,7 @@ int64_t Convolution::output_length(int64_t length) const {
 
 at::Tensor Convolution::run_with_libtorch(const Signal& x, const at::Tensor& bias) const {
   if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);
-  // In bfloat16 libtorch's dilated convolution takes three times as long as the plain one, gradients included.
+  // On CPUs, libtorch's dilated convolution in bfloat16 takes three times as long as its plain convolution.
   if (shape_.dilation > 1 && x.data.is_cpu() && x.data.scalar_type() == at::kBFloat16) return run_by_phases(x.data);
   return at::conv1d(x.data, weight_, bias, shape_.stride, shape_.padding, shape_.dilation);
 }
@@ -129,15 +130,16 @@ at::Tensor Convolution::run_by_phases(const at::Tensor& x) const {
 }
 
 template <typename Element>
-void Convolution::multiply(const Signal& x, int64_t length, kernels::TileEpilogueOf<Element> epilogue) const {
+void Convolution::multiply(const Signal& x, int64_t length, kernels::BasicTileEpilogue<Element> epilogue) const {
   using Word = std::conditional_t<std::is_same_v<Element, float>, float, uint32_t>;
-  using Input = kernels::TileInputOf<Word>;
+  using Input = kernels::BasicTileInput<Word>;
   const int64_t words = shape_.in * static_cast<int64_t>(sizeof(Element)) / static_cast<int64_t>(sizeof(Word));
   if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
   const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
   const auto run = [&](const Input& input, int64_t count) { kernels::matmul(matrix_, input, count, epilogue); };
   if (shape_.transposed) {
-    // Row i computes `stride` outputs, the first at i * stride - padding. Outputs outside [0, length) go to the halo.
+    // Row i of the product holds `stride` outputs; the first has index i * stride - padding. Indices outside [0,
+    // length) are in the halo.
     run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
     const int64_t steps = grouped_steps_;
@@ -175,7 +177,7 @@ template <typename Element>
 Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue& then, SignalPool& pool) const {
   const int64_t length = output_length(x.length);
   Result result;
-  kernels::TileEpilogueOf<Element> epilogue;
+  kernels::BasicTileEpilogue<Element> epilogue;
   const int64_t row_elements = steps_per_row() * shape_.out;
   const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
   const auto element = [&](const Signal& signal) { return static_cast<Element*>(signal.data.data_ptr()) + first; };
@@ -214,7 +216,7 @@ at::Tensor Convolution::run_time_major_to_float(const Signal& x) const {
   const int64_t length = output_length(x.length);
   const int64_t steps = steps_per_row(), groups = (length + steps - 1) / steps;
   const at::Tensor rows = at::empty({groups * steps, shape_.out});
-  kernels::TileEpilogueOf<Element> epilogue;
+  kernels::BasicTileEpilogue<Element> epilogue;
   epilogue.out_float = rows.data_ptr<float>();
   epilogue.out_float_stride = steps * shape_.out;
   multiply(x, length, epilogue);

@@ -29,7 +29,7 @@ class SignalPool {
 /// Zeroes the rows before the first and after the last of a time-major signal.
 void clear_halo(const Signal& signal);
 
-/// Snake's constants per channel, float32 [C]: y = x + sin(frequency x)^2 gain.
+/// Constants of the activation Snake per channel, float32 [C]: y = x + sin(frequency * x)^2 * gain.
 struct Snake {
   at::Tensor frequency;  // exp(alpha)
   at::Tensor gain;       // 1 / (exp(beta) + 1e-9)
@@ -53,9 +53,9 @@ struct Epilogue {
   bool keep = false;                 // also return the result itself
 };
 
-/// A one-dimensional convolution, plain or transposed, with fused epilogue. In time-major layout it is a matrix product
-/// over rows. A dilated convolution reads one row per tap, a strided convolution reads consecutive rows. A transposed
-/// convolution with kernel 2 s and stride s computes s outputs from two inputs.
+/// A one-dimensional convolution, plain or transposed, with a fused epilogue. In time-major layout, the convolution is
+/// a matrix product over the rows of the signal. A dilated convolution reads one row per tap. A strided convolution
+/// reads consecutive rows. A transposed convolution with kernel 2 * s and stride s computes s outputs from two inputs.
 class Convolution {
  public:
   /// Computes weight-normalised weights from their two tensors in float32; uses a plain `weight` unchanged.
@@ -78,17 +78,17 @@ class Convolution {
     return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
   }
   at::Tensor run_with_libtorch(const Signal& x, const at::Tensor& bias) const;
-  /// Runs a dilated convolution that keeps the length. Splits it into plain convolutions over every dilation-th sample
-  /// of x [B, in, T].
+  /// Runs a dilated convolution of x [B, in, T]; the output is as long as the input. Splits the work into plain
+  /// convolutions: each reads every dilation-th sample.
   at::Tensor run_by_phases(const at::Tensor& x) const;
-  /// Consecutive outputs that one row of the product computes.
+  /// Number of consecutive output steps that one row of the matrix product computes.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>
   Result run_time_major(const Signal& x, const Epilogue& then, SignalPool& pool) const;
   template <typename Element>
   at::Tensor run_time_major_to_float(const Signal& x) const;
   template <typename Element>
-  void multiply(const Signal& x, int64_t length, kernels::TileEpilogueOf<Element> epilogue) const;
+  void multiply(const Signal& x, int64_t length, kernels::BasicTileEpilogue<Element> epilogue) const;
 
   ConvolutionShape shape_;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none

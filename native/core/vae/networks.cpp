@@ -52,15 +52,15 @@ ConvolutionShape resampling(int64_t in, int64_t out, int64_t stride, bool transp
           .transposed = transposed};
 }
 
-/// A signal between units: itself (the residual) and its snake (input of the next convolution).
+/// The signal between two units, in two forms: plain for the residual, and after the snake for the next convolution.
 using Stream = Convolution::Result;
 
-/// Snake that is applied before the units: the first unit's or, if the block has no units, the next layer's.
-const Snake& entry(const OobleckBlock& block, const Snake& next) {
+/// The snake before the units of a block: the snake of the first unit or, without units, `next` of the next layer.
+const Snake& entry_snake(const OobleckBlock& block, const Snake& next) {
   return block.units.empty() ? next : block.units.front().snake1;
 }
 
-/// Runs the units. The last one applies `next`, the snake of the next layer, to its result.
+/// Runs the units. The last unit applies `next`, the snake of the next layer, to its result.
 Stream run_units(const OobleckBlock& block, Stream x, const Snake& next, bool keep, SignalPool& pool) {
   for (size_t i = 0; i < block.units.size(); ++i) {
     const ResidualUnit& unit = block.units[i];
@@ -88,7 +88,7 @@ bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
   for (const int64_t ratio : config.downsampling_ratios) {
     if (ratio >= Signal::kHalo) return false;
   }
-  // Kernels read channels in pairs.
+  // The time-major kernels read channels in pairs, so all numbers of channels must be even.
   const auto is_even = [](int64_t channels) { return channels % 2 == 0; };
   return is_even(config.audio_channels) && is_even(config.encoder_hidden_size) && is_even(config.decoder_channels) &&
          is_even(config.decoder_input_channels);
@@ -150,10 +150,11 @@ Signal Oobleck::to_signal(const at::Tensor& x, SignalPool& pool) const {
 }
 
 at::Tensor Oobleck::encode(const at::Tensor& audio, SignalPool& pool) const {
-  Stream x = first(to_signal(audio, pool), {.snake = &entry(blocks.front(), blocks.front().snake), .keep = true}, pool);
+  Stream x =
+      first(to_signal(audio, pool), {.snake = &entry_snake(blocks.front(), blocks.front().snake), .keep = true}, pool);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool is_last = i + 1 == blocks.size();
-    const Snake& next = is_last ? last_snake : entry(blocks[i + 1], blocks[i + 1].snake);
+    const Snake& next = is_last ? last_snake : entry_snake(blocks[i + 1], blocks[i + 1].snake);
     x = run_units(blocks[i], std::move(x), blocks[i].snake, /*keep=*/false, pool);
     x = blocks[i].resample(x.snaked, {.snake = &next, .keep = !is_last}, pool);
   }
@@ -167,22 +168,22 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
     const bool is_last = i + 1 == blocks.size();
     if (is_last && time_major && block.units.empty()) return run_end_in_parts(x.snaked, pool);
     const Snake& next = is_last ? last_snake : blocks[i + 1].snake;
-    x = block.resample(x.snaked, {.snake = &entry(block, next), .keep = !block.units.empty()}, pool);
+    x = block.resample(x.snaked, {.snake = &entry_snake(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
   }
   return last.run_to_float(x.snaked);
 }
 
 at::Tensor Oobleck::run_end_in_parts(const Signal& x, SignalPool& pool) const {
-  // A part has kPartRows rows and reads kContext more at each end: the last convolution reads three samples on each
-  // side, and a row becomes at least one sample.
+  // A part has kPartRows rows and reads kContext more rows at each end. The last convolution needs three samples on
+  // each side, and each row becomes at least one sample.
   constexpr int64_t kPartRows = 512, kContext = 3;
   const Convolution& resample = blocks.back().resample;
   std::vector<at::Tensor> parts;
   for (int64_t begin = 0; begin < x.length; begin += kPartRows) {
     const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kPartRows, x.length);
     const int64_t to = std::min(end + kContext, x.length);
-    // The halo of this part contains the neighbouring rows.
+    // This part is a view, so its halo contains the rows next to it in x.
     const Signal part{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
     const at::Tensor y = last.run_to_float(resample(part, {.snake = &last_snake}, pool).snaked);
     const int64_t first_sample = (begin - from) * resample.stride();
@@ -232,14 +233,14 @@ int64_t window_frames(const Placement& placement) {
 
 namespace {
 
-/// Items per run. A GPU takes as many as fit one window. A CPU takes one: it gains nothing from more, and a song's last
-/// bits would depend on the songs beside it, because libtorch's convolutions differ with the size of the batch.
+/// Number of items per run: on a GPU as many as fit one window, on a CPU one. A CPU gains nothing from larger batches,
+/// and libtorch's convolutions round differently for each batch size, so songs would depend on the rest of their batch.
 int64_t group_size(const at::Tensor& batch, int64_t frames, int64_t window) {
   return batch.is_cpu() ? 1 : std::clamp<int64_t>(window / frames, 1, batch.size(0));
 }
 
-/// Width of the first tile. It is narrow only for time-major networks, whose results do not depend on the width of
-/// tiles.
+/// Width of the first tile. Only time-major networks get a narrow first tile, because only their results do not depend
+/// on the widths of tiles.
 int64_t first_window(const Oobleck& network, int64_t window) {
   constexpr int64_t kFirstTile = 128;  // playback starts after this tile
   return network.time_major ? std::min(kFirstTile, window) : window;
@@ -285,7 +286,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
   const int64_t batch = audio.size(0), samples = audio.size(2), hop = config.samples_per_frame();
   const int64_t frames = samples / hop;
   const at::Tensor moments = at::empty({batch, config.encoder_hidden_size, frames}, at::kFloat);
-  // Tiles may differ in width: the last one includes the samples of an incomplete frame, so its shape differs anyway.
+  // The last tile needs no full width: it includes the samples of an incomplete frame, so its shape differs anyway.
   const std::vector<Tile> tiles = plan_tiles(frames, tile_overlap_frames(config), {.window = window});
   const int64_t group = group_size(audio, frames, window);
   const int64_t total = (batch + group - 1) / group * static_cast<int64_t>(tiles.size());
@@ -295,7 +296,7 @@ at::Tensor encode_tiled(const Oobleck& encoder, const at::Tensor& audio, const V
     const int64_t items = std::min(group, batch - item);
     for (const Tile& tile : tiles) {
       control.report(Stage::kConditions, done++, total);
-      // Samples of an incomplete last frame are context for the frame before.
+      // The samples of an incomplete last frame are only context for the frame before it.
       const int64_t end = tile.window_end == frames ? samples : tile.window_end * hop;
       const at::Tensor input = audio.narrow(0, item, items).slice(2, tile.window_begin * hop, end);
       const int64_t first = tile.begin - tile.window_begin, count = tile.end - tile.begin;

@@ -29,7 +29,7 @@ struct OobleckBlock {
 /// libtorch runs it in the reference's order of operations.
 bool can_run_time_major(const Placement& placement, const VaeConfig& config);
 
-/// Channels of encoder or decoder, from the audio end on: `base`, then a multiple of it for each block.
+/// Numbers of channels of an encoder or decoder, beginning at the audio: `base`, then a multiple of `base` per block.
 std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config);
 
 /// Encoder or decoder: convolution, blocks, snake, convolution.
@@ -51,13 +51,13 @@ struct Oobleck {
 
  private:
   Signal to_signal(const at::Tensor& x, SignalPool& pool) const;
-  /// Runs the last block and the last convolution in parts that fit the cache, because the signal between the two is
-  /// the longest of the network. The block must have no residual units. Time-major; bit-equal to a single run.
+  /// Runs the last block and the last convolution in parts, because the whole signal between them would not fit the
+  /// cache. The result is bit-equal to a single run. The block must have no residual units.
   at::Tensor run_end_in_parts(const Signal& x, SignalPool& pool) const;
 };
 
-/// Latent frames that are computed on each side of a tile and discarded. At least the receptive field of the decoder
-/// and thus of the encoder, so that tiled and whole results are equal. 10 for the published VAE.
+/// Number of latent frames that are computed on each side of a tile and discarded. It covers the receptive field of
+/// decoder and encoder, so that tiled and whole results are equal. The published VAE needs 10 frames.
 int64_t tile_overlap_frames(const VaeConfig& config);
 
 /// A tile computes the frames [window_begin, window_end) and keeps the frames [begin, end).
@@ -69,10 +69,11 @@ struct Tile {
 /// Widths of tile windows, in frames.
 struct TileWidths {
   int64_t window;  // widest window
-  /// Width of the first tile, narrow so that playback starts soon; each later one is twice as wide, up to `window`.
+  /// Width of the first tile. It may be narrow, so that playback starts soon. Each later tile is twice as wide as the
+  /// tile before it, up to `window`.
   int64_t first = window;
-  /// Whether the last tile has the full width too, and so overlaps more. GPUs need this, because they plan each shape
-  /// separately.
+  /// Whether the last tile also has the full width, so that it starts earlier. Use it on GPUs, which plan each
+  /// new shape separately.
   bool has_full_last_tile = false;
 };
 
@@ -80,17 +81,16 @@ struct TileWidths {
 /// two overlaps.
 std::vector<Tile> plan_tiles(int64_t frames, int64_t overlap, const TileWidths& widths);
 
-/// Window width for a placement: the last stage holds three tensors of 128 channels at the sampling rate, about 4.4 MB
-/// a frame in bfloat16. Fixed per machine, so that output does not depend on its load.
+/// Width of the window for a placement. Memory limits the width: in bfloat16 the last stage needs about 4.4 MB a frame.
+/// The width depends on the total memory, not on the free memory, so that results are reproducible.
 int64_t window_frames(const Placement& placement);
 
-/// Called with the next audio of one or more items: [items, audio channels, samples] float32 on the decoder's device.
-/// It begins at `sample` of `item`. The callback may modify the audio.
+/// Called with decoded `audio` [items, audio channels, samples] float32 of one or more items, on the decoder's device.
+/// The first item is `item`, and the audio begins at its `sample`. The callback may modify the audio.
 using OnTile = std::function<void(int64_t item, int64_t sample, const at::Tensor& audio)>;
 
-/// latents [B, C, T] -> for each item float32 [audio channels, samples_per_frame * T] on the CPU; a GPU copies an item
-/// once, at its end. A tile has as many items as fit the window. `on_tile` gets each part before it is joined to the
-/// others.
+/// Decodes latents [B, C, T] to audio [audio channels, samples_per_frame * T] float32 on the CPU for each item. A tile
+/// has as many items as fit the window. `on_tile` gets each tile's audio before it is joined to the other tiles' audio.
 std::vector<at::Tensor> decode_tiled(const Oobleck& decoder, const at::Tensor& latents, const VaeConfig& config,
                                      int64_t window, const Control& control, const OnTile& on_tile = {});
 

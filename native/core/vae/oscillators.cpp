@@ -26,8 +26,9 @@ at::Tensor play_oscillators(const at::Tensor& latents, const VaeConfig& config) 
     amplitudes = (amplitudes.square() - subtracted * subtracted).clamp_min(0).sqrt();
   }
 
-  // Amplitudes change linearly from the middle of a frame to the middle of the next. In between, the wave of a semitone
-  // is a weighted sum of a cosine and a sine, so one product with a table of both computes all waves.
+  // Amplitudes change linearly from the middle of one frame to the middle of the next. Over this span, the wave of a
+  // semitone is a weighted sum of a cosine and a sine. One product with a table of cosines and sines computes all
+  // waves.
   const at::Tensor number = at::arange(count, at::kDouble).unsqueeze(1);
   const auto rate = static_cast<double>(config.sampling_rate);
   const at::Tensor turns = semitone_hertz(count).unsqueeze(1) / rate;  // turns per sample

@@ -49,8 +49,8 @@ at::Tensor pitch_filters(int64_t rate) {
   return (semitone.unsqueeze(1) == at::arange(12, at::kDouble)).logical_and(in_range.unsqueeze(1)).to(at::kFloat);
 }
 
-/// Squared spectral magnitudes [count, bins] of `count` windows. Window i is centred on the `hop` samples from begin +
-/// i * hop on. Scaled so that a sine gives about its squared amplitude.
+/// Spectral energies [count, bins] of `count` windows. Window i has the same centre as the `hop` samples that start at
+/// begin + i * hop. The energy of a sine is about its squared amplitude.
 at::Tensor energies_around(const at::Tensor& signal, int64_t begin, int64_t count, int64_t hop, int64_t window) {
   const at::Tensor stretch = signal.narrow(0, begin - (window - hop) / 2, (count - 1) * hop + window);
   const at::Tensor bins = at::fft_rfft(stretch.unfold(0, window, hop) * at::hann_window(window));
@@ -118,8 +118,8 @@ at::Tensor SpectralEncoder::encode_frames(const at::Tensor& signal, int64_t firs
   return at::cat({semitones(windows), clock, timbre(signal, first, count), pitch_classes(signal, first, count)}, 1);
 }
 
-/// Windows of a quarter of a second also respond to neighbouring semitones. A multiplicative update finds non-negative
-/// amplitudes that explain all windows (Lee and Seung, 2001).
+/// A window of a quarter of a second also responds to the semitones next to the played one. A multiplicative update
+/// (Lee and Seung, 2001) finds the non-negative amplitudes that explain these responses.
 at::Tensor SpectralEncoder::semitones(const at::Tensor& windows) const {
   const at::Tensor energy = windows.matmul(cosine_).square() + windows.matmul(sine_).square();  // [frames, semitones]
   const at::Tensor target = energy.matmul(response_);

@@ -15,12 +15,13 @@ class SpectralEncoder {
   /// Reads `timbre_mean` and `timbre_components`. Throws kBadCheckpoint.
   static SpectralEncoder load(const Weights& weights, const VaeConfig& config);
 
-  /// audio [B, audio_channels, samples] on any device -> [B, C, whole frames], float32 on the CPU.
-  /// Clock channels are 0. Reports Stage::kConditions for every group of frames.
+  /// Encodes audio [B, audio_channels, samples], on any device, to float32 latents [B, C, whole frames] on the CPU. The
+  /// clock channels are 0. Reports Stage::kConditions for every group of frames.
   at::Tensor encode(const at::Tensor& audio, const Control& control) const;
 
  private:
-  /// Latents [count, C] of `count` frames from `first` on. `signal` is padded by `margin_` samples at both ends.
+  /// Returns latents [count, C]: `count` frames, starting at frame `first`. `signal` has `margin_` extra samples at
+  /// each end.
   at::Tensor encode_frames(const at::Tensor& signal, int64_t first, int64_t count) const;
   at::Tensor semitones(const at::Tensor& windows) const;
   at::Tensor timbre(const at::Tensor& signal, int64_t first, int64_t count) const;

@@ -56,7 +56,7 @@ std::vector<at::Tensor> Vae::decode(const at::Tensor& latents, const Control& co
   const OnTile complete = [&](int64_t item, int64_t sample, const at::Tensor& audio) {
     if (low_band.defined()) audio.add_(low_band.narrow(0, item, audio.size(0)).narrow(2, sample, audio.size(2)));
     for (int64_t i = 0; listener && i < audio.size(0); ++i) {
-      // CPU kernels write interleaved audio, for which this makes no copy.
+      // This copies no data on the CPU, because the CPU kernels already write interleaved audio.
       listener(item + i, audio[i].t().contiguous().to(at::kCPU));
     }
   };
@@ -78,7 +78,7 @@ Vae::Posterior Vae::encode(const at::Tensor& audio, const Control& control) cons
 }
 
 at::Tensor Vae::encode_silence(int64_t frames, const Control& control) const {
-  // Frames of encoded silence are equal unless an end of the audio is in the encoder's receptive field.
+  // Silence gives equal latent frames, except near the ends of the audio.
   const int64_t reach = std::max(kSilenceReach, tile_overlap_frames(config()));
   const int64_t samples = 2 * reach * config().samples_per_frame();
   const at::Tensor mean = encode(at::zeros({1, config().audio_channels, samples}), control).mean.transpose(1, 2);

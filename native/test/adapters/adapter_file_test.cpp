@@ -1,4 +1,4 @@
-// Reads adapter files of all supported programs for a tiny DiT.
+// Tests reading the adapter files of all supported programs, for a tiny DiT.
 #include "core/adapters/adapter.h"
 
 #include <ATen/ATen.h>
@@ -26,7 +26,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// Applies the adapter to a zero weight, which gives its delta if it has no magnitudes.
+/// Applies the adapter to a zero weight. Without DoRA magnitudes, the result is the adapter's delta.
 at::Tensor delta_of(const Adapter& adapter, const std::string& projection) {
   const auto module = std::find_if(adapter.modules.begin(), adapter.modules.end(),
                                    [&](const AdapterModule& each) { return each.projection == projection; });

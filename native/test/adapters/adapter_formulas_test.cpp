@@ -32,21 +32,21 @@ TEST("adapters: splits a dimension into two LoKr factors as LyCORIS does") {
       {12288, {96, 1, 2, 3, 4, 4, 6, 6, 8}}, {360, {18, 1, 2, 3, 4, 5, 6, 6, 8}}};
   for (const auto& [dimension, parts] : smaller_parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
-      EXPECT((split_dimension(dimension, factors[i]) == Split{parts[i], dimension / parts[i]}));
+      EXPECT((split_dimension(dimension, factors[i]) == DimensionFactors{parts[i], dimension / parts[i]}));
     }
   }
-  EXPECT((split_dimension(13, -1) == Split{1, 13}));
-  EXPECT((split_dimension(6, 3) == Split{2, 3}));
+  EXPECT((split_dimension(13, -1) == DimensionFactors{1, 13}));
+  EXPECT((split_dimension(6, 3) == DimensionFactors{2, 3}));
 }
 
 TEST("adapters: LoKr decomposes a factor only if the rank is below half its larger side") {
   const LokrShape defaults = LokrShape::of(2048, 2048, 64, -1, false);
-  EXPECT((defaults.out == Split{32, 64}) && (defaults.in == Split{32, 64}));
+  EXPECT((defaults.out == DimensionFactors{32, 64}) && (defaults.in == DimensionFactors{32, 64}));
   EXPECT(defaults.w1_is_whole && defaults.w2_is_whole);
   EXPECT_EQ(defaults.effective_alpha(128, 64), 64.0);
 
   const LokrShape by_eight = LokrShape::of(1024, 2048, 64, 8, true);
-  EXPECT((by_eight.out == Split{8, 128}) && (by_eight.in == Split{8, 256}));
+  EXPECT((by_eight.out == DimensionFactors{8, 128}) && (by_eight.in == DimensionFactors{8, 256}));
   EXPECT(by_eight.w1_is_whole && !by_eight.w2_is_whole);
   EXPECT_EQ(by_eight.effective_alpha(128, 64), 128.0);
   EXPECT_EQ(by_eight.effective_alpha(0, 64), 64.0);

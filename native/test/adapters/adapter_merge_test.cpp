@@ -39,7 +39,7 @@ std::map<std::string, at::Tensor> weights_of(Dit& dit) {
   return weights;
 }
 
-/// Expects equal bytes and storage types; the type determines the kernel.
+/// Expects equal bytes and equal storage types, because the storage type determines the kernel.
 void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   EXPECT_EQ(found.parts[0].data.scalar_type(), expected.parts[0].data.scalar_type());
   EXPECT(found.parts[0].data.equal(expected.parts[0].data));
@@ -47,7 +47,8 @@ void expect_same(const nn::Linear& found, const nn::Linear& expected) {
   if (expected.parts[0].is_quantized()) EXPECT(found.parts[0].scales.equal(expected.parts[0].scales));
 }
 
-/// Expects every weight to equal the one in `before` and, with `is_mapped`, to be a view of the mapped file.
+/// Expects every weight to equal its counterpart in `before`. With `is_mapped`, expects it to be a view of the mapped
+/// file too.
 void expect_base(Dit& dit, Dit& before, bool is_mapped = true) {
   const auto found = dit.projections(), expected = before.projections();
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -72,7 +73,7 @@ at::Tensor velocity(const Dit& dit, at::ScalarType dtype = at::kFloat) {
                       dit.modulate(at::full({1}, 0.6)), dit.make_cross_cache(input({2, 5, kTinyEncoder}, 3)));
 }
 
-/// Adapters of every kind. Each leaves out different projections.
+/// One adapter of every kind. Each adapter leaves out different projections.
 struct Adapters {
   Adapter lora, lokr, lora_dora, lokr_dora, time;
 
@@ -102,7 +103,7 @@ struct Adapters {
   std::vector<const Adapter*> all() const { return {&lora, &lokr, &lora_dora, &lokr_dora, &time}; }
 };
 
-/// The model with the adapter attached as branches, as in training: y = W x + (W' - W) x.
+/// The model with the adapter attached as branches, as in training: y = W * x + (W' - W) * x.
 AceStep with_branches(const Adapter& adapter) {
   AceStep model = load();
   std::map<std::string, const AdapterModule*> modules;

@@ -77,7 +77,7 @@ TEST("gguf: decodes every quantization type like the reference reader") {
     const auto file = Gguf::open(written(gguf_bytes({{"w", {numbers, 1}, block.type, from_hex(block.hex)}})));
     const at::Tensor read = file.tensor("w").to(at::kDouble);
     EXPECT((read.sizes() == at::IntArrayRef{1, block.numbers}));
-    // Products of scales are rounded to float16 (11 bits).
+    // The product of two scales is rounded to float16, which has a precision of 11 bits.
     const double tolerance = 1e-3 * block.absolute_sum;
     EXPECT_NEAR(read.sum().item<double>(), block.sum, tolerance);
     EXPECT_NEAR(read.abs().sum().item<double>(), block.absolute_sum, tolerance);

@@ -1,5 +1,5 @@
-// Feeds damaged copies of valid files to all readers of untrusted files. They must succeed or throw kBadCheckpoint
-// naming the source. With sanitizers (CARILLON_SANITIZE) this also finds out-of-bounds reads.
+// Feeds damaged copies of valid files to all readers of untrusted files. A reader must succeed or throw kBadCheckpoint
+// with the path of the file. With sanitizers (CARILLON_SANITIZE) this test also finds out-of-bounds reads.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -63,7 +63,7 @@ std::string damaged(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-/// Calls `read` with `whole`, which must succeed, with about 200 of its prefixes, and with many damaged copies.
+/// Calls `read` with the valid file `whole`, then with many damaged copies and about 200 prefixes of `whole`.
 void expect_no_crash(const std::string& whole, const std::string& source,
                  const std::function<void(const std::string& bytes)>& read) {
   read(whole);
@@ -81,7 +81,7 @@ void expect_no_crash(const std::string& whole, const std::string& source,
   }
 }
 
-/// Like expect_no_crash, but for a reader of files: writes each damaged copy to `path`, then calls `read`.
+/// Variant of expect_no_crash for functions that read a file. Writes each damaged copy to `path`, then calls `read`.
 void expect_no_crash_file(const std::string& path, const std::function<void()>& read) {
   expect_no_crash(read_file(path), path, [&](const std::string& bytes) {
     test::write_file(path, bytes);

@@ -43,7 +43,7 @@ std::string write(const std::vector<std::pair<std::string, std::string>>& entrie
   return path;
 }
 
-/// Writes a file in which tensor 'x' is this view of `storage`, and reads the tensor.
+/// Writes a file whose tensor 'x' is this view of `storage`, and reads the tensor from the file.
 at::Tensor read(const View& view, const at::Tensor& storage) {
   return TorchFile::open(write({{"any/data.pkl", pickled(view)}, {"any/data/0", test::bytes_of(storage)}})).tensor("x");
 }

@@ -1,5 +1,5 @@
-// Limits of GPU launches, synchronisations and uploads for one token, one evaluation of the DiT and one tile of the
-// VAE, on the built-in model (5, 6 and 1 layers). Lower a limit when a change needs fewer; never raise it.
+// Limits of GPU launches, synchronisations and uploads for the built-in model: one token, one evaluation of the DiT and
+// one tile of the VAE. Lower a limit when a change needs fewer; never raise it.
 #include <ATen/ATen.h>
 
 #include <cstdio>
@@ -23,9 +23,9 @@ constexpr Budget kToken{"a later token of a guided pair", 1, 0, 8};
 constexpr Budget kPatternToken{"a token of a guided pair under a pattern", 12, 1, 84};
 constexpr Budget kFirstEvaluation{"the first evaluation of the DiT", 216, 2, 43264};
 constexpr Budget kEvaluation{"an evaluation of the DiT after the second", 6, 0, 0};
-// One song takes 58 launches.
+// The conditions of a single song take 58 launches.
 constexpr Budget kEightConditions{"the conditions of eight songs with different prompts", 102, 4, 42240};
-// One of the launches adds the oscillators.
+// The launches of a tile include one that adds the oscillators.
 constexpr Budget kTile{"a tile of the VAE and the copy of the song to the host", 153, 1, 10368000};
 constexpr Budget kLoading{"loading a renderer", 223, 18, 0};
 
@@ -48,7 +48,7 @@ std::vector<int32_t> token_ids(int32_t count) {
   return ids;
 }
 
-/// 27 seconds at 25 frames a second: more than one tile.
+/// A song of 27 seconds (675 latent frames). The VAE decodes it in more than one tile.
 RenderJob song() {
   return {.task = Task::kText2Music,
           .prompts = {{.text = token_ids(20), .lyrics = token_ids(10)}},

@@ -66,12 +66,12 @@ TEST("fake_cuda: counts launches and synchronisations, and rejects synchronisati
   EXPECT_EQ(meter.used().synchronisations, 0);
   product.sum().item<float>();
   EXPECT_EQ(meter.used().synchronisations, 1);
-  EXPECT_THROWS(Graph::capture(kDevice, [&] { product.sum().item<float>(); }), "capturing");
+  EXPECT_THROWS(LaunchGraph::capture(kDevice, [&] { product.sum().item<float>(); }), "capturing");
 }
 
 TEST("fake_cuda: a replay repeats the captured work on current memory and counts as one launch") {
   at::Tensor counter = at::zeros({1}).to(kDevice), sum = at::zeros({2, 2}).to(kDevice), twice;
-  const auto graph = Graph::capture(kDevice, [&] {
+  const auto graph = LaunchGraph::capture(kDevice, [&] {
     counter.add_(1);
     twice = (sum.add_(counter) * 2).matmul(sum);
   });

@@ -26,7 +26,7 @@ class DeviceMeter {
   Totals start_;
 };
 
-/// Counts the device operations between two progress reports of a stage: those of one token, step or tile.
+/// Counts the device operations of each token, step or tile: those between two progress reports of a stage.
 class StageMeter {
  public:
   explicit StageMeter(Stage stage) : stage_(stage) {}
@@ -41,7 +41,7 @@ class StageMeter {
   }
 
   int reports() const { return reports_; }
-  /// Maximum of each count. Includes the first intervals, in which graphs may be captured.
+  /// Maximum of each count over all intervals. The first intervals count too, although graphs may be captured in them.
   Totals largest() const { return at_rank(uses_.size() - 1); }
   /// Median of each count.
   Totals median() const { return at_rank(uses_.size() / 2); }

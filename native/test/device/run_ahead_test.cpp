@@ -1,4 +1,4 @@
-// When the GPU chooses tokens ahead of the host, they are the tokens that the host would choose.
+// Tests that the GPU, choosing tokens ahead of the host, chooses the same tokens as the host.
 #include "core/lm/run_ahead.h"
 
 #include <ATen/ATen.h>

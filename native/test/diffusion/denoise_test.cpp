@@ -1,4 +1,4 @@
-// Effects of the options of the denoising loop on a tiny model; parity tests compare numbers.
+// Tests that the options of the denoising loop have an effect on a tiny model. Parity tests check the exact numbers.
 #include <ATen/ATen.h>
 
 #include <atomic>

@@ -12,7 +12,7 @@ namespace {
 
 const TinySize kSizes[] = {{.is_xl = false, .is_turbo = false}, {.is_xl = true, .is_turbo = false}};
 
-/// Random inputs of the DiT, and its velocity for them.
+/// Random inputs of the DiT.
 struct Inputs {
   at::Tensor state, context, encoder_states, times;
   Inputs(int64_t batch, int64_t frames, int64_t length)

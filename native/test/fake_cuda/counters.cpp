@@ -40,7 +40,7 @@ void add(Counts& counts, const std::string& name, size_t bytes = 0) {
   count.bytes += static_cast<int64_t>(bytes);
 }
 
-/// The nearest callers outside libtorch, in the form `file+offset +offset ...` for addr2line.
+/// The nearest callers outside libtorch, as `file+offset +offset ...` for addr2line.
 std::string call_site() {
   constexpr int kDepth = 64, kShown = 4;
   void* frames[kDepth];

@@ -7,7 +7,7 @@ namespace fake_cuda {
 /// Value of an environment variable, or `fallback`. README.md lists the variables.
 int64_t setting(const char* name, int64_t fallback);
 
-/// Device operations of the process so far.
+/// Counts of the device operations that the process has run so far.
 struct Totals {
   int64_t launches = 0;
   int64_t launches_on_shared_stream = 0;

@@ -60,7 +60,7 @@ const at::Generator& default_generator(DeviceIndex device) {
   return all->at(static_cast<size_t>(device < 0 ? device_of_thread : device));
 }
 
-/// Work runs synchronously, so streams and events need not order it. Streams still have distinct ids.
+/// Guard of a fake device. Work runs synchronously, so streams and events do nothing. Streams still have distinct ids.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kCUDA; }
@@ -118,7 +118,7 @@ at::Generator host_generator(const at::Generator& device_generator) {
 
 }  // namespace fake_cuda
 
-/// libtorch looks up its hooks by this name.
+/// libtorch looks up the CUDA hooks by the name of this struct.
 struct CUDAHooks : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs) {}
   void init() const override {}
@@ -157,8 +157,8 @@ namespace at {
 REGISTER_CUDA_HOOKS(CUDAHooks);
 }
 
-/// With LD_PRELOAD the thread-local data of libtorch, 32 KB, is on the stack of every thread. Node's signal thread has
-/// a stack of at most this size and would fail to start, so small stacks are enlarged.
+/// Enlarges small thread stacks. With LD_PRELOAD, libtorch puts 32 KB of thread-local data on the stack of every
+/// thread. Node's signal thread has no larger stack than that, and would fail to start.
 extern "C" __attribute__((visibility("default"))) int pthread_attr_setstacksize(pthread_attr_t* attributes,
                                                                                 size_t bytes) {
   static const auto set =

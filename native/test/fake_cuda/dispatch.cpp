@@ -1,5 +1,5 @@
-/// Fallback for operators that no other file implements: runs the CPU kernel on device memory, after the checks that a
-/// GPU makes.
+/// Fallback for operators that no other file implements. Makes the checks that a GPU makes, then runs the CPU kernel on
+/// device memory.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -23,7 +23,7 @@ at::Tensor host_alias(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
   const auto options = at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU);
   if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), options);
-  // Resizable, because some kernels use their `out` for intermediate results of another shape.
+  // The tensor is resizable, because some kernels use their `out` for intermediate results of another shape.
   return at::for_blob(kernel_address(tensor.const_data_ptr()), tensor.sizes())
       .strides(tensor.strides())
       .options(options)
@@ -101,7 +101,7 @@ OperatorFacts facts_of(const std::string& name) {
   return found == table.end() ? OperatorFacts() : found->second;
 }
 
-/// Operators whose CUDA kernels synchronise, because the shape of their result depends on data.
+/// Operators whose CUDA kernels synchronise, because the shape of the result depends on the values of the operands.
 bool synchronises(const std::string& name) {
   static const std::set<std::string> names = {
       "aten::nonzero",  "aten::masked_select", "aten::_unique2",
@@ -110,18 +110,21 @@ bool synchronises(const std::string& name) {
   return names.count(name) > 0;
 }
 
-/// Only advanced indexing accepts CPU indices; it synchronises to upload them.
+/// Whether an operator is advanced indexing. Only advanced indexing accepts indices on the CPU; it synchronises to
+/// upload them.
 bool takes_host_indices(const std::string& name) {
   return name.rfind("aten::index.", 0) == 0 || name.rfind("aten::_index_put_impl_", 0) == 0 ||
          name.rfind("aten::index_put", 0) == 0;
 }
 
-/// Matrix products run in float32: CPUs without bfloat16 products take minutes, and GPUs also accumulate in float32.
+/// Whether an operator is a matrix product. Products run in float32, because CPUs without bfloat16 instructions would
+/// take minutes. GPUs accumulate in float32 too.
 bool is_product(const std::string& name) {
   return name == "aten::mm.out" || name == "aten::addmm.out" || name == "aten::bmm.out" || name == "aten::baddbmm.out";
 }
 
-/// The CPU kernel writes element-wise losses to the output, then sums them. It warns if the output is not empty.
+/// Whether the CPU kernel resizes its output. mse_loss writes element-wise losses to the output, then sums them. It
+/// warns if the output is not empty.
 bool resizes_output(const std::string& name) { return name == "aten::mse_loss.out"; }
 
 bool is_written(const c10::Argument& argument) {
@@ -250,7 +253,7 @@ class Call {
     }
   }
 
-  /// If the kernel resized an output, gives the device tensor the same shape and content.
+  /// If the kernel resized an output, gives the device tensor the output's shape and content.
   void follow_resized() {
     for (auto& [tensor, host] : written_) {
       const bool is_in_place = tensor.numel() > 0 && host.const_data_ptr() == kernel_address(tensor.const_data_ptr());
@@ -260,7 +263,8 @@ class Call {
     }
   }
 
-  /// Replaces each result by a device tensor: the operand that it aliases, or a new tensor.
+  /// Replaces each CPU result by a device tensor. A result that aliases an operand becomes that operand's device
+  /// tensor; any other result becomes a new tensor.
   void return_to_device() {
     const size_t results = schema_.returns().size();
     for (size_t i = stack_.size() - results; i < stack_.size(); ++i) {
@@ -282,7 +286,7 @@ class Call {
     return to_device(host, device_->index());
   }
 
-  /// Records the call. A replay reads the same operand tensors and writes the same result tensors.
+  /// Records the call for replays. A replay reads the operand tensors of this call and writes its result tensors.
   void note_replay() {
     const torch::jit::Stack results(stack_.end() - static_cast<int64_t>(schema_.returns().size()), stack_.end());
     std::vector<at::Tensor> fresh;

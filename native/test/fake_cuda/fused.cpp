@@ -33,7 +33,7 @@ at::Tensor returned(const at::Tensor& result, const at::Tensor& like) {
   return to_device(result.to(like.scalar_type()), like.device().index());
 }
 
-/// Counts a launch with several results. Graphs do not support it, but training captures no graphs.
+/// Counts a launch of an operator with several results. Only training uses such operators. Graphs do not support them.
 void count_training_launch(const char* name) {
   refuse_in_graph(name);
   count_launch(name);
@@ -87,9 +87,10 @@ at::Tensor attend(const char* name, const at::Tensor& q, const at::Tensor& k, co
   });
 }
 
-/// The flash attention kernel, for two layouts. Sequences [B, S, N, D]: a query sees the keys from `left` before its
-/// position to `right` after it; the last query has the position of the last key. A cache [B * S, N, D] with one query
-/// per row, q [B, N, D]: the query sees the first `used` keys of its row.
+/// The flash attention kernel, for two layouts.
+/// Sequences [B, S, N, D]: a query sees the keys from `left` positions before the query to `right` positions after it.
+/// The last query has the position of the last key.
+/// A cache [B * S, N, D] and queries [B, N, D]: every row has one query, which sees the first `used` keys of the row.
 at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& used,
                         std::optional<int64_t> left, std::optional<int64_t> right) {
   const int64_t batch = q.size(0), queries = used ? 1 : q.size(1);
@@ -110,7 +111,7 @@ at::Tensor attend_flash(const at::Tensor& q, const at::Tensor& k, const at::Tens
       .reshape(q.sizes());
 }
 
-/// A boxed kernel, which accepts the additional arguments of newer versions of libtorch.
+/// A boxed kernel, because newer versions of libtorch pass additional arguments.
 void flash_attention_forward(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   constexpr size_t kQueryStarts = 3, kDropout = 7, kCausal = 8, kLeft = 11, kUsed = 13, kResults = 5;
   const std::vector<c10::IValue> arguments = *stack;
@@ -172,8 +173,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention(
   return {attend("aten::_scaled_dot_product_efficient_attention", q, k, v, mask, is_causal, scale), {}, {}, {}};
 }
 
-/// Backend that select_sdp_backend of libtorch chooses for inference; cuDNN has priority on Hopper and later (pytorch:
-/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+/// The attention backend that libtorch chooses for inference. On Hopper and later, cuDNN has priority (pytorch:
+/// select_sdp_backend in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool is_masked,
                           bool is_causal) {
   const auto& context = at::globalContext();

@@ -1,4 +1,4 @@
-/// Graphs: every replay repeats the captured launches on the same memory.
+/// Simulated CUDA graphs. Every replay repeats the captured launches on the same memory.
 #include "graph.h"
 
 #include <ATen/ATen.h>

@@ -4,10 +4,11 @@
 
 namespace fake_cuda {
 
-/// A CPU tensor on the memory of a device tensor, for CPU kernels; CPU tensors are returned unchanged.
+/// Returns a CPU tensor that shares the memory of a device tensor, so that CPU kernels can use it. Returns CPU tensors
+/// unchanged.
 at::Tensor host_alias(const at::Tensor& tensor);
 
-/// Copies the CPU result of a kernel to the device; device tensors are returned unchanged.
+/// Copies the CPU result of a kernel to the device. Returns device tensors unchanged.
 at::Tensor to_device(const at::Tensor& host, c10::DeviceIndex device);
 
 }  // namespace fake_cuda

@@ -26,8 +26,7 @@ constexpr size_t kPoisonedBytes = 1 << 20;         // bytes to poison at the sta
 constexpr size_t kReturnedBytes = 4 << 20;         // larger freed blocks return their pages to the system
 constexpr int kHostAccessStatus = 86;
 
-/// Memory of one device. A freed block is reused by the next allocation that fits and leaves at most a quarter of it
-/// unused.
+/// Memory of one device. An allocation reuses a freed block that is at most a quarter larger than needed.
 class Arena {
  public:
   Arena() : seen_(reserve(PROT_NONE)), real_(reserve(PROT_READ | PROT_WRITE)) {}
@@ -96,7 +95,7 @@ class Arena {
   std::unordered_map<size_t, size_t> sizes_;    // offset -> size
 };
 
-/// Never destroyed, because tensors may outlive static destruction.
+/// Memory of a device. The arenas are never destroyed, because tensors may outlive static destruction.
 Arena& arena(DeviceIndex device) {
   static Arena* const all = new Arena[static_cast<size_t>(device_count())];
   return all[device];
@@ -135,7 +134,7 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
-/// Blocks of pinned memory: size by address.
+/// Address and size of each block of pinned memory.
 std::map<const char*, size_t> pinned_blocks;
 std::mutex pinned_mutex;
 

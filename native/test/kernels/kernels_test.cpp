@@ -70,7 +70,7 @@ TEST("kernels: the packed product applies bias, residual and snake") {
       const at::Tensor x = at::randn({rows, depth}).to(at::kBFloat16);
       const at::Tensor weight = (at::randn({outputs, depth}) / 7).to(at::kBFloat16);
       const at::Tensor bias = at::randn({outputs}), residual = at::randn({rows, outputs}).to(at::kBFloat16);
-      // Angles up to a few thousand, as with large activations.
+      // Angles reach a few thousand, as with large activations.
       const at::Tensor frequency = at::randn({outputs}).exp() * 300, gain = at::randn({outputs}).exp();
       const at::Tensor plain = at::empty({rows, outputs}), snaked = at::empty({rows, outputs}, at::kBFloat16);
       const at::Tensor rounded = at::empty_like(snaked);

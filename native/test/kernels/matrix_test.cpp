@@ -17,8 +17,8 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
 }
 
-/// Largest error of a product relative to the sum of its terms' magnitudes, because the product itself may be near
-/// zero.
+/// Largest relative error of a product. Divides by the sum of the magnitudes of the terms, because the product may be
+/// near zero.
 double product_error(const at::Tensor& actual, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor exact = at::linear(x.to(at::kDouble), weight, bias.to(at::kDouble));
   const at::Tensor terms = at::linear(x.to(at::kDouble).abs(), weight.abs(), bias.to(at::kDouble).abs());
@@ -41,7 +41,7 @@ TEST("matrix: quantization error is small, and constant blocks are exact") {
     EXPECT(relative_error(matrix.dense(at::kFloat), weight) < limit);
     EXPECT(relative_error(matrix.dense(at::kFloat)[3], weight[3]) < 1e-3);  // the scale is float16
     EXPECT(at::equal(matrix.dense(at::kFloat)[4], weight[4]));
-    // Quantizing dequantized numbers gives the same codes.
+    // Quantizing a dequantized matrix gives the same codes.
     EXPECT(relative_error(kernels::quantize(matrix.dense(at::kFloat), quantization).dense(at::kFloat),
                           matrix.dense(at::kFloat)) < 1e-3);
   }

@@ -122,7 +122,7 @@ TEST("generate: guidance uses the negative prompt; unconditional rows get the to
   job.negative_prompt = {9};
   job.temperature = 0.0;
   job.cfg_scale = 2.0;
-  // conditional: code 3 slightly above code 4; unconditional: code 3 even higher, so guidance prefers 4
+  // The prompt slightly prefers code 3 to code 4. The negative prompt strongly prefers code 3, so guidance selects 4.
   const auto logits = [](const History& history) {
     auto values = at::zeros({kVocabularySize});
     values[kFirstCode + 3] = history.front() == 9 ? 5.0 : 3.1;
@@ -318,7 +318,7 @@ CausalLm tiny_model() {
   return CausalLm::load(directory, kFloat32, Control());
 }
 
-/// Feeds a real model one token at a time, even if a call gives several ids.
+/// Decoder that feeds several ids to a real model one at a time.
 class OneByOneDecoder : public Decoder {
  public:
   OneByOneDecoder(const CausalLm& model, int64_t rows) : model_(model), cache_(model.make_cache(rows, 400)) {}
@@ -384,7 +384,7 @@ TEST("generate: unconstrained at temperature 0 matches the greedy sequence of th
   const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
   const auto sequence = golden.tensor("out.sequence").to(at::kInt).flatten();
   const auto size = static_cast<int32_t>(model.config().vocab_size);
-  // The reference did not stop at end tokens, so the end token here is one that the sequence does not contain.
+  // The reference implementation ignored end tokens. Therefore this end token is one that the sequence lacks.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
   MaskCache cache(plain, at::kCPU);
   LanguageJob job;

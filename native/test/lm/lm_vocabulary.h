@@ -1,6 +1,6 @@
 #pragma once
-// A small vocabulary with the relevant features of a real one: all bytes, merged tokens (some ending in LF, some with
-// leading spaces), special tokens, and more code tokens than valid codes.
+// A small vocabulary that resembles a real one. It has all bytes, merged tokens, special tokens, and more code tokens
+// than valid codes. Some merged tokens end in LF or begin with spaces.
 #include <string>
 #include <vector>
 

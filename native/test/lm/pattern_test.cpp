@@ -56,7 +56,7 @@ TEST("pattern: a dot and a negated class match one well-formed character, except
          {"a", " ", "\x7f", "é", "♭", "中", "\xF0\x9F\x8E\xB9", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"}) {
       EXPECT(matches(pattern, character));
     }
-    // truncated, overlong, surrogate, above U+10FFFF, stray continuation, C0 controls
+    // invalid UTF-8 (truncated, overlong, surrogate, above U+10FFFF, stray continuation), and control characters
     for (const char* fault : {"\xC3", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80", "\xFF",
                               "\n", "\r", "\t", "\x1b", "ab", ""}) {
       EXPECT(!matches(pattern, fault));
@@ -130,7 +130,7 @@ TEST("pattern: finds the shortest string that completes a match") {
 
 namespace {
 
-/// A pattern and its meaning. `ends` returns the positions where a match from a start position can end.
+/// A pattern and its meaning. `ends` returns every position where a match that begins at the given position can end.
 struct Meaning {
   std::string text;
   std::function<std::set<size_t>(const std::string&, size_t)> ends;

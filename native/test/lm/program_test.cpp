@@ -225,7 +225,7 @@ TEST("program: generates codes in the exact count, or until the end token") {
   EXPECT(cursor.ids() == (std::vector<int32_t>{kFirstCode + 3, kFirstCode + 63}));
   EXPECT(cursor.finished() == FinishReason::kEndToken);
   ProgramCursor endless(open, 100, vocabulary(), cache);
-  // The model's first choice is a token beyond the valid codes, its second choice is code 5.
+  // The model prefers a token beyond the valid codes. Its second choice is code 5.
   drive(endless, [](size_t, int32_t id) { return id == kFirstCode + 70 ? 2.0f : id == kFirstCode + 5 ? 1.0f : 0.0f; });
   EXPECT_EQ(endless.ids().size(), size_t{100});
   EXPECT(endless.finished() == FinishReason::kLength);

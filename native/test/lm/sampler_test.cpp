@@ -172,7 +172,7 @@ TEST("draw_columns: matches draw for each row, with -1 where draw throws") {
   auto uniforms = at::empty({kRows}, at::kDouble);
   for (int64_t row = 0; row < kRows; ++row) {
     uniforms.mutable_data_ptr<double>()[row] = row == 0 ? 0.0 : uniform_draw(3, 1, static_cast<uint64_t>(row));
-    // Weights of few integer levels: many ties, some zeros, and sums independent of the order.
+    // The weights are small integers. Many are equal, some are 0, and their sum does not depend on the order.
     for (int64_t i = 0; i < kColumns; ++i)
       weights.mutable_data_ptr<float>()[row * kColumns + i] = static_cast<float>(level(random));
   }

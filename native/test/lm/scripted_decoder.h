@@ -58,7 +58,7 @@ class ScriptedDecoder : public Decoder {
   std::function<at::Tensor(const History&)> logits_;
 };
 
-/// Logits that depend only on the last token and the length of the history, with enough spread for sampling.
+/// Logits that depend only on the last token and on the length of the history. They differ enough for sampling.
 inline at::Tensor varied(const History& history) {
   const auto column = at::arange(kVocabularySize, at::kFloat);
   return (column * 0.37 + history.back() * 1.7 + static_cast<double>(history.size()) * 0.61).sin() * 3.0;

@@ -111,7 +111,7 @@ TEST("token mask: a slice of the logits gives the same columns as all logits") {
 }
 
 TEST("token mask: large masks with gaps and small masks allow the same ids") {
-  // 6,000 tokens of four letters and a digit; 5,400 are allowed, which is too many to list
+  // Of 6,000 tokens 5,400 are allowed, too many for a mask that lists the allowed ids.
   std::vector<uint8_t> bytes;
   std::vector<int32_t> offsets = {0};
   for (int i = 0; i < 6000; ++i) {

@@ -20,7 +20,7 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-/// Random heads with the strides of a projection's output: views of [B, S, heads, D].
+/// Random heads as a projection would output them: transposed views of [B, S, heads, D].
 Heads random_heads(int64_t batch, int64_t queries, int64_t keys, int64_t heads = 4, int64_t kv_heads = 2,
                    int64_t dim = 8) {
   return {at::randn({batch, queries, heads, dim}).transpose(1, 2),

@@ -22,13 +22,13 @@ class Case {
 
   bool has_input(const std::string& name) const { return golden_.has("in." + name); }
   bool has_output(const std::string& name) const { return golden_.has("out." + name); }
-  /// Tensor `in.NAME` on the placement's device; floating tensors in its dtype.
+  /// Tensor `in.NAME` on the placement's device. A floating tensor has the placement's dtype.
   at::Tensor input(const std::string& name) const;
   /// Tensor `in.NAME` on the CPU as stored.
   at::Tensor stored_input(const std::string& name) const { return golden_.tensor("in." + name); }
 
   /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality.
-  /// `mask` (leading dimensions of the output, nonzero = compare) selects rows.
+  /// Compares only the rows for which `mask` is nonzero; `mask` has the leading dimensions of the output.
   void compare(const std::string& name, const at::Tensor& actual, const at::Tensor& mask = {});
 
   struct Comparison {
@@ -55,7 +55,7 @@ enum class Depth {
 /// Runs a module on the inputs of a case and compares every output once.
 using Function = void (*)(Case&);
 
-/// Registers `function` for goldens of module `name`. Returns true, to initialise a static.
+/// Registers `function` for goldens of module `name`. Returns true, so that the call can initialise a static variable.
 bool register_module(const std::string& name, Depth depth, Function function);
 
 struct Module {

@@ -84,22 +84,22 @@ MaskedConditions conditions_of(const Case& golden, const std::string& text) {
   };
 }
 
-/// Goldens of base checkpoints come from a fork of the reference, in which windows are one-sided (all later tokens are
-/// visible) and padded conditions are masked. The official release and render jobs do neither.
+/// Goldens of base checkpoints come from a fork of the reference. In the fork, windows are one-sided (all later tokens
+/// are visible) and padded conditions are masked. Neither is true of the official release and of render jobs.
 AceStep load_reference_model(const Case& golden) {
   DitConfig config = DitConfig::read(golden.checkpoint_directory);
   config.one_sided_windows = !config.is_turbo;
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-/// Builds a context as render jobs do. Also supports batches that mix covers with other items, which jobs never have.
+/// Builds a context as render jobs do. Unlike render jobs, supports batches that mix covers with other items.
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
   const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
   if (!is_cover.any().item<bool>()) return recorded_context(source, chunk_mask.select(2, 0));
   if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
     if (!golden.has_input("lm_hints")) return cover_context(source);
-    // Hints have 5 frames per audio code, so they can be longer than the source. Cut them to its length.
+    // Hints have 5 frames per audio code, so they can be longer than the source. Cut the hints to the source's length.
     return hinted_context(golden.input("lm_hints").narrow(1, 0, source.size(1)));
   }
   return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};
@@ -117,7 +117,7 @@ std::optional<Repaint> repaint_of(const Case& golden) {
 DenoiseJob job_of(const Case& golden, const AceStep& model) {
   const Json& params = golden.params;
   const TaskInputs inputs{context_inputs(golden), repaint_of(golden)};
-  // Only models with one-sided windows mask padding of the conditions.
+  // Padding of the conditions is masked only in models with one-sided windows.
   const auto encoded = [&](const char* prompt) {
     const PaddedStates states = encode(model.encoder, conditions_of(golden, prompt));
     return PaddedStates{states.states, model.config.one_sided_windows ? states.mask : at::Tensor()};
@@ -128,7 +128,7 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
                      plain, golden.input("src_latents").size(0));
 }
 
-/// Noise stored in a golden, for a single draw.
+/// Noise source for a single draw, which returns the tensor stored in a golden.
 class GivenNoise final : public Noise {
  public:
   explicit GivenNoise(at::Tensor noise) : noise_(std::move(noise)) {}
@@ -144,7 +144,7 @@ void sampler(Case& golden) {
   golden.compare("latents", denoise(model.dit, job_of(golden, model), noise, Control()));
 }
 
-/// Runs a solver on the velocity field tanh(x A) + t b.
+/// Runs a solver on the velocity field tanh(x * A) + t * b, where t is the flow time.
 void solver(Case& golden) {
   const auto input = [&](const char* name) { return golden.stored_input(name).to(golden.placement.device); };
   const at::Tensor field = input("field"), slope = input("slope"), noise = input("noise");

@@ -6,7 +6,7 @@ namespace carillon::parity {
 
 namespace {
 
-/// Concatenates two sequences per item and moves padding to the end, in stable order.
+/// Concatenates two sequences per item, then moves the padding to the end. All other elements keep their order.
 PaddedStates pack(const PaddedStates& first, const PaddedStates& second) {
   const at::Tensor states = at::cat({first.states, second.states}, 1);
   const at::Tensor mask = at::cat({first.mask, second.mask}, 1);

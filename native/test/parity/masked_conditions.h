@@ -6,8 +6,8 @@
 
 namespace carillon::parity {
 
-/// Conditions of a padded batch, as the reference encodes them. Render jobs encode songs without padding instead. Masks
-/// are bool, true for real tokens.
+/// Conditions of a padded batch. The reference implementation encodes padded batches; Carillon encodes each song
+/// without padding. Masks are true for real tokens.
 struct MaskedConditions {
   at::Tensor text_hidden_states;  // [B, Lt, text width]
   at::Tensor text_mask;           // [B, Lt]
@@ -17,13 +17,14 @@ struct MaskedConditions {
   at::Tensor timbre_items;        // [R] int64, the batch item of each clip, non-decreasing
 };
 
-/// Lyrics [B, Ll, text width] -> [B, Ll, E]. Masked positions are not attended to but have an output.
+/// Encodes lyrics [B, Ll, text width] to [B, Ll, E]. Masked positions have an output, but no position attends to them.
 at::Tensor encode_lyrics(const ConditionEncoder& encoder, const at::Tensor& embeddings, const at::Tensor& mask);
 
-/// One state per clip, grouped by item and padded with zeros: [B, most clips of an item, E].
+/// Encodes each reference clip into one state. Returns the states of each item: [B, largest clip count, E]. Items with
+/// fewer clips are padded with zeros.
 PaddedStates encode_timbre(const ConditionEncoder& encoder, const at::Tensor& latents, const at::Tensor& items);
 
-/// Lyrics, reference clips and text of each item, with padding moved to the end.
+/// Encodes all conditions of each item: lyrics, then reference clips, then text. Moves the padding to the end.
 PaddedStates encode(const ConditionEncoder& encoder, const MaskedConditions& conditions);
 
 }  // namespace carillon::parity

@@ -1,8 +1,8 @@
 // carillon-parity --root DIR [--checkpoints DIR] [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
-// Compares the engine with every golden of ROOT/goldens, with the weights in ROOT/checkpoints or --checkpoints. Prints
-// one line per case with its relative error, then `N passed, N failed` (reported cases count as neither); exits with 1
-// if any failed. README.md has the format of goldens and the limits.
+// Compares the engine with every golden of ROOT/goldens. Reads the weights from ROOT/checkpoints or --checkpoints.
+// Prints the relative error of each case, then `N passed, N failed`. Exits with 1 if a case failed. README.md documents
+// the format and the limits of goldens.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -30,7 +30,7 @@ bool is_quantized(const Placement& placement) {
   return placement.weights == WeightForm::kInt8 || placement.weights == WeightForm::kInt4;
 }
 
-/// Largest relative error that passes; nullopt if a case is only reported.
+/// Largest relative error that passes; nullopt if every error is only reported.
 std::optional<double> limit_of(Depth depth, const Placement& placement) {
   const bool is_module = depth == Depth::kModule;
   if (is_quantized(placement)) return std::nullopt;
@@ -63,7 +63,7 @@ std::string error_text(const std::vector<Case::Comparison>& comparisons, std::op
 
 Verdict judge(const Case& golden, Depth depth) {
   const auto limit = limit_of(depth, golden.placement);
-  // Integers are codes or tokens, which rounding in bfloat16 can flip, so they are only reported.
+  // Integers are codes or tokens. bfloat16 and quantization can flip some: reports these errors without a limit.
   const bool gate_integers = golden.placement.dtype != at::kBFloat16 && !is_quantized(golden.placement);
   bool gated = false, failed = false;
   for (const auto& comparison : golden.comparisons()) {
@@ -135,7 +135,7 @@ std::vector<std::string> list_goldens(const std::string& root) {
 
 int run_all(const Options& options) {
   const Placement placement = choose_placement(options.device, options.dtype, options.quantization);
-  // Full float32, because the limits exclude TensorFloat-32.
+  // The limits require full float32: TensorFloat-32 is not precise enough.
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);
   int passed = 0, failed = check_noise(options.root) ? 0 : 1;

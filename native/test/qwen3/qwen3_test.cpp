@@ -21,7 +21,7 @@ constexpr int64_t kLayers = test::kTinyQwen3.layers;
 
 CausalLm load(const test::Tensors& tensors) { return CausalLm::load(test::write_qwen3(tensors), kFloat32, Control()); }
 
-/// Reference formulas in double for one sequence: [T, H] after the final norm.
+/// Computes one sequence in double precision by the reference formulas. Returns [T, H] after the final norm.
 at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t>& ids) {
   const auto get = [&](const std::string& name) { return tensors.at(name).to(at::kDouble); };
   const auto rms = [](const at::Tensor& x, const at::Tensor& w) {

@@ -19,7 +19,7 @@ struct Counted {
 
 TEST("resident: a resident model is loaded once and kept") {
   Counted::reset();
-  const Resident<Counted> model([](const Control&) { return Counted(); }, true, Control());
+  const ResidentModel<Counted> model([](const Control&) { return Counted(); }, true, Control());
   EXPECT_EQ(Counted::alive, 1);
   model.acquire(Control());
   model.acquire(Control());
@@ -29,7 +29,7 @@ TEST("resident: a resident model is loaded once and kept") {
 
 TEST("resident: a model that is not resident is unloaded with the last pointer to it") {
   Counted::reset();
-  const Resident<Counted> model([](const Control&) { return Counted(); }, false, Control());
+  const ResidentModel<Counted> model([](const Control&) { return Counted(); }, false, Control());
   EXPECT_EQ(Counted::loads, 0);
   {
     const auto held = model.acquire(Control());

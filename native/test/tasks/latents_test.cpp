@@ -1,4 +1,4 @@
-// Jobs with latents instead of recordings, and the latents of songs.
+// Tests jobs that contain latents instead of recordings, and songs that are returned as latents.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ at::Tensor encoded(Renderer& renderer, const at::Tensor& audio) {
   return renderer.encode_posterior(audio, Control()).mean[0].t().contiguous();
 }
 
-/// Replaces the recording of `job` by its latents.
+/// Replaces the source recording of `job` with the latents of the recording.
 RenderJob from_latents(Renderer& renderer, RenderJob job) {
   job.source_latents = encoded(renderer, job.source_audio);
   job.samples = job.source_audio.size(1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kTokens = 24, kPatches = 160;
 
-/// Token i is sung for four patches from patch 6 i + 5 on, with silence in between.
+/// Token i is sung for four patches, starting at patch 6 * i + 5. Two silent patches follow.
 constexpr int64_t first_patch(int64_t token) { return 6 * token + 5; }
 
 /// Attention of a lyric head: high where a token is sung, low noise elsewhere.

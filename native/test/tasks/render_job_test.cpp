@@ -1,4 +1,4 @@
-// Validation of render jobs, the silent source of text2music, and audio codes.
+// Tests of render jobs: validation, the silent source of text2music, and audio codes.
 #include <ATen/ATen.h>
 
 #include <cmath>

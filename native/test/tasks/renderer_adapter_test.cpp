@@ -1,4 +1,4 @@
-// Songs with adapters, from tiny checkpoints.
+// Renders songs with adapters from tiny checkpoints.
 #include <ATen/ATen.h>
 
 #include "core/runtime/error.h"

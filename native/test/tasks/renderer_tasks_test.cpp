@@ -1,4 +1,4 @@
-// Whole songs of every task from tiny checkpoints: effects of source, window and reference.
+// Renders songs of every task with tiny checkpoints. Tests the effects of source, window and reference.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ at::Tensor seconds_of(const at::Tensor& audio, double start, double end) {
   return audio.slice(1, static_cast<int64_t>(start * kSampleRate), static_cast<int64_t>(end * kSampleRate));
 }
 
-/// A job of the task with a recording of 1 second and a window.
+/// Makes a job of the task with a source recording of 1 second and an edit window.
 RenderJob windowed_job(Task task, const Window& window = {kWindowStart, kWindowEnd}) {
   RenderJob job = source_job(task, {3}, 25);
   job.window = window;
@@ -48,7 +48,7 @@ TEST("tasks: each song has the length of its source, is deterministic and depend
     EXPECT(first_song(renderer, job).equal(audio));
     RenderJob other = job;
     other.source_audio = recording(kSourceFrames, 61);
-    // Repainting the whole source does not read it.
+    // A repaint of the whole source does not depend on the source.
     if (task != Task::kRepaint) EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
   }
 }
@@ -114,8 +114,8 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
       job.edit.repaint_mode = mode;
       const at::Tensor song = first_song(renderer, job);
       EXPECT_EQ(song.size(1), source.size(1));
-      // The decoder changes audio up to 9 frames (0.36 s) outside the window; spliced waveforms fade over at most 0.05
-      // s.
+      // Without a splice, the decoder changes up to 9 frames (0.36 s) on both sides of the window. With a splice, only
+      // a fade of up to 0.05 s changes.
       const bool spliced = mode != RepaintMode::kAggressive;
       const double reach = spliced ? 0.05 : 0.36;
       for (const auto& [start, end] : {std::pair(0.0, 1.0 - reach), std::pair(1.4 + reach, 2.4)}) {

@@ -1,4 +1,4 @@
-// Whole songs from tiny checkpoints, from prompt ids to samples.
+// Tests whole songs from tiny checkpoints: prompt ids in, samples out.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -156,7 +156,8 @@ TEST("renderer: a song shorter than 128 frames is rendered with 128 frames and c
   whole.samples = 128 * kSamplesPerFrame;
   const at::Tensor audio = first_song(renderer, brief);
   EXPECT_EQ(audio.size(1), 40 * kSamplesPerFrame);
-  // Compares only 30 frames, because the decoder reads 9 frames ahead. Ignores the gain, because the peaks differ.
+  // The last frames differ, because the decoder reads 9 frames ahead, so only 30 of 40 frames are compared. The songs
+  // have different peaks, so the gain is ignored.
   const auto shape_of = [](const at::Tensor& song) {
     const at::Tensor start = song.narrow(1, 0, 30 * kSamplesPerFrame);
     return start / start.norm();

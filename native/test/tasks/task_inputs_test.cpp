@@ -1,4 +1,4 @@
-// Windows, references and post-processing of the tasks, mostly without a model.
+// Tests windows, reference audio and post-processing of the tasks. Most tests need no model.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kSecond = kSampleRate, kMinute = 60 * kSampleRate;
 
-/// A source of `frames` frames with its latents, and a window in seconds.
-Source source_of(int64_t frames, std::optional<Window> window = std::nullopt) {
+/// Source recording of `frames` frames with latents. `window` is in seconds.
+SourceRecording source_of(int64_t frames, std::optional<Window> window = std::nullopt) {
   return {.audio = recording(frames, 5),
           .latents = random_tensor({1, frames, kTinyLatent}, 6),
           .frames = frames,
@@ -50,7 +50,8 @@ TEST("window: a window beyond both ends pads the source with silence") {
 }
 
 TEST("window: rounds times to samples, and samples to at least one whole frame") {
-  // 30.1 s is frame 752.5. In binary, 0.28 s is just below sample 13440, at which frame 7 begins.
+  // Frame 7 begins at sample 13440. As a double, 0.28 s is just below this sample, and must round up to it. 30.1 s is
+  // in the middle of frame 752, which is therefore left out.
   EXPECT(frames_inside(place_window(Window{0.28, 30.1}, kMinute, kSampleRate), 1500, kSamplesPerFrame) ==
          (FrameRange{7, 752}));
   EXPECT(frames_inside({0, 0, 100, 200}, 1500, kSamplesPerFrame) == (FrameRange{0, 1}));
@@ -75,7 +76,7 @@ TEST("repaint: mode and strength set how closely the song keeps the source outsi
 
 TEST("repaint: the model reads silence in the window, and the chunk mask marks it") {
   const AceStep model = tiny_ace_step({});
-  const Source source = source_of(150, Window{1, 3});
+  const SourceRecording source = source_of(150, Window{1, 3});
   RenderJob job = job_of(Task::kRepaint);
   const TaskInputs inputs = task_inputs(model, job, source, kTinyInfo);
   const at::Tensor& heard = inputs.context.source;
@@ -104,7 +105,7 @@ TEST("repaint: a window over the whole source keeps none of it") {
 
 TEST("lego: the model reads the whole source, and the surroundings of the window are kept") {
   const AceStep model = tiny_ace_step({});
-  const Source source = source_of(150, Window{1, 3});
+  const SourceRecording source = source_of(150, Window{1, 3});
   const TaskInputs inputs = task_inputs(model, job_of(Task::kLego), source, kTinyInfo);
   EXPECT(inputs.context.source.equal(source.latents));
   EXPECT_EQ(inputs.context.chunk_mask.sum().item<double>(), 50.0 * kTinyLatent);
@@ -134,7 +135,7 @@ TEST("cover: with cover_skips_codes the model reads the latents of the source") 
 
 TEST("cover: the model reads the source decoded from its codes, and silence after the cover steps") {
   const AceStep model = tiny_ace_step({});
-  const Source source = source_of(150);
+  const SourceRecording source = source_of(150);
   const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kTinyInfo);
   const at::Tensor states = random_tensor({1, 4, kTinyEncoder}, 1), plain = random_tensor({1, 4, kTinyEncoder}, 2);
   const DenoiseJob job = denoise_job(model, inputs, plain_denoise(2), kNoGuidance, {states, {}}, {plain, {}}, 2);
@@ -149,7 +150,7 @@ TEST("cover: the model reads the source decoded from its codes, and silence afte
 
 TEST("tasks: a silent source is replaced by the model's latents of silence") {
   const AceStep model = tiny_ace_step({});
-  Source source = source_of(150);
+  SourceRecording source = source_of(150);
   source.latents.reset();
   const TaskInputs inputs = task_inputs(model, job_of(Task::kExtract), source, kTinyInfo);
   EXPECT(inputs.context.source.equal(model.silence_of(150)));
@@ -167,7 +168,7 @@ TEST("reference: the excerpt is a third each from beginning, middle and end; a s
 TEST("postprocess: keeps audio outside the window, new audio inside, with a fade between") {
   const at::Tensor kept = at::full({2, 40}, 0.25f), fresh = at::full({2, 30}, 0.75f);
   at::Tensor audio = fresh.clone();
-  restore_outside(audio, kept, 10, 20, 4);
+  restore_outside_window(audio, kept, 10, 20, 4);
   EXPECT(audio.slice(1, 0, 6).eq(0.25).all().item<bool>());
   EXPECT(audio.slice(1, 10, 20).eq(0.75).all().item<bool>());
   EXPECT(audio.slice(1, 24).eq(0.25).all().item<bool>());
@@ -175,7 +176,7 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
   EXPECT(largest_difference(audio[1].slice(0, 6, 10), rise) < 1e-6);
   EXPECT(largest_difference(audio[0].slice(0, 20, 24), rise.flip(0)) < 1e-6);
   audio = fresh.clone();
-  restore_outside(audio, kept, 2, 30, 4);  // only two samples for a fade of four
+  restore_outside_window(audio, kept, 2, 30, 4);  // only two samples for a fade of four
   EXPECT(audio.slice(1, 2).eq(0.75).all().item<bool>());
   EXPECT(audio[0][0].item<float>() > 0.25f);
 }
@@ -183,14 +184,14 @@ TEST("postprocess: keeps audio outside the window, new audio inside, with a fade
 TEST("postprocess: attenuates the new part if it exceeds full scale, and keeps the level of the source") {
   const at::Tensor kept = at::full({2, 30}, 0.9f);
   at::Tensor audio = at::full({2, 30}, -4.0f);
-  restore_outside(audio, kept, 10, 20, 0);
+  restore_outside_window(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 0, 10).eq(0.9f).all().item<bool>());
   EXPECT(audio.slice(1, 10, 20).eq(-1).all().item<bool>());
   audio = at::full({2, 30}, 0.1f);  // quiet parts are not amplified
-  restore_outside(audio, kept, 10, 20, 0);
+  restore_outside_window(audio, kept, 10, 20, 0);
   EXPECT(audio.slice(1, 10, 20).eq(0.1f).all().item<bool>());
   audio.fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_THROWS(restore_outside(audio, kept, 10, 20, 0), "not finite");
+  EXPECT_THROWS(restore_outside_window(audio, kept, 10, 20, 0), "not finite");
 }
 
 TEST("cover noise: denoising starts at the timestep nearest to 1 - strength") {

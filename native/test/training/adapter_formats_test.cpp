@@ -1,4 +1,4 @@
-// Saved adapters: their content, and equality of merged model and model in training.
+// Tests of saved adapters: the files, and whether a merged model equals the model in training.
 #include <ATen/ATen.h>
 #include <torch/optim/adamw.h>
 
@@ -196,7 +196,7 @@ TEST("adapter saving: merging the saved adapter reproduces the trained model, fo
 
 TEST("adapter saving: an overfitted adapter reproduces its sample after loading") {
   if (kIsSanitized) SKIP(kTooSlowSanitized);
-  // The output layer of a random base has a small range, which limits the effect of attention: enlarge it.
+  // Enlarge the output layer. Its random weights are small and would limit the effect of attention.
   const auto with_wide_head = [](Tensors& tensors) { tensors["decoder.proj_out.1.weight"].mul_(5); };
   const std::string directory = write_tiny_ace_step({}, with_wide_head);
   for (const AdapterDesign& design :

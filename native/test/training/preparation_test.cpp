@@ -1,4 +1,4 @@
-// Prepared samples of a tiny model match the inputs of inference.
+// Tests that prepared samples of a tiny model match the inputs of inference.
 #include "core/training/training_sample.h"
 
 #include <ATen/ATen.h>

@@ -44,7 +44,7 @@ TrainedLokr random_double_lokr(const LokrDesign& design, const at::Tensor& weigh
   return lokr;
 }
 
-/// Largest difference between gradients of sum(output * g) and central differences, over all elements.
+/// Maximum error of the gradients of sum(output * g), compared with central differences.
 double gradient_error(const TrainedDelta& delta, const at::Tensor& x, const at::Tensor& weight) {
   constexpr double kStep = 1e-6;
   const at::Tensor g = at::randn({x.size(0), weight.size(0)}, generator(9), at::kDouble);
@@ -110,7 +110,7 @@ TEST("trained delta: LoKr starts at zero for every design") {
   for (const LokrDesign& design : lokr_designs()) {
     at::Generator random = generator();
     const TrainedLokr lokr(design, weight, random);
-    // The norm epsilon of DoRA changes the last bits.
+    // The epsilon in DoRA's norm changes the last bits of the result.
     const double most = design.weight_decompose ? 1e-5 : 0.0;
     EXPECT(lokr.apply(x, weight, {}).abs().max().item<double>() <= most);
     EXPECT_EQ(lokr.scalar.defined(), design.use_scalar);
@@ -166,8 +166,8 @@ TEST("trained delta: gradients match finite differences") {
 }
 
 TEST("trained delta: the gradient includes the norm of DoRA") {
-  // DoRA's norm undoes a change that is parallel to the weight, so its gradient is zero. If the norm were detached, it
-  // would not be.
+  // DoRA's norm cancels a change that is parallel to the weight, so the gradient along the weight is zero. It would not
+  // be zero without the gradient of the norm.
   const at::Tensor weight = random_tensor({1, 4}, 1);
   at::Generator random = generator();
   TrainedLokr lokr(Lokr{.dimension = 4, .factor = 1}, weight, random);
@@ -199,7 +199,7 @@ TEST("trained delta: a small change of a bfloat16 weight is computed in float32 
   TrainedLokr lokr(Lokr{.dimension = 16, .weight_decompose = true}, weight, random);
   EXPECT(lokr.dora_scale.scalar_type() == at::kFloat);
   lokr.dora_scale = lokr.dora_scale.detach() * (1 + 1e-5);
-  // 32 inputs are 1, and their weights of 100 grow by 1e-3. That change is kept, although bfloat16 numbers near 100 are
-  // 0.5 apart.
+  // All 32 inputs are 1, and each weight grows from 100 to 100.001. The product shows this growth, although
+  // neighbouring bfloat16 numbers near 100 are 0.5 apart.
   EXPECT_NEAR(lokr.apply(x, weight, {})[0][0].item<double>(), kIn * 1e-3, kIn * 1e-4);
 }

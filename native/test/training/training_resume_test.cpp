@@ -18,7 +18,7 @@ std::string state_bytes(const std::string& folder) { return text_of(folder + "/t
 
 std::vector<double> losses(const Trained& run) {
   std::vector<double> values;
-  for (const auto& step : run.all<Step>()) values.push_back(step.loss);
+  for (const auto& step : run.all<StepDone>()) values.push_back(step.loss);
   return values;
 }
 
@@ -39,13 +39,13 @@ TEST("training resume: a resumed run equals the uninterrupted run bit for bit") 
     resumed.resume_from = checkpoint(whole, "epoch_3_");
     if (std::holds_alternative<LoraDesign>(design)) *resumed.resume_from += "/adapter";
     const Trained rest(resumed);
-    EXPECT_EQ(rest.all<Resumed>().at(0).epoch, int64_t{3});
-    EXPECT_EQ(rest.all<Resumed>().at(0).step, int64_t{6});
-    EXPECT(rest.all<Notice>().empty());
+    EXPECT_EQ(rest.all<RunResume>().at(0).epoch, int64_t{3});
+    EXPECT_EQ(rest.all<RunResume>().at(0).step, int64_t{6});
+    EXPECT(rest.all<RunNotice>().empty());
     EXPECT_EQ(rest.result.steps, int64_t{12});
     const auto all = losses(uninterrupted), last = losses(rest);
     EXPECT(std::vector<double>(all.begin() + 6, all.end()) == last);
-    EXPECT_EQ(uninterrupted.all<Step>().back().learning_rate, rest.all<Step>().back().learning_rate);
+    EXPECT_EQ(uninterrupted.all<StepDone>().back().learning_rate, rest.all<StepDone>().back().learning_rate);
     EXPECT_EQ(adapter_bytes(uninterrupted.result.path), adapter_bytes(rest.result.path));
     EXPECT_EQ(state_bytes(checkpoint(whole, "epoch_6_")), state_bytes(checkpoint(resumed, "epoch_6_")));
   }
@@ -56,14 +56,14 @@ TEST("training resume: a stop saves a complete checkpoint before the next micro-
     const TrainingOptions whole = tiny_training(design);
     TrainingOptions halves = tiny_training(design);
     const Trained uninterrupted(whole);
-    // Step 3 is the first of epoch 2: the stop comes in the middle of the epoch.
+    // Stop in the middle of epoch 2, whose first step is step 3.
     const Trained stopped(halves, [](const TrainingEvent& event) {
-      const auto* step = std::get_if<Step>(&event);
+      const auto* step = std::get_if<StepDone>(&event);
       return step && step->step == 3;
     });
     EXPECT(!stopped.result.completed);
     EXPECT_EQ(stopped.result.steps, int64_t{3});
-    EXPECT_EQ(stopped.all<Step>().size(), size_t{3});
+    EXPECT_EQ(stopped.all<StepDone>().size(), size_t{3});
     EXPECT_EQ(stopped.result.path, halves.output_directory + "/checkpoints/stopped_epoch_2_step_3");
     EXPECT(!fs::exists(halves.output_directory + "/final"));
     EXPECT(!adapter_bytes(stopped.result.path).empty());
@@ -72,14 +72,14 @@ TEST("training resume: a stop saves a complete checkpoint before the next micro-
     const Trained rest(halves);
     EXPECT_EQ(adapter_bytes(uninterrupted.result.path), adapter_bytes(rest.result.path));
     EXPECT_EQ(state_bytes(checkpoint(whole, "epoch_6_")), state_bytes(checkpoint(halves, "epoch_6_")));
-    EXPECT_EQ(uninterrupted.all<Epoch>()[1].loss, rest.all<Epoch>()[0].loss);
+    EXPECT_EQ(uninterrupted.all<EpochDone>()[1].loss, rest.all<EpochDone>()[0].loss);
   }
 }
 
 TEST("training resume: a stop during gradient accumulation drops the gradients; resuming repeats the step") {
   TrainingOptions whole = tiny_training(kLora), halves = tiny_training(kLora);
   whole.gradient_accumulation = halves.gradient_accumulation = 3;
-  const Trained stopped(halves, [](const TrainingEvent& event) { return std::holds_alternative<Started>(event); });
+  const Trained stopped(halves, [](const TrainingEvent& event) { return std::holds_alternative<RunStart>(event); });
   EXPECT(!stopped.result.completed);
   EXPECT_EQ(stopped.result.path, halves.output_directory + "/checkpoints/stopped_epoch_1_step_0");
   halves.resume_from = stopped.result.path;
@@ -93,7 +93,7 @@ TEST("training resume: a longer run continues where a shorter one ended") {
   options.epochs = 5;
   options.resume_from = checkpoint(options, "epoch_3_");
   const Trained five(options);
-  EXPECT_EQ(five.all<Step>().front().step, int64_t{7});
+  EXPECT_EQ(five.all<StepDone>().front().step, int64_t{7});
   EXPECT_EQ(five.result.steps, int64_t{10});
 }
 
@@ -114,7 +114,7 @@ TEST("training resume: rejects a checkpoint with all epochs finished and writes 
 TEST("training resume: other samples or another seed restart the epoch with a notice") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {
-    const auto* step = std::get_if<Step>(&event);
+    const auto* step = std::get_if<StepDone>(&event);
     return step && step->step == 3;
   });
   options.resume_from = stopped.result.path;
@@ -123,8 +123,8 @@ TEST("training resume: other samples or another seed restart the epoch with a no
   trimmed.trim_condition = true;
   for (const TrainingOptions& changed : {seeded, trimmed}) {
     const Trained rest(changed);
-    EXPECT_EQ(rest.all<Notice>().size(), size_t{1});
-    EXPECT(rest.all<Notice>()[0].text.find("beginning of epoch 2") != std::string::npos);
+    EXPECT_EQ(rest.all<RunNotice>().size(), size_t{1});
+    EXPECT(rest.all<RunNotice>()[0].text.find("beginning of epoch 2") != std::string::npos);
     EXPECT_EQ(rest.result.steps, int64_t{3 + 10});
   }
 }
@@ -132,7 +132,7 @@ TEST("training resume: other samples or another seed restart the epoch with a no
 TEST("training resume: a run with another dropout continues within its epoch") {
   TrainingOptions options = tiny_training(kLora);
   const Trained stopped(options, [](const TrainingEvent& event) {
-    const auto* step = std::get_if<Step>(&event);
+    const auto* step = std::get_if<StepDone>(&event);
     return step && step->step == 3;
   });
   options.resume_from = stopped.result.path;
@@ -140,7 +140,7 @@ TEST("training resume: a run with another dropout continues within its epoch") {
   other.adapter = Lora{.rank = kLora.rank, .alpha = kLora.alpha, .dropout = 0.5};
   other.output_directory = fixture_directory() + "/run";
   const Trained same(options), changed(other);
-  EXPECT(changed.all<Notice>().empty());
+  EXPECT(changed.all<RunNotice>().empty());
   EXPECT_EQ(changed.result.steps, int64_t{12});
   EXPECT(losses(changed) != losses(same));
 }
@@ -183,19 +183,19 @@ TEST("training resume: an adapter without training state continues after the epo
       TrainingOptions options = rest;
       *options.resume_from += ending;
       const Trained run(options);
-      const Resumed resumed = run.all<Resumed>().at(0);
+      const RunResume resumed = run.all<RunResume>().at(0);
       EXPECT_EQ(resumed.epoch, int64_t{3});
       EXPECT_EQ(resumed.step, int64_t{6});
       EXPECT(!resumed.has_optimizer);
-      EXPECT(run.all<Notice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
+      EXPECT(run.all<RunNotice>().at(0).text.find("beginning of epoch 4 with a fresh optimiser") != std::string::npos);
       EXPECT_EQ(run.result.steps, int64_t{12});
-      // With the weights, inputs and learning rate of the uninterrupted run the first loss is equal. The first update
-      // differs, because the optimiser is fresh.
+      // The first loss equals that of the uninterrupted run, because weights, inputs and learning rate are equal. The
+      // first update differs, because the optimiser is fresh.
       EXPECT_EQ(losses(run).at(0), losses(uninterrupted).at(6));
-      EXPECT_EQ(run.all<Step>()[0].learning_rate, uninterrupted.all<Step>()[6].learning_rate);
+      EXPECT_EQ(run.all<StepDone>()[0].learning_rate, uninterrupted.all<StepDone>()[6].learning_rate);
       EXPECT(losses(run).at(1) != losses(uninterrupted).at(7));
     }
-    // Checkpoints of the resumed run have a state again, with the true number of optimiser steps.
+    // The resumed run saves the optimiser state again. Resuming from its checkpoint gives the same adapter.
     const std::string bytes = adapter_bytes(rest.output_directory + "/final");
     rest.resume_from = checkpoint(rest, "epoch_5_");
     rest.output_directory = fixture_directory() + "/run";
@@ -212,7 +212,7 @@ TEST("training resume: the first step of a fresh optimiser changes weights by th
   options.epochs = 4;
   options.output_directory = fixture_directory() + "/run";
   const Trained run(options);
-  EXPECT_EQ(run.all<Step>().size(), size_t{1});
+  EXPECT_EQ(run.all<StepDone>().size(), size_t{1});
   const auto weights = [](const std::string& folder) {
     return Safetensors::open(folder + "/adapter/adapter_model.safetensors");
   };
@@ -221,7 +221,7 @@ TEST("training resume: the first step of a fresh optimiser changes weights by th
   for (const auto& name : before.names()) {
     longest = std::max(longest, largest_difference(before.tensor(name), after.tensor(name)));
   }
-  EXPECT_NEAR(longest / run.all<Step>()[0].learning_rate, 1.0, 0.02);
+  EXPECT_NEAR(longest / run.all<StepDone>()[0].learning_rate, 1.0, 0.02);
 }
 
 TEST("training resume: an adapter without an epoch in its name starts a new run") {
@@ -230,8 +230,8 @@ TEST("training resume: an adapter without an epoch in its name starts a new run"
   options.resume_from = first.result.path;  // final/
   options.output_directory = fixture_directory() + "/run";
   const Trained second(options);
-  EXPECT_EQ(second.all<Resumed>().at(0).step, int64_t{0});
-  EXPECT_EQ(second.all<Step>().size(), size_t{12});
+  EXPECT_EQ(second.all<RunResume>().at(0).step, int64_t{0});
+  EXPECT_EQ(second.all<StepDone>().size(), size_t{12});
   EXPECT(losses(second).at(0) != losses(first).at(0));
 
   options.resume_from = adapter_alone(first.result.path, "epoch_6_loss_0.1");

@@ -1,5 +1,5 @@
 #pragma once
-// Training runs of the tiny model, with their events.
+// Trains adapters of the tiny model in tests, and collects the training events.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace carillon::test {
 
-/// A random training sample; its latents are multiplied by `scale`.
+/// Returns a random training sample. Multiplies the latents by `scale`.
 inline TrainingSample random_sample(int64_t frames, int64_t tokens, uint64_t seed, double scale = 1.0) {
   return {.target_latents = random_tensor({frames, kTinyLatent}, seed, scale),
           .attention_mask = at::ones({frames}, at::kBool),
@@ -116,7 +116,7 @@ inline std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Bytes of the adapter in a checkpoint folder or in final.
+/// Bytes of the adapter file in a checkpoint folder, or in the folder `final`.
 inline std::string adapter_bytes(const std::string& folder) {
   const std::string lokr = folder + "/lokr_weights.safetensors";
   return text_of(std::filesystem::exists(lokr) ? lokr : folder + "/adapter/adapter_model.safetensors");

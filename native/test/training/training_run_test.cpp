@@ -37,14 +37,14 @@ TEST("training run: reports every step and epoch and saves the adapter in final/
   EXPECT(run.result.completed);
   EXPECT_EQ(run.result.path, options.output_directory + "/final");
   EXPECT_EQ(run.result.steps, int64_t{12});  // 3 samples make 2 steps of 2 micro-batches, the second of them short
-  EXPECT_EQ(run.all<Loaded>().at(0).samples, int64_t{3});
-  const Started started = run.all<Started>().at(0);
+  EXPECT_EQ(run.all<SamplesLoaded>().at(0).samples, int64_t{3});
+  const RunStart started = run.all<RunStart>().at(0);
   EXPECT_EQ(started.device, std::string("cpu"));
   EXPECT_EQ(started.precision, std::string("32-true"));
   EXPECT_EQ(started.total_steps, int64_t{12});
   EXPECT_EQ(started.trainable_parameters, int64_t{kTinyLayers * 2 * 2 * (64 + 48 + 48 + 64)});
-  const auto steps = run.all<Step>();
-  const auto epochs = run.all<Epoch>();
+  const auto steps = run.all<StepDone>();
+  const auto epochs = run.all<EpochDone>();
   EXPECT_EQ(steps.size(), size_t{12});
   EXPECT_EQ(epochs.size(), size_t{6});
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -62,13 +62,13 @@ TEST("training run: writes complete checkpoints every n epochs and one log line 
   options.epochs = 5;
   options.save_every_epochs = 2;
   const Trained run(options);
-  const auto saved = run.all<training_event::Checkpoint>();
+  const auto saved = run.all<training_event::CheckpointSaved>();
   EXPECT_EQ(saved.size(), size_t{2});
   EXPECT_EQ(saved[1].epoch, int64_t{4});
   const auto name_of = [&](int64_t epoch) {
     char name[64];
     std::snprintf(name, sizeof name, "epoch_%d_loss_%.4f", static_cast<int>(epoch),
-                  run.all<Epoch>().at(static_cast<size_t>(epoch) - 1).loss);
+                  run.all<EpochDone>().at(static_cast<size_t>(epoch) - 1).loss);
     return std::string(name);
   };
   EXPECT_EQ(saved[0].path, options.output_directory + "/checkpoints/" + name_of(2));
@@ -85,7 +85,7 @@ TEST("training run: writes complete checkpoints every n epochs and one log line 
 
   std::ifstream log(options.output_directory + "/logs/metrics.jsonl");
   std::string line;
-  for (const Step& step : run.all<Step>()) {
+  for (const StepDone& step : run.all<StepDone>()) {
     EXPECT(static_cast<bool>(std::getline(log, line)));
     const Json entry = Json::parse(line, "metrics.jsonl");
     EXPECT_EQ(entry.get_int("step"), step.step);
@@ -148,8 +148,8 @@ TEST("training run: training_info.json names samples and options, but no paths")
 
 TEST("training run: overfits a sample, and a model with the saved adapter reproduces it") {
   if (kIsSanitized) SKIP(kTooSlowSanitized);
-  // A base model that can be overfitted. Its output layer has a large range. It gives the noisy state a low weight,
-  // because noise cannot be learnt. The sample is louder than the noise.
+  // Make overfitting easy: a large output range, a low weight for the noisy state (noise cannot be learnt), and a
+  // sample that is louder than the noise.
   const auto prepared = [](Tensors& tensors) {
     tensors["decoder.proj_out.1.weight"].mul_(7);
     tensors["decoder.proj_in.1.weight"].narrow(1, 2 * kTinyLatent, kTinyLatent).mul_(0.1);
@@ -210,8 +210,8 @@ TEST("training run: a bfloat16 model trains a float32 adapter") {
     plain.placement.dtype = saving.placement.dtype = at::kBFloat16;
     saving.gradient_checkpointing = true;
     const Trained run(plain);
-    EXPECT_EQ(run.all<Started>().at(0).precision, std::string("bf16-mixed"));
-    EXPECT_EQ(run.all<Step>().size(), size_t{12});
+    EXPECT_EQ(run.all<RunStart>().at(0).precision, std::string("bf16-mixed"));
+    EXPECT_EQ(run.all<StepDone>().size(), size_t{12});
     const Safetensors state = Safetensors::open(checkpoint(plain, "epoch_6_") + "/training_state.safetensors");
     for (const auto& name : state.names()) EXPECT(state.tensor(name).scalar_type() == at::kFloat);
     EXPECT_EQ(adapter_bytes(run.result.path), adapter_bytes(Trained(saving).result.path));
@@ -224,10 +224,10 @@ TEST("training run: skips a step with a gradient that is not finite and continue
   options.gradient_accumulation = 1;
   const Trained run(options);
   EXPECT(run.result.completed);
-  EXPECT_EQ(run.all<Skipped>().size(), size_t{6});
-  const Skipped skipped = run.all<Skipped>().front();
+  EXPECT_EQ(run.all<StepSkipped>().size(), size_t{6});
+  const StepSkipped skipped = run.all<StepSkipped>().front();
   EXPECT(skipped.not_finite > 0 && skipped.not_finite <= skipped.parameters);
-  EXPECT_EQ(run.all<Step>().size(), size_t{6});
+  EXPECT_EQ(run.all<StepDone>().size(), size_t{6});
   EXPECT_EQ(run.result.steps, int64_t{6});
   const Safetensors adapter = Safetensors::open(run.result.path + "/adapter/adapter_model.safetensors");
   for (const auto& name : adapter.names()) EXPECT(adapter.tensor(name).isfinite().all().item<bool>());
@@ -238,7 +238,7 @@ TEST("training run: an epoch without a finite step ends the run, and finished ch
   options.samples = write_samples({random_sample(12, 5, 1)});
   options.save_every_epochs = 1;
   const auto spoil = [&](const TrainingEvent& event) {
-    if (std::holds_alternative<training_event::Checkpoint>(event)) {
+    if (std::holds_alternative<training_event::CheckpointSaved>(event)) {
       write_sample(options.samples[0], random_sample(12, 5, 1, 1e30));
     }
     return false;
@@ -260,7 +260,7 @@ TEST("training run: a write error ends the run and keeps only finished checkpoin
   options.save_every_epochs = 1;
   std::optional<FileSizeLimit> limit;
   const auto fill_disk = [&](const TrainingEvent& event) {
-    if (std::holds_alternative<training_event::Checkpoint>(event)) limit.emplace(4096);
+    if (std::holds_alternative<training_event::CheckpointSaved>(event)) limit.emplace(4096);
     return false;
   };
   bool failed = false;

@@ -38,7 +38,7 @@ DitConfig some_model() {
 
 std::string fresh_path() { return test::fixture_directory() + "/sample.pt"; }
 
-/// Writes a sample file with tensors changed by `change`.
+/// Calls `change` on the tensors of a sample, then writes the sample to a file. Returns the path.
 template <typename Change>
 std::string write_changed(const Change& change) {
   const TrainingSample sample = some_sample();

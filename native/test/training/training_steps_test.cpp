@@ -1,4 +1,4 @@
-// Parts of the training loop: learning rate, flow times, optimiser, batches, checkpointed layers.
+// Tests parts of the training loop: learning rate, timesteps, optimiser, batches and checkpointed layers.
 #include <ATen/ATen.h>
 #include <torch/optim/adamw.h>
 
@@ -230,7 +230,7 @@ TEST("batches: the loss of unequal samples is weighted by length") {
   const at::Tensor gradient = flat_gradient(adapter);
   clear_gradients(adapter);
 
-  // Loss with the same random draws, one sample at a time.
+  // Compute the loss again, one sample at a time, with the same random draws.
   double alone = 0;
   for (const MicroBatchPart& part : parts) {
     for (int64_t i = 0; i < part.batch.data.size(0); ++i) {
@@ -316,7 +316,8 @@ TEST("trainable adapter: a new adapter keeps the output bit-equal, and training 
 }
 
 TEST("trainable adapter: has the parameter count of the published model") {
-  // Query and output projections of a 2B model are 2048 x 2048, keys and values 1024 x 2048; 24 layers, two attentions.
+  // A 2B model has 24 layers with two attentions each. Query and output projections are 2048 x 2048, key and value
+  // projections 1024 x 2048.
   const auto count = [](const AdapterDesign& design) {
     at::Generator generator = seeded_generator(1, at::kCPU);
     int64_t sum = 0;

@@ -1,4 +1,4 @@
-// Models in single files, as published by ComfyUI, give the same results as folders.
+// Models in single files, as ComfyUI publishes them, give the same songs as models in folders.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace carillon::test;
 
 namespace {
 
-/// Number after "block." in a name; -1 if there is none.
+/// Number after ".block." in a tensor name; -1 if the name has no ".block.".
 int block_of(const std::string& name) {
   const size_t at = name.find(".block.");
   return at == std::string::npos ? -1 : std::stoi(name.substr(at + 7));
@@ -57,7 +57,7 @@ std::string write_single(const Tensors& tensors) {
   return path;
 }
 
-/// The tiny autoencoder in ComfyUI's layout: names start with `prefix`, a snake's alpha and beta have one dimension.
+/// The tiny autoencoder in ComfyUI's layout. Names start with `prefix`. Alpha and beta of a snake have one dimension.
 ModelSource comfy_vae(const std::string& prefix) {
   Tensors tensors = renamed(TinyVaeWriter(WeightLayout::kWeightNorm, kTinyLatent).write(),
                             [&](const std::string& name) { return prefix + stable_audio_name(name); });

@@ -51,7 +51,7 @@ std::string write_vae_without_last_units() {
   });
 }
 
-/// The result of decoding, and the parts that its listener got.
+/// The result of decoding, and the parts of each item that were reported while decoding ran.
 struct Decoding {
   std::vector<std::vector<at::Tensor>> parts;
   at::Tensor result;

@@ -3,7 +3,7 @@ import { readGrid } from "./grid.js";
 import { type ChordSpan, voicing } from "./harmony.js";
 import type { Note } from "./piece.js";
 
-/** Creates a writer of chords. It remembers its last voicing and chooses the next one near it. */
+/** Creates a writer of chords. The writer remembers its last voicing, and chooses the next voicing near it. */
 export function createAccompanist(centre: number, { lowest, highest }: { lowest: number; highest: number }) {
   let previous: number[] = [];
 

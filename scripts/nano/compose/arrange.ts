@@ -34,7 +34,7 @@ const energies: Record<SectionName, number> = {
   Outro: 0.5,
 };
 
-/** Probability that a role plays in a section. The choice is made once per piece and section name. */
+/** Probability that a role plays in a section. Sections of a piece with the same name have the same roles. */
 const attendance: Record<SectionName, Partial<Record<Role, number>>> = {
   Intro: { comp: 1, pad: 0.8, pulse: 0.8, drums: 0.5, bass: 0.5 },
   Verse: { comp: 1, bass: 1, drums: 1, lead: 0.9, pulse: 0.5, pad: 0.5 },
@@ -67,13 +67,13 @@ function swell(notes: Note[], { sections, barSteps }: Score): Note[] {
   });
 }
 
-/** Share of pieces whose accompaniment stops before choruses, and the roles that stop. */
+/** Share of pieces in which the accompaniment stops before choruses. */
 const stopShare = 0.35;
+/** Roles that stop before choruses. */
 const stopped: ReadonlySet<Role> = new Set(["bass", "comp", "pulse", "pad"]);
 
 /**
- * Chooses when the accompaniment stops. In some pieces it stops for the second half of the bar before every
- * chorus.
+ * Chooses when the accompaniment stops: never, or for the second half of the bar before every chorus.
  */
 function drawStops({ sections, barSteps }: Score, random: Random): { start: number; end: number }[] {
   const choruses = sections.filter(({ name, firstBar }) => name === "Chorus" && firstBar > 0);
@@ -98,7 +98,7 @@ function drawAttendance(score: Score, random: Random): (role: Role, name: Sectio
       if (!random.chance(shares[role] ?? 0)) absent.add(`${name} ${role}`);
     }
   }
-  // In pieces of one or two sections all roles play in every section.
+  // If a piece has only one or two sections, all roles play in every section.
   return (role, name) => score.sections.length <= 2 || !absent.has(`${name} ${role}`);
 }
 
@@ -145,7 +145,7 @@ function twoOf(patterns: readonly DrumPattern[], random: Random): [DrumPattern, 
   return [usual, turn ?? usual];
 }
 
-/** Whether a bar is the fourth of a phrase or the last of a section. */
+/** Whether a bar is the last one of a four-bar phrase or of a section. */
 function isTurn(bar: number, { firstBar, bars }: Section): boolean {
   const place = bar - firstBar;
   return place % 4 === 3 || (place === bars - 1 && bars > 1);
@@ -244,7 +244,7 @@ function spanAt({ spans }: Score): (step: number) => ChordSpan {
   return (step) => (spans.find(({ end }) => step < end) ?? spans.at(-1)) as ChordSpan;
 }
 
-/** Moves a centre pitch to leave at least `margin` semitones to both ends of the instrument's range. */
+/** Moves a pitch so that it is at least `margin` semitones from both ends of the instrument's range. */
 function within(centre: number, { lowest, highest }: Instrument, margin = 8): number {
   return Math.max(lowest + margin, Math.min(highest - margin, centre));
 }

@@ -8,8 +8,8 @@ import { modulo, moveAlong, nearestPitch } from "./theory.js";
 const centre = 36;
 
 /**
- * @param grid symbols of a bar: R is the root, O its octave, 3 the third, 5 the fifth, 7 the chord's highest
- * note, A a step towards the next root
+ * @param grid symbols of a bar. R: root; O: octave of the root; 3: third; 5: fifth; 7: highest note of the chord;
+ * A: a step towards the next root
  * @param spanAt returns the chord that sounds at a step of the piece
  */
 export function bassBar(

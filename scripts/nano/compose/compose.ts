@@ -49,7 +49,7 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
 }
 
-/** Minimum time for the sound to decay after the last bar. The actual time is less than a bar longer. */
+/** Minimum time for the sound to decay after the last bar. */
 const minTailSeconds = 0.8;
 
 function barsWithin(durationSeconds: number, barSeconds: number): number {
@@ -113,8 +113,7 @@ function endOnCadence(spans: ChordSpan[], key: Key, barSteps: number, random: Ra
 }
 
 /**
- * Chooses the band at random. A role may play if the genre has the role and the style has patterns for it. No
- * two roles get the same instrument.
+ * Chooses the roles that play and their instruments at random. No two roles get the same instrument.
  */
 function scoring({ band }: Genre, style: MetreStyle, random: Random): Omit<Part, "notes">[] {
   const taken = new Set<InstrumentName>();

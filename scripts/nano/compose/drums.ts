@@ -57,7 +57,7 @@ export function crashCymbal(firstStep: number): Note {
 }
 
 /**
- * Fill of sixteenth or eighth notes. It goes through `drums` in order and gets louder towards the bar line.
+ * Writes a fill of sixteenth or eighth notes. It plays `drums` in order and gets louder towards the bar line.
  */
 export function drumFill(drums: readonly DrumName[], endStep: number, steps: number, random: Random): Note[] {
   const stride = random.chance(0.5) ? 1 : 2;

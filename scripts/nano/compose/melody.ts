@@ -71,8 +71,8 @@ export function varyMotif(motif: Motif, random: Random): Motif {
 }
 
 /**
- * Material of each bar in a phrase: the motif, its answer, another motif or a rest. "close" is the motif,
- * shortened to end on a long note of the chord.
+ * What each bar of a phrase plays: the motif, its answer, another motif or a rest. "close" is a shortened motif
+ * that ends on a long note of the chord.
  */
 const phraseForms = [
   ["motif", "answer", "motif", "close"],

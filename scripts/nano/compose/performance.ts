@@ -2,7 +2,7 @@
 import type { Note } from "./piece.js";
 import type { Random } from "./random.js";
 
-export interface Feel {
+export interface PerformanceFeel {
   /** Length of the notes that swing, in steps: 1 for sixteenths, 2 for eighths. */
   swingSteps: 1 | 2;
   /**
@@ -15,7 +15,12 @@ export interface Feel {
   touch: number;
 }
 
-export function humanise(notes: readonly Note[], feel: Feel, stepSeconds: number, random: Random): Note[] {
+export function humanise(
+  notes: readonly Note[],
+  feel: PerformanceFeel,
+  stepSeconds: number,
+  random: Random,
+): Note[] {
   return notes.map((note) => {
     const start = swung(note.start, feel) + (gaussian(random) * feel.timingSeconds) / stepSeconds;
     const end = swung(note.start + note.length, feel);
@@ -29,7 +34,7 @@ export function humanise(notes: readonly Note[], feel: Feel, stepSeconds: number
 }
 
 /** Moves a step in time by swing, which lengthens the first note of each pair and shortens the second. */
-function swung(step: number, { swingSteps, swing }: Feel): number {
+function swung(step: number, { swingSteps, swing }: PerformanceFeel): number {
   const pair = 2 * swingSteps;
   const base = Math.floor(step / pair) * pair;
   const within = (step - base) / swingSteps;

@@ -12,7 +12,7 @@ export const metres: Record<Metre, { barSteps: number; beatSteps: number }> = {
 };
 
 export interface Note {
-  /** Steps from the beginning of the piece; a fraction after swing and humanised timing. */
+  /** Steps from the beginning of the piece. Swing and humanised timing make it a fraction. */
   start: number;
   /** In steps. */
   length: number;

@@ -12,7 +12,7 @@ export function keyOf(tonic: number, mode: Mode, respelled = false): Key {
   return { tonic, mode, name: `${names[tonic]} ${mode}` };
 }
 
-/** Semitones above the tonic. */
+/** Notes of each scale, in semitones above the tonic. */
 export const scales: Record<Mode, readonly number[]> = {
   major: [0, 2, 4, 5, 7, 9, 11],
   minor: [0, 2, 3, 5, 7, 8, 10],
@@ -22,17 +22,15 @@ export interface Chord {
   numeral: string;
   /** Semitones above C. */
   root: number;
-  /** Pitch classes, root first. */
+  /** Pitch classes of the chord. The root comes first. */
   pitchClasses: number[];
-  /**
-   * Scale for melodies over the chord: the key's scale with the chord's notes in place of their neighbours.
-   */
+  /** Scale for melodies over the chord: the scale of the key, in which chord notes replace their neighbours. */
   scale: number[];
 }
 
 const degrees: Record<string, number> = { I: 0, II: 2, III: 4, IV: 5, V: 7, VI: 9, VII: 11 };
 
-/** Intervals of a chord above its root, by the suffix of its name. `third` is its major or minor third. */
+/** Notes of a chord in semitones above the root, by the suffix of the chord name. `third` is 3 or 4. */
 const suffixes: Record<string, (third: number) => number[]> = {
   "": (third) => [0, third, 7],
   "5": () => [0, 7],
@@ -71,8 +69,8 @@ function scaleOver(pitchClasses: number[], key: Key): number[] {
 }
 
 /**
- * Returns the note nearest to `target` that is in the range and has one of the pitch classes. Rounds `target`
- * if there is none.
+ * Returns the note nearest to `target` that is in the range and has one of the pitch classes. If there is no such
+ * note, returns the rounded `target`.
  */
 export function nearestPitch(
   target: number,

@@ -13,15 +13,15 @@ import { encodeWav } from "../render/wav.js";
 import { createRecord, type PieceRecord, pieceId } from "./record.js";
 
 /**
- * Model from which training continues. The tokenizer of its text encoder encodes the prompts of all records.
+ * The published model. Training continues from this model, and the model's tokenizer encodes the prompts of all
+ * records.
  */
 export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano", import.meta.url));
 
 /**
- * composerVersion identifies the notes, words and sound of all seeds; dataVersion also covers token ids and
- * latents. Folder names in the cache contain both. Change a version when the output changes, but not when
- * only the code does. test/versions.test.ts and training/test/test_latent_space.py fail if the output has
- * changed.
+ * composerVersion identifies the notes, words and sound of all seeds. dataVersion also identifies token ids and
+ * latents. Both are part of folder names in the cache. Change a version only if the output has changed;
+ * test/versions.test.ts and training/test/test_latent_space.py then fail.
  */
 export const composerVersion = "3dfe040934ff";
 export const dataVersion = "b9d1c07e52fa";
@@ -29,7 +29,7 @@ export const dataVersion = "b9d1c07e52fa";
 interface Wishes {
   /** Length of every piece. By default the seed of a piece determines it. */
   seconds?: number | undefined;
-  /** 0 .. 1: share of the pieces that keep their stems. */
+  /** Share of the pieces that keep their stems, from 0 to 1. */
   stemShare: number;
   onPiece: (piece: Piece) => void;
 }

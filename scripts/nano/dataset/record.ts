@@ -23,7 +23,7 @@ interface Request {
   lyricTokenIds: number[];
   /** The language model's prompt, up to the assistant's turn. */
   lmPromptTokenIds: number[];
-  /** The language model's answer up to the audio codes: the think block. The codes and <|im_end|> follow. */
+  /** The think block of the language model's answer. The audio codes follow the think block. */
   lmThinkTokenIds: number[];
 }
 
@@ -34,10 +34,11 @@ interface Request {
 interface TaskPrompts {
   cover: number[];
   repaint: number[];
-  /** Prompts by the stem to extract or to add. */
+  /** Extraction prompts. Each key is the stem to extract. */
   extract: Partial<Record<StemName, number[]>>;
+  /** Prompts that add a stem. Each key is the stem to add. */
   lego: Partial<Record<StemName, number[]>>;
-  /** Prompts by the stem that the source contains. They ask for all other stems. */
+  /** Prompts that complete one stem to a song. Each key is the stem in the source; the prompt asks for the others. */
   complete: Partial<Record<StemName, number[]>>;
 }
 
@@ -54,7 +55,7 @@ export interface PieceRecord extends Request {
   durationSeconds: number;
   sections: { name: string; startSeconds: number; endSeconds: number }[];
   mix: string;
-  /** Paths of the stems. Empty if they were not kept; `tasks` then has no prompts for stems. */
+  /** Paths of the stem files. If the stems were not kept, `stems` is empty and `tasks` has no prompts for stems. */
   stems: Partial<Record<StemName, string>>;
   tasks: TaskPrompts;
   /** Other requests for the same piece. */

@@ -58,7 +58,7 @@ export function writeWhiteNoise(directory: string, { id, seed, durationSeconds }
   for (const channel of [audio.left, audio.right]) {
     for (let i = 0; i < channel.length; i++) channel[i] = random.between(-1, 1);
   }
-  // Uniform noise has a standard deviation of 1 / sqrt(3).
+  // Uniform noise from -1 to 1 has an RMS of 1 / sqrt(3), so this gain sets the RMS to noiseLevel.
   applyGain(audio, noiseLevel * Math.sqrt(3));
   writeFileSync(path, encodeWav(audio));
   return path;

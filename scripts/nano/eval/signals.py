@@ -17,20 +17,20 @@ COMB_BPM = (45, 220)
 COMB_TEETH = 8
 PITCH_CLASSES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 
-# Melody analysis: frames of 93 ms, pitches from C4 to B6. OVERTONES: semitones above a pitch, and the weight
-# of the power there.
+# Melody analysis uses frames of 93 ms and pitches from C4 to B6. An overtone is its distance above the pitch in
+# semitones, and the weight of its power.
 MELODY_HOP = 2048
 LOWEST_MELODY_HZ, MELODY_PITCHES = 261.63, 36
 OVERTONES = ((0, 1), (12, 0.5), (19, 0.33), (24, 0.25))
 # Melodies lie above their chords, so amplitudes are raised by 3 dB per octave.
 MELODY_TILT = 10 ** (3 / 20)
-# A pitch leads if it is stronger than LEADING times the median of all pitches and AUDIBLE times the maximum
-# of the recording.
+# A pitch leads if it exceeds two limits: LEADING times the median of all pitches, and AUDIBLE times the maximum of
+# the recording.
 LEADING, AUDIBLE = 1.5, 0.03
 WHOLE_TONE = 2
 SCALES = {"major": (0, 2, 4, 5, 7, 9, 11), "minor": (0, 2, 3, 5, 7, 8, 10)}
 
-# Key profiles of Faraldo et al. (2016), major and minor, tonic first: made for audio of many styles.
+# Major and minor key profiles for audio of many styles (Faraldo et al., 2016). The tonic is first.
 MAJOR = (0.1652, 0.0475, 0.0829, 0.0669, 0.0999, 0.0927, 0.0529, 0.1316, 0.0522, 0.0744, 0.0694, 0.0643)
 MINOR = (0.1724, 0.0534, 0.0761, 0.1004, 0.0562, 0.0853, 0.0498, 0.1345, 0.0746, 0.0500, 0.0919, 0.0555)
 
@@ -48,7 +48,7 @@ def onset_autocorrelation(mono):
     around = np.ones(FRAME_RATE) / FRAME_RATE
     onsets = onsets - np.convolve(onsets, around, mode="same")
     correlation = scipy.signal.correlate(onsets, onsets, method="fft")[len(onsets) - 1 :]
-    # At long lags fewer frames overlap.
+    # Divide by the number of overlapping frames, which decreases with the lag.
     unbiased = correlation / np.arange(len(onsets), 0, -1)
     return unbiased / max(unbiased[0], 1e-12)
 

@@ -56,7 +56,7 @@ export class SongMaker {
   }
 
   /**
-   * Loads the language model. It then fills in missing request fields, and plans songs that request a plan.
+   * Loads the language model, which fills in missing request fields and plans songs that request a plan.
    */
   async loadLanguageModel(): Promise<void> {
     await this.#engine.loadLanguageModel(null);
@@ -81,7 +81,7 @@ export class SongMaker {
     const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
     const version = createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 8);
     const path = join(this.#songs, `${name}-${version}.wav`);
-    // This file is written last: the song is complete if it exists.
+    // This file is written after the song, so the song is complete if this file exists.
     const mark = join(this.#songs, `${name}-${version}.json`);
     if (existsSync(mark)) return JSON.parse(readFileSync(mark, "utf8")) as Song;
     mkdirSync(dirname(path), { recursive: true });

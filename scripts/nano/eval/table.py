@@ -66,7 +66,7 @@ def time_for_thirty_seconds(column):
     return [statistics.median_high(times)] if times else []
 
 
-# Rows of the table: title, a function that returns the values of a column, and the format of their mean.
+# Each row of the table has a title, a function that returns the values for a column, and a format for their mean.
 ROWS = [
     *verdict_rows("tempo within 4 %, octaves allowed", "bpm", lambda bpm, song: is_tempo(bpm, song["tempo"])),
     *verdict_rows("key exact", "keyScale", lambda key, song: is_key(key, song["key"])),

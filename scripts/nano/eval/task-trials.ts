@@ -1,6 +1,6 @@
 /**
- * Trials of every task on a held-out piece. A trial is a request, and the recordings to compare the result
- * with.
+ * Creates trials of every task on a held-out piece. A trial has a request, and the recordings to compare the
+ * result with.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +10,7 @@ import { addTo, type Stereo } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
 import { promptParameters } from "./songs.js";
 
-/** A request, and paths of the recordings that tasks.py compares the result with. */
+/** A request, and the paths of the recordings with which tasks.py compares the result. */
 export interface Trial {
   /** Unique among all trials. */
   name: string;
@@ -19,7 +19,7 @@ export interface Trial {
   task: "cover" | "repaint" | "extract" | "lego" | "complete";
   /** Path of the source audio. */
   source: string;
-  /** Path of the ground truth. Missing for a repaint: tasks.py derives it. */
+  /** Path of the ground truth. A repaint has none: tasks.py derives its ground truth. */
   truth?: string;
   /** Paths of the mixes of other pieces. */
   others: string[];
@@ -32,7 +32,7 @@ export interface Trial {
 
 const unpitched = new Set<StemName>(["drums", "percussion"]);
 
-/** @param directory folder of the pieces' files @param others pieces for comparison */
+/** @param directory folder with the recordings of all pieces @param others pieces for comparison */
 export function trialsOf(directory: string, record: PieceRecord, others: PieceRecord[]): Trial[] {
   const mix = join(directory, record.mix);
   const stems = Object.keys(record.stems) as StemName[];

@@ -1,7 +1,7 @@
 /** Beat-driven genres. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const funk = genre(`
+export const funk = parseGenre(`
   name         funk
   names        funk, funk groove, funky disco, soul funk, funky jam, 70s funk, disco funk, jazz funk, funk instrumental, P-funk, funk tune
   moods        groovy, playful, tight, energetic, sassy
@@ -32,7 +32,7 @@ export const funk = genre(`
     comp  ..x..x....x..x..  x..x..x...x..xx.  ..xx..x...xx..x.
     pulse 0.0.1...0.0.2.1.`);
 
-export const reggae = genre(`
+export const reggae = parseGenre(`
   name         reggae
   names        reggae, reggae groove, roots reggae, dub reggae, reggae tune, rocksteady, dub, lovers rock, reggae song, Jamaican reggae, reggae music
   moods        sunny, easygoing, laid-back, warm, positive
@@ -63,7 +63,7 @@ export const reggae = genre(`
     comp  ....x.......x...  ....xx......xx..  ..x...x...x...x.
     pulse ..0...0...0...0.  0.1...0.2...1...`);
 
-export const hipHop = genre(`
+export const hipHop = parseGenre(`
   name         hip hop
   names        hip hop, boom bap, trap beat, rap instrumental, old-school hip hop beat, hip-hop, rap beat, trap, hip hop beat, 90s hip hop, hip hop instrumental
   moods        gritty, confident, cool, moody, heavy
@@ -97,7 +97,7 @@ export const hipHop = genre(`
     comp  X---------------  x--...x--...x---  X-------X-------  ..x-....x-......
     pulse 0...1...2...1...  0.2.1.2.0.2.1.2.`);
 
-export const latin = genre(`
+export const latin = parseGenre(`
   name         latin
   names        latin music, salsa, cumbia, cha-cha-cha, Afro-Cuban dance music, latin pop, mambo, merengue, bachata, latin dance music, latin
   moods        fiery, sunny, festive, sensual, lively

@@ -1,7 +1,7 @@
 /** Electronic genres: synthesisers and drum machines. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const house = genre(`
+export const house = parseGenre(`
   name         house
   names        house, deep house, electronic dance music, club house, house groove, house music, dance music, EDM, tech house, Chicago house, French house
   moods        energetic, hypnotic, uplifting, euphoric, driving
@@ -32,7 +32,7 @@ export const house = genre(`
     comp  x--x----x--x----  ..x...x...x...x.  x...x..x..x.x...  ..X-..x-...x..x.
     pulse 0123012301230123  0.2.1.3.0.2.1.3.  0213021302130213`);
 
-export const synthwave = genre(`
+export const synthwave = parseGenre(`
   name         synthwave
   names        synthwave, retrowave, 80s synthwave, eighties synth pop, synth pop, outrun, darksynth, 80s pop, retro synth music, new wave, 80s electronic
   moods        nostalgic, neon-lit, cool, dreamy, driving
@@ -63,7 +63,7 @@ export const synthwave = genre(`
     comp  x---------------  x-------x-------  x-----x-----x---
     pulse 0123210301232103  0.1.2.3.0.1.2.3.  0213021302130213`);
 
-export const drumAndBass = genre(`
+export const drumAndBass = parseGenre(`
   name         drum and bass
   names        drum and bass, jungle, liquid drum and bass, fast breakbeat music, drum'n'bass, DnB, drum & bass, dnb, breakbeat, neurofunk, jungle music
   moods        frantic, dark, rolling, urgent, floating
@@ -97,7 +97,7 @@ export const drumAndBass = genre(`
     comp  X-------..X-----  x--.....x--.....  ..X---..........  X---------------
     pulse 0.1.2.3.2.1.0.1.  0...2...1...3...`);
 
-export const techno = genre(`
+export const techno = parseGenre(`
   name         techno
   names        techno, dark techno, minimal techno, warehouse techno, industrial techno beat, acid techno, Detroit techno, hard techno, melodic techno, techno music, underground techno
   moods        hypnotic, dark, relentless, mechanical, cold
@@ -130,7 +130,7 @@ export const techno = genre(`
     comp  ...x..x....x..x.  x.....x...x.....  ......X-......X-  ..x..x..x..x..x.
     pulse 0010020003001000  0120120120120120  0.0.1.0.0.2.0.1.`);
 
-export const trance = genre(`
+export const trance = parseGenre(`
   name         trance
   names        trance, uplifting trance, euphoric trance, progressive trance, trance music, psytrance, tech trance, 90s trance, trance anthem, goa trance, vocal-free trance
   moods        euphoric, soaring, uplifting, dreamy, bright

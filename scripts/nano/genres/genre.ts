@@ -1,11 +1,10 @@
 /**
- * A genre: tempo, harmony, patterns, band and words. Each genre is written as a text chart, which `genre`
- * parses.
+ * A genre: tempo, harmony, patterns, band and words. Each genre is written as a text chart for `parseGenre`.
  */
 import { type DrumName, type DrumPattern, parseDrumName } from "../compose/drums.js";
 import { type InstrumentName, parseInstrumentName } from "../compose/instruments.js";
 import type { MelodyStyle } from "../compose/melody.js";
-import type { Feel } from "../compose/performance.js";
+import type { PerformanceFeel } from "../compose/performance.js";
 import { type Metre, metres, type Role, roles } from "../compose/piece.js";
 
 /** Tempo range and patterns of a genre in one metre. */
@@ -37,11 +36,12 @@ export interface Genre {
   /** Phrases that describe what is typical of the genre without naming it. */
   marks: readonly string[];
   minorShare: number;
-  feel: Feel;
+  feel: PerformanceFeel;
   progressions: Progressions;
   styles: readonly MetreStyle[];
   /**
-   * Share of pieces with the role, and the instruments that may play it. Comping and bass are in every piece.
+   * For each role: the share of pieces that have this role, and the instruments that may play the role.
+   * Every piece has comping and bass.
    */
   band: Partial<Record<Role, readonly [share: number, ...InstrumentName[]]>>;
   /** Drums of a fill, in the order in which they are played. */
@@ -51,16 +51,16 @@ export interface Genre {
 
 /**
  * Parses the chart of a genre.
- * @param chart rows of a name and a value, then one `style` chart per metre. The rows:
+ * @param chart rows of a name and a value, then one chart per metre (see `parseMetreStyle`). Values of the rows:
  * - names, moods, scenes, marks: phrases
- * - minor: share of pieces in minor
- * - feel, melody: numbers by name
+ * - minor: share of pieces in a minor key
+ * - feel, melody: named numbers, separated by commas
  * - "major verse" to "minor bridge": chord progressions, separated by " / "
- * - drums to lead: share of pieces with the role, and the instruments that may play it; all pieces have comp and bass
+ * - drums to lead (roles): share of pieces that have this role, then the instruments that may play the role
  * - fill: drums in the order in which they are played
  * @throws RangeError for an unknown instrument or drum, or a grid that is not one bar long
  */
-export function genre(chart: string): Genre {
+export function parseGenre(chart: string): Genre {
   const [table = "", ...styles] = chart.split(/^(?= *\d\/\d, )/m);
   const row = (name: string): string => new RegExp(`^ *${name} +(.+)$`, "m").exec(table)?.[1] ?? "";
   const list = (name: string): string[] => row(name).split(", ");
@@ -79,11 +79,11 @@ export function genre(chart: string): Genre {
     ...{ name: row("name"), names: list("names"), moods: list("moods") },
     ...{ scenes: list("scenes"), marks: list("marks") },
     minorShare: Number(row("minor")),
-    feel: numbers("feel") as unknown as Feel,
+    feel: numbers("feel") as unknown as PerformanceFeel,
     progressions: Object.fromEntries(
       parts.map((part) => [part, row(part).split(" / ")]),
     ) as unknown as Progressions,
-    styles: styles.map(style),
+    styles: styles.map(parseMetreStyle),
     band: Object.fromEntries(band) as Genre["band"],
     fill: list("fill").map(parseDrumName),
     melody: numbers("melody") as unknown as MelodyStyle,
@@ -92,11 +92,11 @@ export function genre(chart: string): Genre {
 
 /**
  * Parses the chart of a metre.
- * @param chart metre, weight and tempo, then one line per pattern: `light` or `full` with pairs of drum and grid,
- * or `bass`, `comp` or `pulse` with grids
+ * @param chart a line with metre, weight and tempo, then one line per pattern. A drum pattern (`light`, `full`) has
+ * pairs of drum and grid. The patterns `bass`, `comp` and `pulse` have grids.
  * @throws RangeError for an unknown drum, or a grid that is not one bar long
  */
-export function style(chart: string): MetreStyle {
+export function parseMetreStyle(chart: string): MetreStyle {
   const [, metre, weight, slowest, fastest] = /(\S+), weight (\S+), (\d+)-(\d+) bpm/.exec(chart) ?? [];
   const { barSteps } = metres[metre as Metre];
   const rowsOf = (part: string): string[] =>

@@ -1,7 +1,7 @@
 /** Genres with loud guitars. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const rock = genre(`
+export const rock = parseGenre(`
   name         rock
   names        rock, alternative rock, rock song, guitar rock, indie rock, classic rock, hard rock, rock anthem, 90s alternative rock, grunge, garage rock
   moods        powerful, energetic, raw, anthemic, bold
@@ -39,7 +39,7 @@ export const rock = genre(`
     comp  x-x-x-x-x-x-  X-----X---x-
     pulse 0.1.2.3.2.1.`);
 
-export const metal = genre(`
+export const metal = parseGenre(`
   name         metal
   names        metal, heavy metal, thrash metal, doom metal, metal song, death metal, metalcore, power metal, black metal, metal riff, metal music
   moods        aggressive, crushing, furious, menacing, epic
@@ -78,7 +78,7 @@ export const metal = genre(`
     comp  x.x.x.X.x.x.  X-----X-----
     pulse 0.1.2.3.2.1.`);
 
-export const punk = genre(`
+export const punk = parseGenre(`
   name         punk
   names        punk, punk rock, pop punk, hardcore punk, garage punk song, skate punk, punk song, hardcore, street punk, old-school punk, punk anthem
   moods        raw, rebellious, fast and loud, cheeky, furious

@@ -1,7 +1,7 @@
 /** Jazz, and two genres with jazz chords: bossa nova and lo-fi hip hop. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const bossaNova = genre(`
+export const bossaNova = parseGenre(`
   name         bossa nova
   names        bossa nova, slow bossa nova, Brazilian jazz, latin lounge, samba, bossa, Brazilian bossa nova, bossa jazz, gentle bossa nova, bossa nova tune, Brazilian music
   moods        breezy, romantic, sunny, relaxed, charming
@@ -35,7 +35,7 @@ export const bossaNova = genre(`
     bass  R--55--R  R--5R--5
     comp  b.xx.x.x  x..x.xx.`);
 
-export const jazz = genre(`
+export const jazz = parseGenre(`
   name         jazz
   names        jazz, swing jazz, jazz tune, bebop-flavoured jazz, small-combo jazz, cool jazz, swing, jazz trio, jazz ballad, bebop, lounge jazz
   moods        smoky, playful, sophisticated, swinging, smooth
@@ -69,7 +69,7 @@ export const jazz = genre(`
     bass  R---5---A---  R---3---5---  R-------A---
     comp  x-....x-....  ..x-....x-..  ....x-..x-..`);
 
-export const lofi = genre(`
+export const lofi = parseGenre(`
   name         lofi
   names        lofi hip hop, lo-fi hip hop, lofi beat, chillhop, lo-fi study beat, lofi, lo-fi, chill beats, study beats, lo-fi beats, lofi music
   moods        relaxed, dreamy, cozy, nostalgic, mellow

@@ -1,7 +1,7 @@
 /** Genres played by orchestras, pianos and pads. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const ambient = genre(`
+export const ambient = parseGenre(`
   name         ambient
   names        ambient, calm ambient, ambient soundscape, meditative ambient, new age, ambient drone, ambient pads, atmospheric music, ambient electronica, ambient music, relaxing ambient
   moods        peaceful, ethereal, floating, calm, spacious
@@ -35,7 +35,7 @@ export const ambient = genre(`
     comp  0-1-2-3-2-1-
     pulse 0.1.2.3.2.1.`);
 
-export const cinematic = genre(`
+export const cinematic = parseGenre(`
   name         cinematic
   names        cinematic, epic film score, orchestral cinematic, dramatic soundtrack, trailer music, film score, movie soundtrack, orchestral score, cinematic music, epic orchestral music, film music
   moods        epic, dramatic, heroic, dark, majestic
@@ -79,7 +79,7 @@ export const cinematic = genre(`
     comp  x---x---x---  x-x-x-x-x-x-
     pulse 0.1.2.1.2.1.`);
 
-export const classical = genre(`
+export const classical = parseGenre(`
   name         classical
   names        classical, romantic classical, classical chamber music, salon music, classical music, baroque music, chamber music, classical piece, romantic era music, symphonic music, orchestral classical
   moods        elegant, graceful, tender, refined, wistful

@@ -1,7 +1,7 @@
 /** Folk, blues, and two genres that descend from them: country and soul. */
-import { genre } from "./genre.js";
+import { parseGenre } from "./genre.js";
 
-export const folk = genre(`
+export const folk = parseGenre(`
   name         folk
   names        folk, acoustic folk, folk tune, country folk, traditional folk music, indie folk, folk song, acoustic ballad, Americana, Irish folk, folk music
   moods        warm, earthy, cheerful, heartfelt, rustic
@@ -47,7 +47,7 @@ export const folk = genre(`
     bass  R---5---
     comp  b-u-b-u-  ..x-..x-`);
 
-export const blues = genre(`
+export const blues = parseGenre(`
   name         blues
   names        blues, slow blues, twelve-bar blues, electric blues, blues shuffle, Chicago blues, blues rock, acoustic blues, blues song, blues guitar, blues music
   moods        gritty, lonesome, smoky, weary, soulful
@@ -84,7 +84,7 @@ export const blues = genre(`
     comp  x.x.x.x.x.x.  X-----x-----
     pulse 0.1.2.3.2.1.`);
 
-export const country = genre(`
+export const country = parseGenre(`
   name         country
   names        country, country music, honky-tonk, country ballad, bluegrass-tinged country, country song, country rock, outlaw country, Nashville country, western swing, modern country
   moods        easygoing, heartfelt, twangy, homesick, cheerful
@@ -127,7 +127,7 @@ export const country = genre(`
     comp  ..x-..x-
     pulse 0.2.1.2.`);
 
-export const soul = genre(`
+export const soul = parseGenre(`
   name         soul
   names        soul, soul music, rhythm and blues, classic soul, neo soul groove, R&B, 60s soul, southern soul, neo soul, soul ballad, soul tune
   moods        warm, heartfelt, smooth, tender, joyful

@@ -23,7 +23,7 @@ const lines = [
 ] as const;
 const diffusers = [241, 613] as const;
 const diffusion = 0.6;
-/** A line processes a whole block at once, so no delay may be shorter than a block. */
+/** Each delay line processes a whole block at once, so no delay may be shorter than a block. */
 const blockSamples = 1024;
 
 /** Adds the reverb of `send` to `audio`. Overwrites `send`. */

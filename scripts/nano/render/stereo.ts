@@ -1,4 +1,4 @@
-/** Two channels of samples at 48 kHz, full scale at 1. */
+/** Stereo samples at 48 kHz, from -1 to 1. */
 export interface Stereo {
   left: Float32Array;
   right: Float32Array;

@@ -8,7 +8,7 @@ import { type BasicSoundBank, SoundBankLoader, SpessaSynthProcessor } from "spes
 import type { Note, Part } from "../compose/piece.js";
 import { type Stereo, sampleRate, silence } from "./stereo.js";
 
-/** Maximum samples per render call. A call ends early at the sample of the next event. */
+/** Maximum number of samples per render call. A call renders fewer samples if an event comes earlier. */
 const blockSamples = 480;
 const drumChannel = 9;
 /** Maximum simultaneous voices. Voices beyond it would only be tails of released notes. */

@@ -11,14 +11,14 @@ import {
   secondsPerStep,
 } from "../compose/piece.js";
 import { chordOf, keyOf, scales } from "../compose/theory.js";
-import { genre, style } from "../genres/genre.js";
+import { parseGenre, parseMetreStyle } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
 
 const anySeed = fc.integer({ min: 0, max: 1_000_000 });
 const pieces = Array.from({ length: 120 }, (_, seed) => compose(seed));
 
-describe("composer of carillon-nano's pieces", () => {
-  it("makes pieces that last whole seconds: sections without gaps, then a final chord", () => {
+describe("composition of carillon-nano's training pieces", () => {
+  it("a piece lasts whole seconds and has sections without gaps, then a final chord", () => {
     fc.assert(
       fc.property(anySeed, (seed) => {
         const piece = compose(seed);
@@ -35,7 +35,7 @@ describe("composer of carillon-nano's pieces", () => {
     );
   });
 
-  it("writes notes that their instruments can play, within the piece", () => {
+  it("all notes lie within the piece and are playable on their instruments", () => {
     fc.assert(
       fc.property(anySeed, (seed) => {
         const piece = compose(seed);
@@ -54,13 +54,13 @@ describe("composer of carillon-nano's pieces", () => {
     );
   });
 
-  it("keeps melodies in their key, except over borrowed chords", () => {
+  it("melodies stay in their key, except over borrowed chords", () => {
     const shares = pieces.flatMap(melodyShareInScale);
     expect(Math.min(...shares)).to.be.at.least(0.6);
     expect(meanOf(shares)).to.be.above(0.93);
   });
 
-  it("repeats the melody of the first chorus in the second", () => {
+  it("the second chorus repeats the melody of the first", () => {
     let songs = 0;
     for (const piece of pieces) {
       const [first, second] = piece.sections.filter(({ name }) => name === "Chorus");
@@ -79,7 +79,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(songs).to.be.above(20);
   });
 
-  it("writes melodies with more steps than leaps", () => {
+  it("melodies have more steps than leaps", () => {
     const intervals = pieces.flatMap((piece) => {
       const pitches = leadPitches(piece, 0, piece.bars);
       return pitches.slice(1).map((pitch, index) => Math.abs(pitch - (pitches[index] as number)));
@@ -88,7 +88,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(steps.length / intervals.length).to.be.above(0.65);
   });
 
-  it("plays choruses with more energy than verses in every genre", () => {
+  it("choruses have more energy than verses in every genre", () => {
     for (const genre of genres) {
       const ratios = piecesOf(genre.name).flatMap((piece) => {
         const [verse, chorus] = [energyOf(piece, "Verse"), energyOf(piece, "Chorus")];
@@ -98,7 +98,7 @@ describe("composer of carillon-nano's pieces", () => {
     }
   });
 
-  it("ends almost every section with a drum fill", () => {
+  it("almost every section ends with a drum fill", () => {
     const ends = pieces.flatMap((piece) =>
       piece.sections.slice(0, -1).flatMap((section) => {
         const { firstBar, bars } = section;
@@ -110,7 +110,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(ends.filter(Boolean).length / ends.length).to.be.above(0.95);
   });
 
-  it("ends every piece on a sustained tonic chord, mostly after a cadence", () => {
+  it("every piece ends on a sustained tonic chord, mostly after a cadence", () => {
     let cadences = 0;
     for (const piece of pieces) {
       const { barSteps } = metres[piece.metre];
@@ -129,7 +129,7 @@ describe("composer of carillon-nano's pieces", () => {
     expect(cadences / pieces.length).to.be.above(0.6);
   });
 
-  it("covers every genre, key and metre, and tempos from 60 to 180", () => {
+  it("the pieces cover every genre, key and metre, and tempos from 60 to 180", () => {
     const pieces = Array.from({ length: 720 }, (_, seed) => compose(seed));
     expect(new Set(pieces.map(({ genre }) => genre)).size)
       .to.equal(genres.length)
@@ -142,17 +142,17 @@ describe("composer of carillon-nano's pieces", () => {
   });
 });
 
-describe("harmony of carillon-nano's pieces", () => {
-  it("reads chord numerals relative to the major scale on the tonic", () => {
+describe("chords and styles of carillon-nano's training pieces", () => {
+  it("chord numerals are relative to the major scale on the tonic", () => {
     const aMinor = keyOf(9, "minor");
     expect(chordOf("V7", aMinor).pitchClasses).to.deep.equal([4, 8, 11, 2]);
     expect(chordOf("bVImaj7", aMinor).pitchClasses).to.deep.equal([5, 9, 0, 4]);
-    // The raised seventh replaces the neighbouring notes of the scale, which would clash with it.
+    // The raised seventh replaces the notes next to it in the scale, because they would clash with it.
     expect(chordOf("V7", aMinor).scale).to.deep.equal([0, 2, 4, 5, 8, 11]);
     expect(() => chordOf("H", aMinor)).to.throw(RangeError);
   });
 
-  it("can parse every chord of every genre", () => {
+  it("every chord of every genre can be parsed", () => {
     for (const progression of genres.flatMap(({ progressions }) => Object.values(progressions).flat())) {
       const bars = progression.split("|").length;
       const spans = chordSpansOf(progression, keyOf(0, "minor"), { firstBar: 0, bars }, 16);
@@ -160,11 +160,14 @@ describe("harmony of carillon-nano's pieces", () => {
     }
   });
 
-  it("rejects a pattern of the wrong length, an unknown drum and an unknown instrument", () => {
+  it("a genre with a pattern of the wrong length, an unknown drum or an unknown instrument is rejected", () => {
     const waltz = "3/4, weight 1, 90-100 bpm\n";
-    expect(() => style(`${waltz}bass R---5---`)).to.throw(RangeError, "has 8 steps, but a bar of 3/4 has 12");
-    expect(() => style(`${waltz}full gong x...........`)).to.throw(RangeError, "gong is no drum");
-    expect(() => genre("drums 1, kazoo")).to.throw(RangeError, "kazoo is no instrument");
+    expect(() => parseMetreStyle(`${waltz}bass R---5---`)).to.throw(
+      RangeError,
+      "has 8 steps, but a bar of 3/4 has 12",
+    );
+    expect(() => parseMetreStyle(`${waltz}full gong x...........`)).to.throw(RangeError, "gong is no drum");
+    expect(() => parseGenre("drums 1, kazoo")).to.throw(RangeError, "kazoo is no instrument");
   });
 });
 
@@ -180,14 +183,15 @@ function piecesOf(name: string): Piece[] {
 
 function notesOf({ parts, metre }: Piece, firstBar: number, bars: number, role?: Role): Note[] {
   const { barSteps } = metres[metre];
-  // Swing and timing move notes over bar lines.
+  // Swing and timing can move a note slightly ahead of its bar line, so the range starts and ends half a step
+  // early.
   const [start, end] = [firstBar * barSteps - 0.5, (firstBar + bars) * barSteps - 0.5];
   return parts
     .filter((part) => role === undefined || part.role === role)
     .flatMap(({ notes }) => notes.filter((note) => note.start >= start && note.start < end));
 }
 
-/** Sum of squared velocities per bar, over all sections of this name. */
+/** Energy of all sections with this name: the sum of squared velocities, divided by the number of bars. */
 function energyOf(piece: Piece, wanted: SectionName): number {
   const named = piece.sections.filter(({ name }) => name === wanted);
   const notes = named.flatMap(({ firstBar, bars }) => notesOf(piece, firstBar, bars));
@@ -201,7 +205,7 @@ function energyOf(piece: Piece, wanted: SectionName): number {
   );
 }
 
-/** Onsets and pitches of the drums in a bar, without crash cymbals. */
+/** Onset and pitch of each drum note in a bar, without crash cymbals. */
 function drumsOf(piece: Piece, bar: number): string {
   const start = bar * metres[piece.metre].barSteps;
   return notesOf(piece, bar, 1, "drums")
@@ -219,7 +223,10 @@ function leadPitches(piece: Piece, firstBar: number, bars: number): number[] {
   return notesOf(piece, firstBar, bars, "lead").map(({ pitch }) => pitch);
 }
 
-/** List with the share of melody notes in the key's scale; empty for a piece without a melody. */
+/**
+ * Returns a list with one number, the share of melody notes in the key's scale. The list is empty for a piece
+ * without a melody.
+ */
 function melodyShareInScale(piece: Piece): number[] {
   const { key, bars } = piece;
   const pitches = leadPitches(piece, 0, bars + 1);

@@ -13,7 +13,7 @@ import { decodeWav, encodeWav } from "../render/wav.js";
 const program = fileURLToPath(new URL("../make-data.ts", import.meta.url));
 const seconds = 10;
 
-describe("data set of carillon-nano", () => {
+describe("making of carillon-nano's training data", () => {
   let directory: string;
   let records: PieceRecord[];
 
@@ -31,7 +31,7 @@ describe("data set of carillon-nano", () => {
 
   after(() => rmSync(directory, { recursive: true }));
 
-  it("has one record per piece, with the split of the piece", () => {
+  it("the data set has one record per piece, and each record names the split of its piece", () => {
     expect(records.map(({ id, split }) => [id, split])).to.deep.equal([
       ["piece-000005", "train"],
       ["piece-000006", "heldout"],
@@ -80,7 +80,7 @@ describe("data set of carillon-nano", () => {
   });
 });
 
-describe("WAV codec of carillon-nano", () => {
+describe("WAV encoding and decoding", () => {
   it("decodes WAV files to the encoded samples, clipped at full scale", () => {
     const audio = { left: Float32Array.of(0, 0.5, -1), right: Float32Array.of(1, -0.25, 2) };
     const read = decodeWav(encodeWav(audio));

@@ -4,7 +4,7 @@ import { addReverb } from "../render/reverb.js";
 import { type Stereo, sampleRate, silence } from "../render/stereo.js";
 
 describe("nano: reverb", () => {
-  it("is linear: the reverbs of two signals add up to the reverb of their sum", () => {
+  it("reverb is linear: the reverbs of two signals add up to the reverb of their sum", () => {
     const samples = 2 * sampleRate;
     const noise = (seed: number): Float32Array => {
       const random = new Random(seed);

@@ -11,8 +11,8 @@ import { readStatus } from "../supervisor.js";
 const supervisor = new URL("../supervisor.ts", import.meta.url).href;
 
 /**
- * Source of a program that counts to `steps` and resumes from a saved count. On SIGTERM it saves its count
- * and exits, or ignores the signal.
+ * Source of a program that counts to `steps`. On SIGTERM the program saves its count and exits, or ignores the
+ * signal. After a restart the program continues from the saved count.
  */
 const counter = (directory: string, steps: number, onStop: "save" | "ignore"): string => `
   const { existsSync, readFileSync, writeFileSync } = require("node:fs");

@@ -26,7 +26,7 @@ const request: RenderRequest = {
   guidance: { ...plainSong.guidance, guidanceScale: 1 },
 };
 
-describe("training carillon-nano", () => {
+describe("the training recipe of carillon-nano", () => {
   let directory: string;
   let cache: string;
 
@@ -57,13 +57,13 @@ describe("training carillon-nano", () => {
     const refusal = await run(process.execPath, command(...smoke)).catch((error: Error) => error);
     expect(String(refusal)).to.contain(`process ${training.pid}`);
     const { stdout } = await run(process.execPath, command("--stop"));
-    // Rendering may end, and packing begin, while the second command starts.
+    // The recipe may pass from stage `render` to `pack.py` while the second command starts.
     expect(stdout).to.match(/stopped: (render|pack\.py)/);
     expect((await ended)[0]).to.equal(0);
     expect(readStatus(cache)?.state).to.equal("stopped");
   });
 
-  it("rejects a cache whose data set was made with other options", async function () {
+  it("rejects a cache if the data set in the cache was made with other options", async function () {
     this.timeout(1_200_000);
     const refusal = await run(process.execPath, command()).catch((error: Error) => error);
     expect(String(refusal)).to.contain("delete the folder to start again");

@@ -9,7 +9,7 @@ import { renderPiece } from "../render/mix.js";
 import { Synthesiser } from "../render/synthesiser.js";
 import { encodeWav } from "../render/wav.js";
 
-describe("versions of carillon-nano's data", () => {
+describe("check that changed training data has a new version", () => {
   it("notes, words, token ids and audio still match the digest of the current versions", async function () {
     this.timeout(600_000);
     const made = createHash("sha256");

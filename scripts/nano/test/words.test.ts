@@ -9,8 +9,8 @@ const captions = pieces.flatMap((piece) =>
   describePiece(piece, 6).map(({ caption }) => ({ piece, caption })),
 );
 
-describe("words for carillon-nano's pieces", () => {
-  it("writes captions without gaps or doubled words", () => {
+describe("captions and lyrics of carillon-nano's pieces", () => {
+  it("captions contain no gaps and no doubled words", () => {
     for (const { caption } of captions) {
       expect(caption).to.match(/^[A-Za-z0-9][A-Za-z0-9 ,.'/#&-]+$/);
       expect(caption).to.not.match(/undefined|null|NaN| {2}|,,| ,|\.\./);
@@ -26,7 +26,7 @@ describe("words for carillon-nano's pieces", () => {
       const words = (caption.toLowerCase().match(/[a-z-]+/g) ?? []).filter((word) => adjectives.has(word));
       return new Set(words).size < words.length;
     });
-    // Some instruments have only one name, and it may repeat a mood: "bright piano" in a bright piece.
+    // Some instruments have only one name. The name may repeat a mood: "bright piano" in a bright piece.
     expect(doubled.length).to.be.below(0.01 * captions.length);
   });
 

@@ -36,7 +36,7 @@ def visible_keys(keys, length, count, window, like):
 def attend_by_products(q, k, v, keys, window, causal):
     (batch, heads, length, width), pairs = q.shape, k.shape[1]
     q = (q * width ** -0.5).unflatten(1, (pairs, -1)).transpose(2, 3).flatten(0, 1).contiguous()
-    # The extra column of ones yields the sum of the weights. A masked key gets zeros, in this column too.
+    # An extra column of ones yields the sum of the weights. Masked keys are zeros in all columns, also in this one.
     v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
     if keys is not None:
         v = v * keys[:, None, :, None]

@@ -84,7 +84,7 @@ class Dit(nn.Module):
         x = F.linear(padded.unflatten(1, (-1, self.patch)).flatten(2), first.weight.mT.flatten(1), first.bias)
         table = rotary(x.shape[1], config["head_dim"], config["rope_theta"], x.device)
         embedding, modulation = self.time_embed(times)
-        # The second embedding takes t - r, which is 0 here: inference always has r = t.
+        # The second embedding gets t - r. The difference is 0, because inference always has r = t.
         embedding_r, modulation_r = self.time_embed_r(times[:1] * 0)
         modulation = modulation + modulation_r
         conditions = self.condition_embedder(conditions)

@@ -15,11 +15,11 @@ TURBO_SHARE = 0.1  # of a run
 WORDS_WEIGHT = 0.5
 WORDS_REQUESTS = 48  # of a step, from which the text encoder learns facts: a batch of songs has too few words
 BEATS_WEIGHT = 4  # of the clock's errors: its channels are few, and all others follow them
-# With guidance the target of a velocity v is noise - data + share * (v - v_unconditional). Its fixed point is the velocity
-# of classifier-free guidance at scale 1 / (1 - share) (Tang et al., 2025, Diffusion models without classifier-free guidance),
-# so that turbo models run without guidance. Guidance of the timbre channels makes beats clearer; guidance of lows and
-# pitches makes harmony static (README.md). Tasks on single tracks take a larger share, because only the track's name
-# distinguishes their conditions.
+# Trains with guided targets, so that turbo models run without guidance. The target of a velocity v is noise -
+# data + share * (v - v_unconditional). Its fixed point is the velocity of classifier-free guidance at scale 1
+# / (1 - share) (Tang et al., 2025, Diffusion models without classifier-free guidance). Guidance of the timbre
+# channels makes beats clearer; guidance of lows and pitches makes harmony static (README.md). Tasks on single
+# tracks take a larger share, because only the track's name distinguishes their conditions.
 GUIDED_SHARES = Parts(lows=0.3, beats=0.45, timbre=0.7, pitches=0.45)
 GUIDED_TRACK_SHARE = 0.7
 HELD_OUT_ITEMS, HELD_OUT_SECONDS = 24, 20

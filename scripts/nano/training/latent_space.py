@@ -20,8 +20,8 @@ QUIETEST_MEL = 1e-8  # energy
 PITCH_CLASSES = 12
 PITCH_WINDOW, PITCH_RANGE, TUNING = 8192, (100, 2000), 440  # 171 ms: semitones from 100 Hz on
 QUIETEST_PITCH, PITCH_CENTRE = 1e-7, -4.2      # energy; mean over 1400 s of the data set
-# Scales these channels to standard deviations of about 2, because a sampler of eight steps settles large
-# channels first.
+# These factors give the scaled channels standard deviations of about 2. A sampler of eight steps settles
+# channels with large deviations first.
 PITCH_SCALE, LOUDNESS_KEPT = 2.2, 0.2
 
 

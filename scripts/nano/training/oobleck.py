@@ -23,7 +23,7 @@ class SnakeFunction(torch.autograd.Function):
     def backward(context, upstream):
         x, frequency, gain = context.saved_tensors
         wide, upstream = x.float(), upstream.float()
-        # 2 sin cos = sin of twice the angle, and sin^2 = (1 - cos of twice the angle) / 2.
+        # Uses 2 * sin(a) * cos(a) = sin(2 * a) and sin(a)^2 = (1 - cos(2 * a)) / 2, with angle = 2 * a.
         angle = wide * (2 * frequency)
         of_gain = (upstream.sum((0, 2), keepdim=True) - (angle.cos().mul_(upstream)).sum((0, 2), keepdim=True)) / 2
         slope = angle.sin_().mul_(upstream).mul_(gain)

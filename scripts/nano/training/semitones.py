@@ -30,7 +30,7 @@ class Semitones:
                                      (self.reach - own // 2,) * 2) for own in lengths])
         waves = torch.exp(2j * math.pi * hertz[:, None] * time)
         self.filters = (2 * windows / windows.sum(1, keepdim=True) * waves).to(torch.cfloat)
-        # Energy response of filter i to semitone j at amplitude 1.
+        # heard[i, j] is the energy that filter i measures for semitone j at amplitude 1.
         self.heard = (self.filters @ (waves.conj() / 2).T.to(torch.cfloat)).abs().square()
 
     def __call__(self, middle):

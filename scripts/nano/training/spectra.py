@@ -84,7 +84,7 @@ class ReconstructionError:
         (linear_a, mel_a), (linear_b, mel_b) = spectrum(made), spectrum(real)
         convergence = (linear_b - linear_a).norm() / (linear_b.norm() + FLOOR)
         texture = texture_distance(mel_a, mel_b, FLOOR) + texture_distance(linear_a, linear_b, LINEAR_FLOOR)
-        # Compares levels averaged over a few hops.
+        # Also compares the mel levels of the two sounds, averaged over a few hops.
         level_a, level_b = (F.avg_pool1d(mel, POOLED, POOLED // 2) for mel in (mel_a, mel_b))
         return log_distance(level_a, level_b) + convergence + TEXTURE_WEIGHT * texture
 

@@ -164,8 +164,7 @@ def make_repaint(item, draw):
     source = item.target.clone()
     source[inside] = item.source[inside]
     item.source = source
-    # Some items keep their mask of ones. The engine passes such a mask to let the model decide what to
-    # repaint.
+    # Some items keep a mask of ones. In the engine, such a mask lets the model decide what to repaint.
     if draw.random() >= AUTO_MASK_SHARE:
         item.mask = torch.zeros_like(item.target)
         item.mask[inside] = 1

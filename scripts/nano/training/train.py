@@ -28,8 +28,8 @@ from optimizer import TrainState, read_average
 # loss, `measure()` returns figures on held-out pieces.
 STAGES = {"tokenizer": TokenizerStage, "decoder": DecoderStage, "dit": DitStage, "guidance": DitStage, "lm": LmStage}
 Recipe = namedtuple("Recipe", "steps seconds batch crop_seconds learning_rate")
-# `seconds` is the time of one step on one core of a Zen 3, to estimate the hours of later stages. `batch` is in seconds
-# of audio for the DiT, and in items for the other stages.
+# `seconds` is the time of one step on one Zen 3 core, from which the hours of later stages are estimated. `batch` is a
+# number of seconds of audio for the DiT, and a number of items for the other stages.
 RECIPES = {
     "tokenizer": Recipe(6000, 0.45, 16, 4, 1e-3),
     "decoder": Recipe(6000, 2.2, 3, 1.28, 3e-4),
@@ -124,7 +124,7 @@ class Stop:
 
     def __init__(self):
         self.running = None  # state and path
-        # A Python handler runs only between bytecodes of the main thread; the signal writes to this pipe immediately.
+        # The signal writes to this pipe immediately. A Python handler would wait for the main thread.
         self.pipe, written = os.pipe()
         os.set_blocking(written, False)
         signal.signal(signal.SIGTERM, lambda *_: None)

@@ -1,9 +1,9 @@
-/** Captions: what a person might write to ask for a piece. Many forms, from three words to four sentences. */
+/** Writes captions as people write them to request a piece, from three words to four sentences. */
 import type { Piece } from "../compose/piece.js";
 import type { Random } from "../compose/random.js";
 import type { Genre } from "../genres/genre.js";
 import { genres } from "../genres/index.js";
-import { commonMoods, inventedName, requests, topics, uses, wishes } from "./phrases.js";
+import { commonMoods, inventedName, musicUses, requestOpenings, soundWishes, topics } from "./phrases.js";
 
 const tempoWords: { upTo: number; words: readonly string[] }[] = [
   { upTo: 75, words: ["slow", "very slow", "unhurried"] },
@@ -21,9 +21,8 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
 };
 
 /**
- * Templates of captions, with placeholders in braces. `{a mood}` adds an article to the mood. `{noun}` is the
- * genre as a noun. `{all}` stands for the lead and the other instruments. Templates that consist of sentences
- * end with a full stop.
+ * Templates of captions, with placeholders in braces. `{a mood}` is the mood with an article. `{noun}` is the
+ * genre as a noun. `{all}` lists all instruments.
  */
 const forms: readonly { weight: number; text: string }[] = [
   { weight: 2, text: "{mood} {genre}" },
@@ -62,9 +61,9 @@ const forms: readonly { weight: number; text: string }[] = [
 
 /** Share of captions that state tempo or key. */
 const statedShare = 0.5;
-/** Among captions that name the genre: share with moods of that genre. The others use moods of all genres. */
+/** Share of captions with a genre that use only moods of the genre. The others use moods of all genres. */
 const ownMoodShare = 0.5;
-/** Among captions of pieces without a common part: share that mention its absence. */
+/** If a piece lacks a common part such as drums: share of captions that say "no drums". */
 const negatedShare = 0.35;
 
 const allMoods = [...new Set([...commonMoods, ...genres.flatMap(({ moods }) => moods)])];
@@ -111,7 +110,7 @@ function stated({ bpm, key }: Piece, random: Random): string {
   return random.pick([tempo, scale, `${tempo}, ${scale}`, `${tempo} ${scale}`, `${scale}, ${tempo}`]);
 }
 
-/** Phrases such as "no drums" for common parts that the piece lacks. */
+/** Lists the common parts that the piece lacks, as phrases such as "no drums". */
 function absent({ parts }: Piece): string[] {
   const lacks = (role: string): boolean => !parts.some((part) => part.role === role);
   const named: [string, string][] = [
@@ -123,8 +122,8 @@ function absent({ parts }: Piece): string[] {
 }
 
 /**
- * Chooses phrases that share no word, as people write. No caption has both "calm ambient" and "calm and
- * spacious".
+ * Chooses phrases that share no word, because people rarely repeat words. For example, no caption has both "calm
+ * ambient" and "calm and spacious".
  */
 function drawWords(
   piece: Piece,
@@ -135,7 +134,7 @@ function drawWords(
   const said = new Set<string>();
   const named = new Set<string>();
   const pickPhrase = (phrases: readonly string[]): string | undefined => pickFresh(phrases, [said], random);
-  /** An instrument may repeat a word of the genre, as in "guitar rock with an electric guitar", if it has no other name. */
+  /** Prefers names without words of the genre. "guitar rock with an electric guitar" is the last choice. */
   const nameInstrument = (words: readonly string[]): string | undefined =>
     pickFresh(words, [named, said], random) ?? pickFresh(words, [named], random);
   const tempoChoices = tempoWords.find(({ upTo }) => beatsPerMinuteFelt(piece) <= upTo)?.words ?? [];
@@ -156,15 +155,15 @@ function drawWords(
   const [mark, otherMark] = random.shuffled(genre.marks);
   const title = inventedName(random);
   return {
-    ...{ mark: String(mark), otherMark: String(otherMark), title, request: random.pick(requests) },
-    ...{ use: required(uses), topic: required(topics), wish: required(wishes) },
+    ...{ mark: String(mark), otherMark: String(otherMark), title, request: random.pick(requestOpenings) },
+    ...{ use: required(musicUses), topic: required(topics), wish: required(soundWishes) },
     ...{ genre: name, noun: noun(name), mood, otherMood, tempo, scene, metre, key: piece.key.name, bpm },
     ...{ lead, others: list(others), all: list([lead, ...others]) },
   };
 }
 
 /**
- * Picks a random phrase that shares no word with the sets in `said`, and adds its words to the first set.
+ * Picks a random phrase without any word of the sets in `said`. Adds the words of the phrase to the first set.
  * Returns undefined if there is no such phrase.
  */
 function pickFresh(
@@ -190,7 +189,7 @@ function contentWords(phrase: string): string[] {
   return words.filter((word) => !functionWords.has(word)).map((word) => word.slice(0, 5));
 }
 
-/** Tempo as people feel it. A bar of 6/8 feels faster than its dotted beats suggest. */
+/** Returns the tempo that listeners perceive. A song in 6/8 seems faster than its bpm. */
 function beatsPerMinuteFelt({ bpm, metre }: Piece): number {
   return metre === "6/8" ? 1.4 * bpm : bpm;
 }

@@ -1,4 +1,4 @@
-/** A piece in words: captions, lyrics and the metadata of its prompts. */
+/** Describes a piece in words: captions, lyrics and the metadata of prompts. */
 import type { TextConditions } from "../../../src/engine/conditioning.js";
 import { INSTRUMENTAL_LYRICS } from "../../../src/engine/prompts.js";
 import type { Metadata } from "../../../src/engine/types.js";

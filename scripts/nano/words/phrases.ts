@@ -14,7 +14,7 @@ export const commonMoods = list(`
 `);
 
 /** Purposes of music, and places where it is heard. */
-export const uses = list(`
+export const musicUses = list(`
   for a podcast intro, for my vlog, for a wedding video, for an advert, for a documentary about whales, for a boss fight,
   for the end credits, for a school play, for a long train ride, for doing the dishes, for my cat, for a birthday party,
   for a fashion show, for a cafe, for a science video, for a slideshow of old photos, for a radio show, for a game menu,
@@ -32,14 +32,14 @@ export const topics = list(`
 `);
 
 /** Wishes for the sound and form of a piece. */
-export const wishes = list(`
+export const soundWishes = list(`
   no vocals, instrumental only, high quality, loopable, clean mix, lots of reverb, dry and close, a strong hook, a slow build,
   a big chorus, a short intro, wide stereo, tape hiss, a bit of swing, well mixed, not too busy, a simple melody, good dynamics,
   a soft ending, old recording, live feel, modern production, minimal arrangement, full arrangement, memorable theme
 `);
 
 /** Opening words of a request. */
-export const requests = list(`
+export const requestOpenings = list(`
   make me, make, I need, I want, give me, can you make, please write, write me, looking for, create, compose, play me, how about,
   I'd like, let's try, generate, do
 `);

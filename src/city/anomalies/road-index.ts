@@ -25,8 +25,8 @@ export class RoadIndex {
   }
 
   /**
-   * Roads whose bounds touch the box, in id order.
-   * @param passes filter by index into `segments`
+   * Roads whose bounds touch the box, sorted by id.
+   * @param passes returns whether to include the road with this index into `segments`
    */
   near({ minX, minZ, maxX, maxZ }: Box, passes?: (index: number) => boolean): NetSegment[] {
     // Flatbush does not accept an empty index.
@@ -59,17 +59,17 @@ export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) 
   return { startNodeId, endNodeId, start: copyPosition(start), end: copyPosition(end) };
 }
 
-/** Whether the segment's name says that a client of the HTTP bridge built it. */
+/** Whether a client of the HTTP bridge built the segment, according to the name of the segment. */
 export function isBuiltByClient({ name }: NetSegment): boolean {
-  return nameHas(name, "agent");
+  return nameContains(name, "agent");
 }
 
-/** Whether the road belongs to the town, not to the highway through the map. */
+/** Whether the road belongs to the town. False for the highway that crosses the map. */
 export function isLocalRoad(segment: NetSegment): boolean {
   return isBuiltByClient(segment) || !segment.prefab.name.includes("Highway");
 }
 
-/** @param word in lower case */
-export function nameHas(name: string, word: string): boolean {
+/** Whether a name contains a word. @param word must be in lower case */
+export function nameContains(name: string, word: string): boolean {
   return name.toLowerCase().includes(word);
 }

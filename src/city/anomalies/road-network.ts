@@ -82,7 +82,7 @@ const PAIR_REACH_METERS = 3;
 const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
 
-/** Pairs of roads that duplicate, cross or overlap each other without a shared node, sorted by the lower segment id, then the higher. */
+/** Pairs of roads that duplicate, cross or overlap each other without a shared node. Sorted by segment ids. */
 export function findConflictingRoads(roads: RoadIndex): Anomaly[] {
   return roads.segments.flatMap((a, i) => {
     const candidates = roads.near(boxAround(a, PAIR_REACH_METERS), (index) => index > i);

@@ -3,7 +3,7 @@ import type { NetSegment, Position } from "../game.js";
 import { type Box, boxAround, boxesTouch, copyPosition, lengthOf, middle, pointAlong } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import type { Anomaly } from "../state/listing.js";
-import { isBuiltByClient, isLocalRoad, nameHas, type RoadIndex, segmentEnds } from "./road-index.js";
+import { isBuiltByClient, isLocalRoad, nameContains, type RoadIndex, segmentEnds } from "./road-index.js";
 
 const AREA_MARGIN_METERS = 700;
 const BELOW_GRADE_METERS = 24;
@@ -15,7 +15,7 @@ const ROAD_TO_TERRAIN_METERS = 18;
 const SIDE_TO_SIDE_METERS = 28;
 const ADJACENT_METERS = 14;
 
-/** A road that a client built to the map edge is always reported as a cliff if it is at least this long. */
+/** Roads to the map edge that clients built are always reported as cliffs from this length on. */
 const MIN_CONNECTOR_METERS = 140;
 
 /**
@@ -39,7 +39,7 @@ export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadInd
 function gradeOf(segments: readonly NetSegment[]): number {
   const heights = segments
     .filter((segment) => isOnGround(segment) && isBuiltByClient(segment))
-    .filter(({ name }) => !nameHas(name, "outside") && !nameHas(name, "highway connector"))
+    .filter(({ name }) => !nameContains(name, "outside") && !nameContains(name, "highway connector"))
     .map(meanHeight);
   return heights.length === 0 ? 0 : heights.reduce((sum, height) => sum + height, 0) / heights.length;
 }
@@ -65,7 +65,7 @@ function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
   if (length < MIN_CLIFF_ROAD_METERS) return null;
   const relief = sampleRelief(city, segment, length);
   const isConnector =
-    length >= MIN_CONNECTOR_METERS && isBuiltByClient(segment) && nameHas(segment.name, "outside");
+    length >= MIN_CONNECTOR_METERS && isBuiltByClient(segment) && nameContains(segment.name, "outside");
   const roadToTerrain = isConnector
     ? Math.max(relief.roadToTerrain, ROAD_TO_TERRAIN_METERS)
     : relief.roadToTerrain;

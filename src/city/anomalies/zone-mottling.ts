@@ -1,6 +1,4 @@
-/**
- * Detects unintended zoning in blocks and clusters of blocks: mixed zones, or a zone with many unzoned cells.
- */
+/** Detects zoning that is probably unintended: mixed zones, or a zone with many unzoned cells. */
 import type { ZoneBlock } from "../game.js";
 import { boundsOf, copyPosition, meanOf } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
@@ -24,13 +22,13 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** A detected anomaly. `describe` builds its row; it is called only for rows on the requested page. */
+/** A detected anomaly. `describe` builds the row of the anomaly, and is called only for the requested page. */
 export interface ZoneAnomaly {
   readonly type: string;
   describe(): Anomaly;
 }
 
-/** Anomalies of blocks in id order, then of clusters in the order of their first blocks. */
+/** Returns the anomalies of blocks by id, and after these the anomalies of clusters by their first block. */
 export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAnomaly[] {
   return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
@@ -39,7 +37,7 @@ export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAno
   });
 }
 
-/** Zone counts of a block or cluster. `mixed` and `patchy` are the anomaly types to report for it. */
+/** Zone counts of a block or cluster, and the anomaly types to report for mixed and for patchy zones. */
 interface Mixture {
   readonly tally: ZoneTally;
   readonly mixed: string;

@@ -1,7 +1,7 @@
 /**
  * GET /capture: the map around a point as a PNG. `mode` accepts the names of the game's info views, as later
- * versions of the game's bridge do. Painting is split into slices of some milliseconds, and compression runs
- * in another thread, so that other requests do not wait.
+ * versions of the game's bridge do. Other requests do not wait, because painting is split into slices of some
+ * milliseconds, and compression runs in another thread.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -65,7 +65,7 @@ export class Raster {
   }
 }
 
-/** Outline of a straight line with a width. */
+/** Rectangle that covers a straight line of the given width. */
 export function thickLine(start: GroundPoint, end: GroundPoint, widthMeters: number): Shape {
   const length = distance(start, end) || 1;
   const across = {

@@ -47,7 +47,7 @@ export function* paint(city: SimulatedCity, frame: ImageFrame, layer: Layer | nu
     ...networkSteps(city, raster),
     ...buildingSteps(city, frame, layer !== null),
   ];
-  // The steps contain copies, so the city may change while they are painted. The terrain never changes.
+  // The city may change while the map is painted: the steps contain copies of it, and the terrain never changes.
   const { groundHeight, mapHalfMeters } = city;
   yield* paintGround(raster, (x, z) => {
     if (Math.abs(x) > mapHalfMeters || Math.abs(z) > mapHalfMeters) return null;
@@ -61,9 +61,9 @@ export function* paint(city: SimulatedCity, frame: ImageFrame, layer: Layer | nu
   return raster;
 }
 
-/** Height of the plain, where the colour gradient of the ground begins. */
+/** Ground height at which the colour gradient of the ground begins. */
 const PLAIN_METERS = 60;
-/** Height above the plain at which the gradient of the ground ends. */
+/** Height above PLAIN_METERS at which the colour gradient of the ground ends. */
 const HILL_METERS = 60;
 /** Water depth at which the gradient of the water ends. */
 const DEEP_METERS = 20;
@@ -103,7 +103,7 @@ function zoneSteps(city: SimulatedCity, frame: ImageFrame): PaintStep[] {
       return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
     })
     .reverse();
-  // Copies all cells into one array, because tens of thousands of small arrays would take most of the time.
+  // Copies all cells into one array, because tens of thousands of small arrays would be slow.
   const copies = new Uint8Array(blocks.reduce((sum, { cells }) => sum + cells.length, 0));
   const starts = new Int32Array(blocks.length);
   let end = 0;
@@ -123,7 +123,7 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   const fill = (zone: number, column: number, row: number, columns: number, rows: number) => {
     const feature = ZONE_FEATURES[zone];
     if (!feature) return [];
-    // pointInBlock counts from the stored position, which is four columns and four rows beyond the first cell.
+    // pointInBlock counts from the stored position of the block, which is four columns and rows after its first cell.
     const at = (c: number, r: number) => pointInBlock(block, c - BLOCK_COLUMNS, r - BLOCK_COLUMNS);
     const [far, end] = [column + columns, row + rows];
     return [

@@ -119,7 +119,7 @@ function goalsOf(city: SimulatedCity, start: CitySnapshot, { citizens, balance, 
       const message = `Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`;
       throw new CommandRefusedError("bad-value", message);
     }
-    // Problems are checked once a cycle, because a cycle visits every building.
+    // A cycle visits every building, so check the problems only at the end of a cycle.
     goals.push({
       name: "problem",
       holds: () => world.frame % FRAMES_PER_CYCLE === 0 && start.hasBegun(problem),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { fieldText, groundPoint, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { GRID_FIELDS, gridFrom, planGrid, requireGrid } from "./grid.js";
+import { GRID_FIELDS, gridFromCorner, planGrid, requireGrid } from "./grid.js";
 import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
 
 const MAX_BLOCKS = 400;
@@ -18,7 +18,7 @@ export const buildGrid = defineCommand({
   }),
   act: ({ world }, fields) => {
     const prefab = requireGrid(fields, MAX_BLOCKS);
-    const grid = gridFrom(fields.origin, fields);
+    const grid = gridFromCorner(fields.origin, fields);
     const { ends, links } = planGrid(world, fields, prefab, grid);
     const plan = planNetwork(world, ends, links, "The grid");
     const { bounds, blockCenters } = grid;

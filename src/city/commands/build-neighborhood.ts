@@ -5,7 +5,7 @@ import type { GroundPoint } from "../terms.js";
 import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
-import { cellsOf, GRID_FIELDS, gridAround, planGrid, requireGrid } from "./grid.js";
+import { GRID_FIELDS, gridAround, gridCells, planGrid, requireGrid } from "./grid.js";
 import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
 import { setZone } from "./set-zone.js";
@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Part of the grid that is zoned first. The zone with the highest weight gets the remaining blocks. */
+/** Which part of the grid gets the zones with lower weights. The zone with the highest weight gets the other blocks. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
@@ -110,7 +110,7 @@ function zoneBlocks(
   });
 }
 
-/** @throws CommandRefusedError */
+/** @throws CommandRefusedError if the mix is empty, has an unknown zone, or a weight that is not above 0 */
 function requireMix(mix: ZoneMix): void {
   const entries = Object.entries(mix);
   if (entries.length === 0) {
@@ -139,7 +139,7 @@ function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: 
   const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);
   const zones = Array.from({ length: cols * rows }, () => background?.[0] ?? "");
-  const cells = cellsOf(cols, rows);
+  const cells = gridCells(cols, rows);
   const free = PLACEMENT_ORDER[placement].flatMap((part) =>
     [...cells.keys()].filter((i) => partOf(cells[i] as [number, number], cols, rows) === part),
   );

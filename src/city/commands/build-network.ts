@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { distance } from "../geometry.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
-import { findReusableNode, requireRoom } from "../simulation/fabric/network.js";
+import { findReusableNode, requireRoomForSegment } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import type { GroundPoint } from "../terms.js";
 import { fieldText, flag, optionalNumber, point, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { buildPlan, costOf, nearestNode, placeOf, type SegmentEnd, warningsOf } from "./network-plan.js";
+import { buildPlan, costOf, nearestNode, pointOfEnd, type SegmentEnd, warningsOf } from "./network-plan.js";
 import { requireMinLength, requireOnMap, requirePrefab, requireSnapDistance } from "./requirements.js";
 
 export const buildNetwork = defineCommand({
@@ -39,9 +39,9 @@ export const buildNetwork = defineCommand({
     };
     const [from, to] = [endAt(start), endAt(end)];
     const link = { prefab, from, to };
-    requireRoom(world, from.node, to.node);
+    requireRoomForSegment(world, from.node, to.node);
     const cost = costOf(link);
-    const meters = distance(placeOf(from), placeOf(to));
+    const meters = distance(pointOfEnd(from), pointOfEnd(to));
     requireFunds(world, cost, `A ${prefab.displayName} of ${meters.toFixed(0)} m`);
     const plan = {
       cost,

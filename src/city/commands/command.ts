@@ -94,8 +94,8 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
       const started = command.needsCity ? requireCity(game) : null;
       parseFields(z.object(OP_ID), body);
       const key = keyOf(command.path, body);
-      const known = knownTo.get(game) ?? new Map<string, Promise<JsonObject>>();
-      knownTo.set(game, known);
+      const known = repliesByGame.get(game) ?? new Map<string, Promise<JsonObject>>();
+      repliesByGame.set(game, known);
       const earlier = known.get(key) ?? game.city?.world.replies.get(key);
       if (earlier !== undefined) return earlier;
       const running = run(game, body);
@@ -113,7 +113,7 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
   };
 }
 
-/** @throws HttpError 409 */
+/** @throws HttpError 409 if no city is loaded */
 export function requireCity({ city }: EmbeddedGame): SimulatedCity {
   if (!city) throw new HttpError(409, "No city is loaded.");
   return city;
@@ -130,10 +130,10 @@ function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonO
 const MAX_REMEMBERED_REPLIES = 200;
 
 /**
- * Replies per game, by path and `opId`: pending replies of running commands, and replies of commands that
- * replaced the city.
+ * Replies of each game's commands, by path and `opId`. Contains pending replies of running commands, and replies of
+ * commands that replaced the city.
  */
-const knownTo = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
+const repliesByGame = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
 
 /** Key of a stored reply; empty without an `opId`. */
 function keyOf(path: string, { opId }: Body): string {
@@ -141,8 +141,8 @@ function keyOf(path: string, { opId }: Body): string {
 }
 
 /**
- * Stores a reply, so that repeating its `opId` returns it and changes nothing. Replies are saved with the city and
- * survive a restart and `load-city`. Refusals and dry runs are not stored.
+ * Stores the reply to a command. If the command is repeated with the same `opId`, it returns the stored reply and
+ * changes nothing. The stored replies survive a restart. Refusals and dry runs are not stored.
  */
 function remember<R>(replies: Map<string, R> | undefined, key: string, reply: R): void {
   if (!replies || key === "") return;

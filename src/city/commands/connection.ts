@@ -6,7 +6,7 @@ import { connectedComponents } from "../simulation/fabric/reach.js";
 import type { SimNode } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
-import { nearestNode, type PlannedLink, placeOf, type SegmentEnd } from "./network-plan.js";
+import { nearestNode, type PlannedLink, pointOfEnd, type SegmentEnd } from "./network-plan.js";
 
 export const MAX_CONNECTION_METERS = 1000;
 
@@ -17,7 +17,7 @@ export interface Connection {
   readonly link: PlannedLink | null;
 }
 
-/** Reply fields of a connection. `nodeId` is 0 if the node does not exist yet, in a dry run. */
+/** Reply fields of a connection. In a dry run, `nodeId` is 0 if the node would be new. */
 export function connectionFields({ from, target, link }: Connection, segmentIds: readonly number[]) {
   const { x, z } = target.position;
   return {
@@ -25,14 +25,14 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
     nodeId: from.node?.id ?? 0,
     targetNodeId: target.id,
     targetPosition: { x, z },
-    distance: distance(placeOf(from), target.position),
+    distance: distance(pointOfEnd(from), target.position),
     segmentIds,
   };
 }
 
 /**
- * Plans a link from a place to the nearest node of the service that is not yet connected to the place. Plans
- * no link if there is no such node and the place is itself a node of the service.
+ * Plans a link from a place to the nearest node of a service. Ignores nodes to which the place is already
+ * connected. Plans no link if no other node is near and the place is itself a node of the service.
  * @throws CommandRefusedError when no such node is near
  */
 export function connectToService(
@@ -48,7 +48,7 @@ export function connectToService(
     node.prefab.service === service &&
     node !== from.node &&
     (own === undefined || own === 0 || part[node.id] !== own);
-  const target = nearestNode(world, prefab, placeOf(from), maxMeters, isForeign);
+  const target = nearestNode(world, prefab, pointOfEnd(from), maxMeters, isForeign);
   if (target) return { from, target, link: linkTo(prefab, from, target) };
   if (from.node?.prefab.service === service) return { from, target: from.node, link: null };
   const message = `No ${service} node that a ${prefab.displayName} could end on lies within ${maxMeters} m`;
@@ -56,9 +56,10 @@ export function connectToService(
 }
 
 /**
- * Plans the shortest link from a crossing of a grid to the target. A grid that shares a node with the town
- * needs no link.
- * @param target a service (links its nearest node) or a place (links the road node nearest to it)
+ * Plans the shortest link from any crossing of a grid to the target. Plans no link if the grid already shares
+ * a node with the town.
+ * @param target a service (the link ends at its nearest node) or a place (the link ends at the nearest road
+ * node)
  * @throws CommandRefusedError when no such node is near
  */
 export function connectGrid(
@@ -77,8 +78,8 @@ export function connectGrid(
   let best: Connection | null = null;
   let bestMeters = maxMeters;
   for (const from of ends) {
-    const node = isPlace ? atPlace : nearestNode(world, prefab, placeOf(from), bestMeters, isWanted);
-    const meters = node ? distance(placeOf(from), node.position) : Number.POSITIVE_INFINITY;
+    const node = isPlace ? atPlace : nearestNode(world, prefab, pointOfEnd(from), bestMeters, isWanted);
+    const meters = node ? distance(pointOfEnd(from), node.position) : Number.POSITIVE_INFINITY;
     if (!node || meters > bestMeters || (best && meters === bestMeters)) continue;
     best = { from, target: node, link: linkTo(prefab, from, node) };
     bestMeters = meters;

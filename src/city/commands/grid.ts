@@ -43,24 +43,24 @@ export interface Grid {
   readonly bounds: Box;
 }
 
-export function gridFrom(origin: GroundPoint, shape: GridShape): Grid {
+export function gridFromCorner(origin: GroundPoint, shape: GridShape): Grid {
   const { cols, rows, spacing } = shape;
   const across = cols + 1;
   const placed = (column: number, row: number) => {
     const turned = turn({ x: column * spacing, z: row * spacing }, shape.rotationDegrees);
     return { x: origin.x + turned.x, z: origin.z + turned.z };
   };
-  const crossings = cellsOf(across, rows + 1).map(([column, row]) => placed(column, row));
-  const alongRows = cellsOf(cols, rows + 1).map(([column, row]) => {
+  const crossings = gridCells(across, rows + 1).map(([column, row]) => placed(column, row));
+  const alongRows = gridCells(cols, rows + 1).map(([column, row]) => {
     return [row * across + column, row * across + column + 1] as const;
   });
-  const alongColumns = cellsOf(across, rows).map(([column, row]) => {
+  const alongColumns = gridCells(across, rows).map(([column, row]) => {
     return [row * across + column, (row + 1) * across + column] as const;
   });
   return {
     crossings,
     streets: [...alongRows, ...alongColumns],
-    blockCenters: cellsOf(cols, rows).map(([column, row]) => placed(column + 0.5, row + 0.5)),
+    blockCenters: gridCells(cols, rows).map(([column, row]) => placed(column + 0.5, row + 0.5)),
     bounds: boundsOf(crossings),
   };
 }
@@ -71,7 +71,7 @@ export function gridAround(center: GroundPoint, shape: GridShape): Grid {
     { x: (shape.cols * shape.spacing) / 2, z: (shape.rows * shape.spacing) / 2 },
     shape.rotationDegrees,
   );
-  return gridFrom({ x: center.x - half.x, z: center.z - half.z }, shape);
+  return gridFromCorner({ x: center.x - half.x, z: center.z - half.z }, shape);
 }
 
 function turn({ x, z }: GroundPoint, degrees: number): GroundPoint {
@@ -80,7 +80,7 @@ function turn({ x, z }: GroundPoint, degrees: number): GroundPoint {
 }
 
 /** Column and row of each cell, row by row. */
-export function cellsOf(cols: number, rows: number): [number, number][] {
+export function gridCells(cols: number, rows: number): [number, number][] {
   return Array.from({ length: cols * rows }, (_, i) => [i % cols, Math.floor(i / cols)]);
 }
 

@@ -5,7 +5,7 @@ import { requireFunds } from "../simulation/life/finance.js";
 import { fieldText, flag, groundPoint, number, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding, requirePlaceable } from "./placement.js";
-import { refuseFaults, siteFaults } from "./site-faults.js";
+import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
 
 /** Cost of moving a building, as a share of its price. */
 const RELOCATION_SHARE = 0.2;
@@ -27,7 +27,7 @@ export const moveBuilding = defineCommand({
     const angleDegrees = fields.angleDegrees ?? old.angleDegrees;
     requirePlaceable(world, prefab, fields.position, angleDegrees);
     const faults = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
-    refuseFaults(faults, fields.strict);
+    rejectFaultsIfStrict(faults, fields.strict);
     const cost = RELOCATION_SHARE * prefab.cost;
     requireFunds(world, cost, `Moving a ${prefab.displayName}`);
     if (fields.dryRun) return { prefab, faults, moved: null };

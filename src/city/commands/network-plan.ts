@@ -1,4 +1,4 @@
-/** Plans several segments, checks all of them, then builds all of them. Planning changes nothing. */
+/** Plans network segments. Checks the whole plan before anything is built. */
 import type { Position } from "../game.js";
 import { CELL_METERS, distance, squareAround } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
@@ -39,7 +39,7 @@ export interface PlannedLink {
 export interface NetworkPlan {
   readonly ends: readonly SegmentEnd[];
   readonly links: readonly PlannedLink[];
-  /** Links left out because a segment of the same service joins the two nodes already. */
+  /** Number of links that the plan skips, because a segment of the same service already exists. */
   readonly skippedSegments: number;
   readonly cost: number;
 }
@@ -58,7 +58,7 @@ export interface BuiltNetwork {
   readonly warnings: readonly string[];
 }
 
-/** Nearest node within `reach` at which a segment of this prefab may end. Ties go to the lowest id. */
+/** Nearest node within `reach` at which a segment of this prefab may end. The lowest id wins a tie. */
 export function nearestNode(
   world: World,
   prefab: SimNetworkPrefab,
@@ -87,8 +87,8 @@ export function planSegmentEnd(
 }
 
 /**
- * @param wanted requested links; a link is skipped if a segment of the same service joins its nodes already
- * @throws CommandRefusedError naming the limit that the plan breaks, or its cost and the balance
+ * @param wanted requested links; skips links between nodes that a segment of the same service already joins
+ * @throws CommandRefusedError if the plan breaks a limit or costs more than the balance
  */
 export function planNetwork(
   world: World,
@@ -98,7 +98,8 @@ export function planNetwork(
 ): NetworkPlan {
   requireDistinct(ends);
   const links = wanted.filter((link) => !isJoined(world, link));
-  for (const { from, to } of links) requireMinLength({ ...placeOf(from), y: 0 }, { ...placeOf(to), y: 0 });
+  for (const { from, to } of links)
+    requireMinLength({ ...pointOfEnd(from), y: 0 }, { ...pointOfEnd(to), y: 0 });
   requireRoomAtNodes(links);
   world.nodes.requireRoomFor(ends.filter(({ node }) => !node).length);
   world.segments.requireRoomFor(links.length);
@@ -130,7 +131,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Builds a plan unless `dryRun` is set. A dry run returns the expected result. */
+/** Builds a plan. With `dryRun`, only returns the expected result. */
 export function buildUnlessDryRun(
   world: World,
   plan: NetworkPlan,
@@ -155,14 +156,11 @@ export function buildUnlessDryRun(
 }
 
 /** Position of the end's node, or the planned point if it has none yet. */
-export function placeOf({ point, node }: SegmentEnd): GroundPoint {
+export function pointOfEnd({ point, node }: SegmentEnd): GroundPoint {
   return node?.position ?? point;
 }
 
-/**
- * Existing segments that a planned segment would cross without a shared node. They would look connected but
- * are not.
- */
+/** Existing segments that a planned segment would cross without a shared node, so without a connection. */
 function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
   const positionOf = ({ point: { x, z }, node }: SegmentEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
@@ -170,7 +168,7 @@ function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[
 }
 
 export function costOf({ prefab, from, to }: PlannedLink): number {
-  return (prefab.costPerCell * distance(placeOf(from), placeOf(to))) / CELL_METERS;
+  return (prefab.costPerCell * distance(pointOfEnd(from), pointOfEnd(to))) / CELL_METERS;
 }
 
 function requireDistinct(ends: readonly SegmentEnd[]): void {
@@ -225,7 +223,7 @@ export function warningsOf(world: World, links: readonly PlannedLink[]): string[
 /** Depth in metres of the deepest water that a road on the ground runs through. */
 function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink): number {
   if (prefab.carries !== "traffic" || prefab.elevation !== "ground") return 0;
-  const [start, end] = [placeOf(from), placeOf(to)];
+  const [start, end] = [pointOfEnd(from), pointOfEnd(to)];
   const steps = Math.ceil(distance(start, end) / SOUNDING_METERS);
   let deepest = 0;
   for (let i = 0; i <= steps; i++) {
@@ -236,7 +234,7 @@ function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink):
   return deepest;
 }
 
-/** Reply fields of a built network. For a dry run the game's bridge returns counts instead of ids. */
+/** Fields of the reply to a build command. The reply to a dry run has counts instead of ids. */
 export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
   const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments } = built;
   const { plannedNodes, plannedSegments } = built;

@@ -8,7 +8,7 @@ import { defineCommand } from "./command.js";
 import { SUGGESTION_RADIUS_METERS, suggestPlaces } from "./place-suggestions.js";
 import { requirePlaceable } from "./placement.js";
 import { requireOnMap, requirePrefab } from "./requirements.js";
-import { refuseFaults, siteFaults } from "./site-faults.js";
+import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
 
 export const placeBuilding = defineCommand({
   path: "/commands/place-building",
@@ -30,7 +30,7 @@ export const placeBuilding = defineCommand({
     }
     requirePlaceable(world, prefab, position, angleDegrees);
     const faults = siteFaults(world, { prefab, position, angleDegrees });
-    refuseFaults(faults, strict);
+    rejectFaultsIfStrict(faults, strict);
     requireFunds(world, prefab.cost, `A ${prefab.displayName}`);
     if (dryRun) return { prefab, buildingId: null, faults, suggestions: null };
     const { id: buildingId } = createBuilding(world, prefab, position, angleDegrees);

@@ -16,7 +16,7 @@ import type { SimSegment } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 import type { GroundPoint } from "../terms.js";
-import { FOOTPRINT_TOLERANCE_METERS, MAX_RISE_METERS, riseUnder, roadsUnder } from "./site-faults.js";
+import { FOOTPRINT_TOLERANCE_METERS, heightRangeUnder, MAX_RISE_METERS, roadsUnder } from "./site-faults.js";
 
 /** Radius of the search for free places. */
 export const SUGGESTION_RADIUS_METERS = 600;
@@ -29,7 +29,7 @@ const NO_PIPE_METERS = 200;
 const SMOKED_HOME_METERS = 10;
 const SMOKE_METERS = 120;
 
-export type Suggestion = {
+export type PlaceSuggestion = {
   readonly position: { readonly x: number; readonly z: number };
   readonly angleDegrees: number;
   readonly distance: number;
@@ -44,12 +44,12 @@ export function suggestPlaces(
   prefab: SimBuildingPrefab,
   near: GroundPoint,
   count = SUGGESTIONS,
-): Suggestion[] {
+): PlaceSuggestion[] {
   const sites = prefab.civic?.shore ? shoreSites(world, prefab, near) : roadSites(world, prefab, near);
   const rated = sites
     .map((site) => ({ site, costMeters: site.distance + drawbacks(world, prefab, site) }))
     .sort((a, b) => a.costMeters - b.costMeters);
-  const chosen: Suggestion[] = [];
+  const chosen: PlaceSuggestion[] = [];
   for (const { site } of rated) {
     if (chosen.length === count) break;
     const footprint = { ...site, prefab };
@@ -59,7 +59,7 @@ export function suggestPlaces(
   return chosen;
 }
 
-function drawbacks(world: World, { civic }: SimBuildingPrefab, site: Suggestion): number {
+function drawbacks(world: World, { civic }: SimBuildingPrefab, site: PlaceSuggestion): number {
   const isSmoky = (civic?.pollution ?? 0) > 0;
   const around = isSmoky ? world.buildings.near(squareAround(site.position, SMOKE_METERS)) : [];
   const homes = around.filter((building) => building.homes > 0).length;
@@ -86,18 +86,18 @@ function siteAt(
 }
 
 /** Candidate places on both sides of every road, one cell apart. */
-function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
+function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
   const halfWidth = (prefab.width * CELL_METERS) / 2;
   const roads = world.segments
     .near(squareAround(near, SUGGESTION_RADIUS_METERS))
     .filter((road) => road.prefab.frontage && road.prefab.elevation === "ground");
-  const sites: Suggestion[] = [];
+  const sites: PlaceSuggestion[] = [];
   for (const road of roads) {
     const { start, end } = road;
     const length = lengthOf(road);
     const along = { x: (end.x - start.x) / length, z: (end.z - start.z) / length };
     const away = (road.prefab.widthMeters + prefab.length * CELL_METERS) / 2;
-    // A building that is wider than the road is long is placed at the road's middle.
+    // If the road is shorter than the building, place the building at the middle of the road.
     const first = Math.min(halfWidth, length / 2);
     for (let at = first; at <= length - first; at += STEP_METERS) {
       for (const side of [1, -1]) {
@@ -115,8 +115,8 @@ function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): 
 }
 
 /** Candidate places on dry ground near water. */
-function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Suggestion[] {
-  const sites: Suggestion[] = [];
+function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
+  const sites: PlaceSuggestion[] = [];
   const steps = Math.floor(SUGGESTION_RADIUS_METERS / SHORE_STEP_METERS);
   for (let i = -steps; i <= steps; i++) {
     for (let j = -steps; j <= steps; j++) {
@@ -137,7 +137,7 @@ function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint):
 function isFree(world: World, site: Footprint, { civic }: SimBuildingPrefab): boolean {
   const corners = cornersOf(site);
   if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;
-  if (riseUnder(world, site) > MAX_RISE_METERS) return false;
+  if (heightRangeUnder(world, site) > MAX_RISE_METERS) return false;
   if (!civic?.shore && corners.some(({ x, z }) => world.terrain.isWater(x, z))) return false;
   const ground = squareAround(site.position, footprintRadius(site));
   const isOn = (other: Footprint) => footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS);

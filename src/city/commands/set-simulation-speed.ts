@@ -10,7 +10,7 @@ export const setSimulationSpeed = defineCommand({
   fields: z.object({
     paused: flag(false),
     speed: optionalNumber.describe(
-      "Truncated and clamped to 1..3. Null: keeps the selected speed with `paused`, else sets it to 1.",
+      "Truncated and clamped to 1..3. If null, the speed stays the same with `paused`, and becomes 1 otherwise.",
     ),
   }),
   act: ({ world }, { paused, speed }) => {

@@ -95,8 +95,8 @@ function levelFilter(value: string | number): Level | null {
 }
 
 /**
- * Rows that the filters select. First one row per level for each of the six tax sliders. Then for each
- * sub-service: one row for all levels together (only without a level filter), and one row per level.
+ * Tax rows that the filters select. First each of the six tax sliders has one row per level. Then each
+ * sub-service has one row for all levels together (only without a level filter), and one row per level.
  */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {
   const passes = (row: { service: string; subService: string }) =>

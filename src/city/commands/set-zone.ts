@@ -4,7 +4,7 @@ import { CommandRefusedError } from "../refusal.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../simulation/catalogue/building-prefabs.js";
 import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
 import type { SimZoneBlock } from "../simulation/state/entities.js";
-import { BLOCK_REACH_METERS, type World } from "../simulation/state/world.js";
+import { type World, ZONE_BLOCK_RADIUS_METERS } from "../simulation/state/world.js";
 import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -38,7 +38,7 @@ export const setZone = defineCommand({
     const zone = requireZone(wanted);
     requireOnMap(center);
     const matching = world.blocks
-      .near(squareAround(center, radius + BLOCK_REACH_METERS))
+      .near(squareAround(center, radius + ZONE_BLOCK_RADIUS_METERS))
       .filter(
         (block) =>
           Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius,

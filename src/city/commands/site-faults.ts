@@ -1,4 +1,4 @@
-/** Faults of a building site. They are warnings, because the game's bridge builds anyway. */
+/** Finds faults of a building site. By default, a fault is only a warning, as in the game's bridge. */
 import {
   CELL_METERS,
   cornersOf,
@@ -22,9 +22,9 @@ import { zoneOf } from "../terms.js";
 
 /** Footprints may overlap by this much. */
 export const FOOTPRINT_TOLERANCE_METERS = 1;
-/** Maximum height difference within a footprint; more is a fault. */
+/** Sites with a larger height difference within the footprint get a fault. */
 export const MAX_RISE_METERS = 10;
-/** If no road is within reach, the fault names the nearest road up to this distance. */
+/** A site out of reach of all roads gets a fault that names the nearest road within this distance. */
 const NEAREST_ROAD_METERS = 500;
 
 export interface Site extends Footprint {
@@ -38,7 +38,7 @@ export function siteFaults(world: World, site: Site, moved?: SimBuilding): strin
 }
 
 /** @throws CommandRefusedError listing all faults if `strict` is set */
-export function refuseFaults(faults: readonly string[], strict: boolean): void {
+export function rejectFaultsIfStrict(faults: readonly string[], strict: boolean): void {
   if (strict && faults.length > 0) throw new CommandRefusedError("bad-value", faults.join("; "));
 }
 
@@ -51,7 +51,7 @@ function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined)
   }
   for (const road of roadsUnder(world, site))
     yield `The building stands on segment ${road.id}, a ${road.prefab.displayName}`;
-  const rise = riseUnder(world, site);
+  const rise = heightRangeUnder(world, site);
   if (rise > MAX_RISE_METERS) yield `The ground under the building rises by ${rise.toFixed(1)} m`;
   const { x, z } = site.position;
   const { civic } = site.prefab;
@@ -63,7 +63,7 @@ function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined)
   }
 }
 
-/** Roads on the ground that a footprint overlaps. */
+/** Roads at ground level that overlap the footprint. */
 export function roadsUnder(world: World, site: Footprint): SimSegment[] {
   return world.segments
     .near(squareAround(site.position, footprintRadius(site) + 2 * CELL_METERS))
@@ -75,7 +75,7 @@ export function roadsUnder(world: World, site: Footprint): SimSegment[] {
  * Difference in metres between the highest and the lowest surface (ground or water) at a footprint's corners and
  * centre.
  */
-export function riseUnder(world: World, site: Footprint): number {
+export function heightRangeUnder(world: World, site: Footprint): number {
   const heights = [...cornersOf(site), site.position].map(({ x, z }) => world.terrain.surfaceHeight(x, z));
   return Math.max(...heights) - Math.min(...heights);
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { requireFunds } from "../simulation/life/finance.js";
-import { announce } from "../simulation/life/messages.js";
+import { postCityMessage } from "../simulation/life/messages.js";
 import {
   areaAt,
   areaIndex,
@@ -43,7 +43,7 @@ export const unlockArea = defineCommand({
     if (dryRun) return area;
     world.areas.add(index);
     world.ledger.book("Construction", area.price);
-    announce(world, "CHIRP_NEW_MAP_TILE", "The city has bought new land.");
+    postCityMessage(world, "CHIRP_NEW_MAP_TILE", "The city has bought new land.");
     return { ...areaAt(world, index), price: area.price };
   },
   reply: (area, { dryRun }) => {

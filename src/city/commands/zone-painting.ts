@@ -9,14 +9,14 @@ import type { World } from "../simulation/state/world.js";
 import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
-/** A building belongs to the blocks within this distance plus half of its longer side. */
+/** The blocks of a building lie within this distance plus half of the building's longer side. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),
 );
 /**
- * A block is ambiguous if its squared distances to growables of two zones differ by less than this, in square
- * metres.
+ * A block is ambiguous if growables of two zones are about equally near: their squared distances to the block
+ * differ by less than this number of square metres.
  */
 const AMBIGUOUS_SQUARE_METERS = 100;
 
@@ -28,7 +28,10 @@ export function requireZone(requested: string): Zone {
   throw new CommandRefusedError("unknown-zone", message);
 }
 
-/** Maximum distance between a building and the stored position of a block that it belongs to. Sides are in cells. */
+/**
+ * A building belongs to a block only if the block's stored position is at most this far away. The sides of
+ * the building are in cells.
+ */
 export function buildingReachMeters(...sidesInCells: readonly number[]): number {
   return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }
@@ -62,7 +65,7 @@ export function paintBlock(
 
 /**
  * @param mask the cells to paint, one bit per cell
- * @returns number of cells that change, or would change in a dry run
+ * @returns number of cells that the call changes, or would change if it were not a dry run
  */
 export function paintCells(
   world: World,
@@ -88,9 +91,9 @@ const NONE = -1;
 const AMBIGUOUS = -2;
 
 /**
- * Expected zone of each block: the zone of the nearest growable, or null if none is near. Visits growables in
- * id order. A block becomes ambiguous if a growable of another zone is about as near as the nearest growable
- * so far.
+ * Returns the expected zone of each block: the zone of the nearest growable, or null if none is near. Visits
+ * the growables in id order. If a growable of another zone is about as near as the nearest growable so far,
+ * the block becomes ambiguous.
  */
 export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
   const grid = new SquareGrid(world.blocks.all(), buildingReachMeters(LARGEST_GROWABLE_CELLS));

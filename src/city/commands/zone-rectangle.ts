@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { boundsOf } from "../geometry.js";
 import { cellBit, cellCenter, occupiedCellMask } from "../simulation/fabric/zone-blocks.js";
-import { BLOCK_REACH_METERS } from "../simulation/state/world.js";
+import { ZONE_BLOCK_RADIUS_METERS } from "../simulation/state/world.js";
 import { fieldText, flag, groundPoint, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireOnMap, requireWithin } from "./requirements.js";
@@ -27,7 +27,7 @@ export const zoneRectangle = defineCommand({
     const { minX, maxX, minZ, maxZ } = boundsOf([from, to]);
     requireWithin("The width", maxX - minX, 0, MAX_SIDE_METERS);
     requireWithin("The depth", maxZ - minZ, 0, MAX_SIDE_METERS);
-    const margin = BLOCK_REACH_METERS;
+    const margin = ZONE_BLOCK_RADIUS_METERS;
     const near = { minX: minX - margin, maxX: maxX + margin, minZ: minZ - margin, maxZ: maxZ + margin };
     const counts = { touchedBlocks: 0, matchingCells: 0, skippedOccupiedCells: 0, changedCells: 0 };
     for (const block of world.blocks.near(near)) {

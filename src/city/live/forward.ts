@@ -12,17 +12,14 @@ import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
 /**
- * Timeout of /health. Clients that poll it have longer timeouts, so they receive the report that the game
+ * Timeout of /health. It is shorter than the timeouts of clients, so that clients receive the report that the game
  * hangs.
  */
 const HEALTH_TIMEOUT_MS = 1500;
-/** A game's bridge may need twice its own time limit of ten seconds before it answers. */
+/** Timeout of most requests. A bridge may answer only after 20 seconds: twice its own time limit of 10 seconds. */
 const ANSWER_TIMEOUT_MS = 25_000;
 const CAPTURE_TIMEOUT_MS = 35_000;
-/**
- * Timeout of commands that build many segments or buildings. Some bridges also have such commands for public
- * transport.
- */
+/** Timeout of commands that build many segments or buildings, or whole transit lines. */
 const COMPOSITE_TIMEOUT_MS = 130_000;
 const COMPOSITE = /^\/commands\/(build-grid|build-neighborhood|.*transit)/;
 
@@ -72,7 +69,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
 }
 
 /**
- * Sends the request with new headers, because some bridges refuse an Origin header, and none reads chunked
+ * Sends the request without the client's headers. Some bridges refuse an Origin header, and no bridge reads chunked
  * bodies.
  */
 function ask(

@@ -3,13 +3,13 @@ import { setImmediate } from "node:timers/promises";
 import type { World } from "./state/world.js";
 import { tick } from "./tick.js";
 
-/** Duration of a slice. A request needs a few turns of the event loop, and each turn waits for one slice. */
+/** Duration of a slice. A request waits for a few slices, one in each turn of the event loop that it needs. */
 const SLICE_MS = 2;
 
 /** Limits of an advance; the first one reached ends it. */
 export interface AdvanceLimits {
   readonly maxFrames: number;
-  /** Limit in real time, so the frames reached depend on the machine. */
+  /** Limit in real time. With this limit, the number of simulated frames depends on the speed of the machine. */
   readonly maxSeconds: number;
   /** Whether a goal is reached; checked after every frame. */
   readonly isReached: () => boolean;

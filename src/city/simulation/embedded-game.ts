@@ -70,7 +70,7 @@ export class EmbeddedGame {
 
   /**
    * Loads the newest valid save. Returns null and changes nothing when there is none.
-   * @param onRefused called for every newer save that could not be loaded; the file stays
+   * @param onRefused called for every newer save that cannot be loaded; the file of such a save is kept
    */
   async resumeCity(onRefused: (error: Error) => void): Promise<SimulatedCity | null> {
     const world = await this.#saves.loadNewest(onRefused);
@@ -78,8 +78,8 @@ export class EmbeddedGame {
   }
 
   /**
-   * Saves the loaded city under an automatic name. Resolves when done, also after a failure (`onSaveFailed`). Returns
-   * whether the city is saved; true if none is loaded.
+   * Saves the loaded city under an automatic name. Resolves to false if the save failed, after `onSaveFailed`
+   * was called. Resolves to true if the city is saved or no city is loaded.
    */
   async autosave(): Promise<boolean> {
     return this.#loaded === null || this.#saves.autosave(this.#loaded.world);
@@ -99,7 +99,10 @@ export class EmbeddedGame {
     await this.#saves.settled();
   }
 
-  /** Newest first. A save that is still being written is not listed; a missing directory is an empty list. */
+  /**
+   * Lists the saved cities, newest first, without a save that is still being written. Empty without a
+   * directory.
+   */
   listSaves(): Promise<SaveDirectory> {
     return this.#saves.list();
   }
@@ -140,7 +143,7 @@ export const FRAMES_PER_SECOND = 60;
 const SPEED_FACTORS = [0, 1, 2, 4];
 
 const SLICE_INTERVAL_MS = 8;
-/** Time limit of a slice. A request waits for at most one slice. */
+/** The simulation runs in slices of at most this time. Requests are served between two slices. */
 const SLICE_BUDGET_MS = 6;
 /** Maximum simulation backlog. Frames missed before that, for example during a save, are dropped. */
 const LONGEST_BACKLOG_MS = 250;
@@ -152,7 +155,7 @@ class CityClock {
   #lastMs = 0;
   #framesDue = 0;
 
-  /** @param framesPerSecond at speed 1 */
+  /** @param framesPerSecond simulation frames per real second at speed 1 */
   constructor(world: World, framesPerSecond: number) {
     this.#world = world;
     this.#framesPerSecond = framesPerSecond;

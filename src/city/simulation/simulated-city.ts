@@ -1,7 +1,7 @@
 /**
- * Read access to the loaded city. The city changes only by a simulation step or a command (../commands), each
- * within one turn of the event loop, so reads without an await between them see one state. Lists are in
- * ascending id order.
+ * Read access to the loaded city. Only simulation steps and commands (../commands) change the city, each
+ * within one turn of the event loop. Reads without an await between them therefore see the same state. Lists
+ * are in ascending id order.
  */
 import type { Budget, BuildingDetails, ClockState, Demand } from "../game.js";
 import type { GroundPoint, Layer, Level, SubService } from "../terms.js";
@@ -20,8 +20,8 @@ import type { World } from "./state/world.js";
 
 export class SimulatedCity {
   /**
-   * @param save starts saving the world under the given name; throws CommandRefusedError while another save is being
-   * written
+   * @param save starts writing a save with the given name; throws CommandRefusedError if another save is
+   * being written
    */
   constructor(
     readonly world: World,
@@ -70,7 +70,7 @@ export class SimulatedCity {
     return this.world.blocks.revision + this.world.paintings;
   }
 
-  /** Rises with `networkRevision` and with every traffic count. */
+  /** Rises whenever the network changes or traffic is counted. */
   get trafficRevision(): number {
     return this.world.networkRevision + this.world.trafficCounts;
   }
@@ -101,16 +101,16 @@ export class SimulatedCity {
   readonly traffic = (segmentId: number) => trafficOf(this.world, segmentId);
 
   /**
-   * Values of a layer, one for each grid square with growables. The traffic layer has one for each square with
-   * roads.
+   * Values of a layer, one per grid square that contains growables. The traffic layer covers squares that
+   * contain roads.
    */
   readonly layer = (layer: Layer) => layerOf(this.world, layer);
   /** Quality of each service at a place. */
   readonly coverage = (place: GroundPoint) => coverageAt(this.world, place);
 
   /**
-   * Services that some homes lack and that the town expects or will expect soon, sorted by the population at which
-   * the town expects them.
+   * Services that some homes lack although the town expects them or will expect them soon. Sorted by the
+   * population at which the town expects the service.
    */
   readonly missingServices = () => missingServices(this.world);
 
@@ -131,10 +131,15 @@ export class SimulatedCity {
   /** Height of the ground, or of the water surface where that is higher. */
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
-  /** Hash of the city, equal for the same seed and the same commands at the same frames. */
+  /**
+   * Hash of the city's state. The same seed with the same commands at the same frames gives the same hash.
+   */
   readonly hash = () => hashOf(this.world);
 
-  /** Resolves once no save is copying the city, so that a command does not have to finish the copy. */
+  /**
+   * Resolves when no save is copying the city. A command that does not wait for this must finish the copy
+   * itself.
+   */
   async settled(): Promise<void> {
     while (this.world.capture) await this.world.capture.done;
   }

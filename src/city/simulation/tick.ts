@@ -9,9 +9,9 @@ import { updateBusiness } from "./life/business.js";
 import {
   abandon,
   accumulateGarbageAndCrime,
-  burnsDown,
   demolishIfZoneDiffers,
   reasonToAbandon,
+  updateFire,
   updateRuin,
   updateSupplyProblems,
 } from "./life/decline.js";
@@ -38,7 +38,7 @@ import type { World } from "./state/world.js";
 import { distributePower } from "./utilities/electricity.js";
 import { distributeHeat, distributeWater } from "./utilities/pipes.js";
 
-/** Frame of the cycle for each city-wide update. */
+/** For each city-wide update, the frame of the cycle in which it runs. */
 const ROUNDS: ReadonlyMap<number, (world: World) => void> = new Map([
   [0, distributePower],
   [50, distributeWater],
@@ -77,7 +77,7 @@ function visitBuilding(world: World, building: SimBuilding): void {
 
 function visitGrowable(world: World, building: SimBuilding): void {
   updateSupplyProblems(world, building);
-  if (burnsDown(world, building)) {
+  if (updateFire(world, building)) {
     reportBurnedDown(world, building);
     return;
   }
@@ -110,7 +110,7 @@ function visitCivic(world: World, building: SimBuilding): void {
   updateSeverity(building, world.frame, spanFrames(world, building, "patience"));
 }
 
-/** A highway that ends before the map edge has a problem. */
+/** Sets a problem on highways that end before the map edge. */
 function markDeadHighways(world: World): void {
   for (const node of world.nodes.all()) {
     if (node.prefab.carries !== "traffic" || !node.prefab.name.startsWith("Highway")) continue;

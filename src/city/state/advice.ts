@@ -16,9 +16,9 @@ const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 300;
 const LEAST_POINTS = 0.5;
-/** Gravity (urgency, 0 to 100) for each point of happiness that homes lose on average. */
+/** Gravity added for each point of happiness that an average home loses. */
 const GRAVITY_PER_POINT = 4;
-/** Gravity of a service that all homes lack but whose lack does not cost happiness yet. */
+/** Gravity of advice about a service that all homes lack, while no home has lost happiness. */
 const WISH_GRAVITY = 10;
 const NEARLY_USED = 0.85;
 const NEARLY_FULL = 0.8;
@@ -26,7 +26,7 @@ const CROWDED_PERCENT = 80;
 const HIGH_DEMAND = 50;
 
 interface Advice {
-  /** Topic: a cause of unhappiness, a problem, a utility, money, demand or a road. */
+  /** A cause of unhappiness, a problem or a utility; or money, demand or a road. */
   readonly topic: string;
   readonly message: string;
   /** Urgency, 0 to 100. */
@@ -35,7 +35,7 @@ interface Advice {
   readonly unit: string;
   /** Place where the problem is worst. */
   readonly place: Position;
-  /** Commands that would help. Computed only for rows that are sent, because the search for free places takes long. */
+  /** Computes commands that would help. A function, because the search for free places takes long. */
   readonly commands: () => readonly Remedy[];
 }
 
@@ -87,7 +87,7 @@ function fromWishes(city: SimulatedCity): Advice[] {
     });
 }
 
-/** Causes of lost happiness in homes, except problems of buildings and missing services, which have their own entries. */
+/** Causes of lost happiness in homes. Building problems and missing services have separate entries. */
 function fromHomes(city: SimulatedCity): Advice[] {
   const wished = city.missingServices().map(({ service }) => service);
   const homes = city.world.buildings
@@ -125,7 +125,7 @@ function fromHomes(city: SimulatedCity): Advice[] {
   });
 }
 
-/** Buildings that have a problem. */
+/** Advice about buildings with a problem. */
 function fromProblems(city: SimulatedCity): Advice[] {
   const places = new Map<string, Position[]>();
   const buildings = city.buildings();
@@ -147,7 +147,7 @@ function fromProblems(city: SimulatedCity): Advice[] {
 
 const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
 
-/** Utility networks at or near their capacity. */
+/** Advice about utility networks that are at or near capacity. */
 function fromUtilities(city: SimulatedCity): Advice[] {
   return city.utilities().flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
     const used = demand / supply;
@@ -173,7 +173,7 @@ function fromUtilities(city: SimulatedCity): Advice[] {
 
 const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
 
-/** A deficit, and how long the money lasts. */
+/** Advice about a deficit. Estimates how long the money lasts. */
 function fromMoney(city: SimulatedCity): Advice[] {
   const { balance, income, expenses, loans, history } = city.budget;
   const sum = (lines: typeof income) =>
@@ -196,7 +196,7 @@ function fromMoney(city: SimulatedCity): Advice[] {
   ];
 }
 
-/** Overloaded services and nearly full stores. */
+/** Advice about overloaded services, and about landfills and cemeteries that are nearly full. */
 function fromServices(city: SimulatedCity): Advice[] {
   return city.world.buildings.all().flatMap((building): Advice[] => {
     const { prefab, id, lastLoad, stored, position: place } = building;
@@ -231,7 +231,7 @@ const ZONES_OF_BARS = {
   workplace: "Industrial",
 } as const;
 
-/** Zones with high demand. */
+/** Advice to zone land for which demand is high. */
 function fromDemand(city: SimulatedCity): Advice[] {
   const { world, demand } = city;
   const site = world.buildings.all().find(({ prefab }) => prefab.growable) ?? world.segments.all()[0];
@@ -253,10 +253,7 @@ function fromDemand(city: SimulatedCity): Advice[] {
 const WEEKS_PER_YEAR = 52;
 const NOTABLE_LOSS = 0.02;
 
-/**
- * Warns if more citizens will soon die of old age than were born in the last year. This happens because people who
- * moved in together age together.
- */
+/** Warns if more citizens will soon die of old age than were born in the last year. */
 function fromAges(city: SimulatedCity): Advice[] {
   const { world } = city;
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);

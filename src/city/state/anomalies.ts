@@ -9,7 +9,7 @@ import { cachedByRevision } from "../revision-cache.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
-/** GET /state/road-anomalies: stubs, conflicting roads, terrain mismatches, dead ends, in this order. */
+/** GET /state/road-anomalies. Lists stubs first, then conflicting roads, terrain mismatches and dead ends. */
 export const roadAnomalies: ReadRoute = {
   path: "/state/road-anomalies",
   label: "Inspect road anomalies",

@@ -51,7 +51,7 @@ export function flagText(flags: number): string {
 }
 
 /** Last columns of every building row: size, place and problems. */
-export function siteColumns(building: Building) {
+export function lastBuildingColumns(building: Building) {
   const { prefab, angleDegrees, problems } = building;
   return {
     width: prefab.width,
@@ -97,6 +97,6 @@ export function facilityRow(building: Building) {
     subService: prefab.subService,
     level: prefab.level,
     levelName: levelName(prefab.level),
-    ...siteColumns(building),
+    ...lastBuildingColumns(building),
   };
 }

@@ -1,4 +1,4 @@
-/** Differences of a city between two moments. */
+/** Takes a snapshot of a city, and lists the changes since the snapshot. */
 import type { Building } from "../game.js";
 import { copyPosition } from "../geometry.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
@@ -8,7 +8,7 @@ import type { JsonObject } from "../wire/answers.js";
 import { isGrowable } from "./buildings.js";
 import { countBy } from "./listing.js";
 
-/** Maximum rows of each list. The counts also include entities that are not listed. */
+/** Maximum length of each list. The counts include entities beyond this maximum. */
 const MAX_ROWS = 20;
 
 interface GrowableState {
@@ -42,9 +42,7 @@ export class CitySnapshot {
     );
   }
 
-  /**
-   * Whether any building, node or segment got the problem since the snapshot. `any` stands for every problem.
-   */
+  /** Whether a building, node or segment got this problem since the snapshot; "any" matches every problem. */
   hasBegun(problem: string): boolean {
     for (const [name, now] of problemsOf(this.#city)) {
       if (problem !== "any" && problem !== name) continue;
@@ -145,7 +143,7 @@ function figuresOf(city: SimulatedCity) {
   };
 }
 
-/** Problem -> entities that have it, each as `building 7`. */
+/** Maps each problem to the entities with the problem, such as `building 7`. */
 function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
   const kinds = { building: city.buildings(), netNode: city.nodes(), netSegment: city.segments() };

@@ -2,7 +2,7 @@ import type { Building } from "../game.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { FLAG, levelName } from "../terms.js";
 import { RowCache } from "../wire/answers.js";
-import { countByService, flagText, isActive, isGrowable, siteColumns } from "./buildings.js";
+import { countByService, flagText, isActive, isGrowable, lastBuildingColumns } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/growables: homes, shops, industry and offices. */
@@ -40,6 +40,6 @@ function row(building: Building) {
     service: prefab.service,
     subService: prefab.subService,
     level: levelName(prefab.level),
-    ...siteColumns(building),
+    ...lastBuildingColumns(building),
   };
 }

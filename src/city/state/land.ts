@@ -39,10 +39,10 @@ export const zones: ReadRoute = {
   },
 };
 
-/** Default limit: all blocks, because a map with holes would mislead. */
+/** By default a response contains all blocks, because a map with holes would mislead. */
 const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 
-/** GET /state/zone-blocks: the zone of every cell, in ascending id order. */
+/** GET /state/zone-blocks: all zone blocks by ascending id, with the zone of every cell. */
 export const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
@@ -59,7 +59,7 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
   return { id, segmentId, position: copyPosition(at), angleRadians, rows, cells: cells.join("") };
 }
 
-/** Spacing of samples: coarse, because one response contains the whole map. */
+/** Distance between samples. It is large, because one response contains the whole map. */
 const SPACING_METERS = 96;
 
 /** Caches the terrain grid of each city, because the terrain never changes. */

@@ -20,9 +20,7 @@ export interface Anomaly extends JsonObject {
   readonly type: string;
 }
 
-/**
- * One page of rows with its counts. `total` ignores the limit; a negative `offset` counts as 0.
- */
+/** Returns one page of rows, and the counts of the page. `total` counts the rows of all pages. */
 export function paginate<T>(items: readonly T[], query: Query, rule: LimitRule) {
   const limit = Math.min(Math.max(query.integer("limit", rule.fallback), 0), rule.max);
   const offset = Math.max(query.integer("offset", 0), 0);
@@ -44,7 +42,7 @@ export function tally<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, n
   return counts;
 }
 
-/** Adds up the counts of all keys that `keyOf` maps to the same name. */
+/** Groups the counts by `keyOf` and returns the sum of each group. */
 export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (item: K) => string): Record<string, number> {
   const sums = new Map<string, number>();
   for (const [item, count] of counts) {
@@ -56,7 +54,7 @@ export function sumBy<K>(counts: ReadonlyMap<K, number>, keyOf: (item: K) => str
 
 const FIRST_SET: ReadonlySet<string> = new Set(FIRST_PROBLEM_SET);
 
-/** Problem names in bit order. The severity marker is the highest bit of the first set, so it comes between the sets. */
+/** Problem names in bit order. The severity marker stands after the problems of the first set. */
 export function problemNames({ names, severity }: Problems): string[] {
   if (names.length === 0) return [];
   const marker = severity === "major" ? ["MajorProblem"] : severity === "fatal" ? ["FatalProblem"] : [];

@@ -23,7 +23,7 @@ interface Tile {
   readonly row: number;
   /** Hash of all values in the tile's rows. */
   hash: number;
-  /** Revision of the last change, unique among tiles. */
+  /** Revision number of the tile's last change. No two tiles share a number. */
   revision: number;
 }
 

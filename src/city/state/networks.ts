@@ -1,4 +1,4 @@
-/** Endpoints about networks and the town's connection to the map edge. */
+/** Endpoints that list networks and check whether the town is connected to the map edge. */
 import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
 import type { NetNode, NetSegment } from "../game.js";
 import { copyPosition, meanOf, middle } from "../geometry.js";
@@ -45,7 +45,7 @@ export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId,
   };
 }
 
-/** A node beyond this x or z counts as outside the map even without the flag `outside`. */
+/** A node beyond this x or z counts as outside the map, even if it has no flag `outside`. */
 const OUTSIDE_METERS = 8600;
 
 /** GET /state/external-connections: whether the town's roads reach the map edge. */
@@ -89,7 +89,9 @@ function isOutside({ outside, position: { x, z } }: NetNode): boolean {
   return outside || Math.abs(x) >= OUTSIDE_METERS || Math.abs(z) >= OUTSIDE_METERS;
 }
 
-/** Groups of roads that share nodes, numbered from 1 in the order of their lowest segment ids. */
+/**
+ * Groups of connected roads. They are numbered from 1, in the order of the lowest segment id in each group.
+ */
 function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
   const visited = new Set<number>();
   const groups: NetSegment[][] = [];
@@ -135,7 +137,10 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/** The component with the highest score counts as the town. Segments that clients built weigh most. */
+/**
+ * Score of a group of connected roads. The group with the highest score counts as the town. Segments that
+ * clients built weigh most.
+ */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

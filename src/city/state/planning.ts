@@ -121,7 +121,7 @@ export const segmentDetails: ReadRoute = {
   },
 };
 
-/** Ids of the other segments at one end. */
+/** Ids of the segments at a node, without the given segment. */
 function joinedAt(city: SimulatedCity, nodeId: number, { id }: NetSegment): number[] {
   return (city.node(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
 }

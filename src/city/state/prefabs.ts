@@ -2,7 +2,7 @@ import { CELL_METERS } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
-import { capacitiesOf } from "../simulation/fabric/buildings.js";
+import { buildingCapacities } from "../simulation/fabric/buildings.js";
 import { civicPowerKw } from "../simulation/utilities/electricity.js";
 import { civicWaterM3 } from "../simulation/utilities/pipes.js";
 import { levelName, zoneOf } from "../terms.js";
@@ -30,7 +30,7 @@ export const networkPrefabs: ReadRoute = {
   },
 };
 
-/** Row of a network prefab. Costs are per metre; the capacity counts both directions together. */
+/** A network prefab as the API lists it. Costs are per metre. The capacity is the sum of both directions. */
 function networkRow(prefab: SimNetworkPrefab) {
   const { name, displayName, service, subService, elevation, widthMeters, lanes, zoning } = prefab;
   const { carries, frontage, costPerCell, speedKmh, capacityPerHour } = prefab;
@@ -51,7 +51,7 @@ function networkRow(prefab: SimNetworkPrefab) {
   };
 }
 
-/** GET /prefabs/buildings: without the broken assets `Block Services - ...`. */
+/** GET /prefabs/buildings. Omits the game's broken assets `Block Services - ...`. */
 export const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",
@@ -83,7 +83,7 @@ function buildingRow(prefab: SimBuildingPrefab) {
     growable: prefab.growable !== null,
     constructionCost: prefab.cost,
     upkeepPerWeek: prefab.upkeepPerWeek,
-    ...capacitiesOf(prefab, () => 0),
+    ...buildingCapacities(prefab, () => 0),
     supply: { powerKw, waterM3, sewageM3, heatKw },
     coverage: coverage
       ? { service: coverage.kind, rangeMeters: coverage.radiusMeters, capacity: coverage.capacity }

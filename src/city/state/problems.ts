@@ -8,7 +8,7 @@ import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
 import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
-/** Building flags that GET /state/problems lists like problems. */
+/** Building flags that GET /state/problems reports as problems. */
 const ALERT_FLAGS: readonly BuildingFlag[] = [
   "Abandoned",
   "BurnedDown",

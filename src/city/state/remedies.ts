@@ -17,7 +17,7 @@ import type { JsonObject } from "../wire/answers.js";
 export type Remedy = { readonly command: string; readonly fields: JsonObject };
 type Remedies = (city: SimulatedCity, place: GroundPoint) => Remedy[];
 
-/** Commands that help; the key is a cause of unhappiness (life/happiness.ts) or the name of a problem. */
+/** Finds commands that help. A key is a cause of unhappiness (life/happiness.ts), or the name of a problem. */
 const REMEDIES: Readonly<Record<string, Remedies>> = {
   ...Object.fromEntries(COVERAGES.map((kind) => [kind, builds(cheapestFor(kind))])),
   crime: builds(cheapestFor("police")),

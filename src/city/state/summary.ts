@@ -49,7 +49,10 @@ export const chirps: ReadRoute = {
   },
 };
 
-/** GET /state/economy: tax rates. The six sliders show level 1 of their sub-service; the table shows all levels. */
+/**
+ * GET /state/economy: the tax rates. Each slider shows the rate of level 1 of its sub-service; the table
+ * shows the rates of all levels.
+ */
 export const economy: ReadRoute = {
   path: "/state/economy",
   label: "Read economy state",

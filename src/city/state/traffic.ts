@@ -14,8 +14,8 @@ const DEFAULT_RADIUS_METERS = 500;
 const STEP_PERCENT = 20;
 
 /**
- * GET /state/traffic: roads of at least `minDensity`, densest first; with `x` and `z` only roads whose middle lies
- * within `radius`. Histogram and flow ignore `minDensity`.
+ * GET /state/traffic: roads of at least `minDensity`, densest first. If `x` and `z` are given, only roads whose
+ * middle lies within `radius` of that point. Histogram and flow ignore `minDensity`.
  */
 export const traffic: ReadRoute = {
   path: "/state/traffic",

@@ -1,6 +1,7 @@
 /**
- * Responses of the bridge. Numbers have at most three decimals, and never an exponent, NaN or -0; 64-bit integers are
- * exact. A failure has an error status and the body `{"ok":false,"error":"..."}`, whose error is one line.
+ * Responses of the bridge. Numbers have at most three decimals; they never have an exponent and are never NaN
+ * or -0. 64-bit integers are exact. A failure has an error status and the body `{"ok":false,"error":"..."}`.
+ * Its error text is a single line.
  */
 
 import { randomUUID } from "node:crypto";
@@ -18,12 +19,12 @@ export class JsonText {
   constructor(readonly pieces: readonly string[]) {}
 }
 
-/** JSON.stringify prints numbers from this size on with an exponent. */
+/** From this size on, JSON.stringify prints a number with an exponent. */
 const EXPONENT_FROM = 1e21;
 
 /**
- * Placeholder prefix for values that JSON.stringify cannot print; they are substituted afterwards. Random per process, so
- * that no text from a client can contain it.
+ * Prefix of the placeholders that stand for values that JSON.stringify cannot print. The values replace their
+ * placeholders afterwards. The prefix is random per process, so that no text from a client can contain it.
  */
 const MARK = randomUUID();
 const MARKED = new RegExp(`"${MARK}(\\d+)"`, "g");
@@ -37,8 +38,7 @@ export function writeJson(value: Json): string {
 }
 
 /**
- * JSON text of a value in pieces. Joining the pieces of a long list into one string of megabytes would take
- * most of the time.
+ * JSON text of a value, in pieces. For a long list, joining the pieces would take longer than writing them.
  */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];
@@ -57,7 +57,7 @@ export function writeJsonPieces(value: Json): string[] {
   return [...pieces, between];
 }
 
-/** @param marked collects texts that must be printed verbatim */
+/** @param marked receives the texts that must be printed verbatim */
 function printable(part: unknown, marked: (string | JsonText)[]): unknown {
   if (typeof part === "bigint") return asIs(String(part), marked);
   if (part instanceof JsonText) return asIs(part, marked);
@@ -89,7 +89,7 @@ export function sendBytes(response: Response, status: number, type: string, ...p
   response.end(parts.at(-1));
 }
 
-/** Invalid field. Status 500, like refusals of the game's bridge. */
+/** Error for an invalid field. The status is 500, as in refusals of the game's bridge. */
 export class FieldError extends HttpError {
   constructor(message: string) {
     super(500, message);
@@ -97,7 +97,9 @@ export class FieldError extends HttpError {
   }
 }
 
-/** Converts any error for the client. Unexpected errors keep their type name as a prefix. */
+/**
+ * Converts an error to an HttpError. The message of an unexpected error starts with the error's type name.
+ */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof CommandRefusedError) return new HttpError(500, error.message);
@@ -108,7 +110,9 @@ export function toHttpError(error: unknown): HttpError {
   return new HttpError(500, `${error.name}: ${error.message}`, {}, { cause: error });
 }
 
-/** Errors of express about the request body: too large, cut short, unknown encoding. */
+/**
+ * Whether express could not read the request body: it was too large, cut short, or in an unknown encoding.
+ */
 function isUnreadable(error: unknown): error is Error {
   return (
     error instanceof Error && "status" in error && Number(error.status) >= 400 && Number(error.status) < 500

@@ -1,8 +1,10 @@
 /**
- * Parses bodies and queries of requests. Bodies are strict: a missing field gets its default, and a wrong type is
- * rejected, because a command must not run on defaults by accident. Numbers may be strings. Unknown fields are
- * ignored, but the response names them. Queries are lenient: a value that does not parse counts as missing, and
- * endpoints clamp numbers.
+ * Parses bodies and queries of requests.
+ *
+ * Bodies: a missing field gets its default. A field of a wrong type is rejected, because a command must not run on
+ * defaults by accident; numbers may be strings. Unknown fields are ignored, but the response names them.
+ *
+ * Queries: a value that does not parse counts as missing. Endpoints clamp numbers.
  */
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
@@ -38,7 +40,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Maximum length of texts, because names are saved and repeated in responses and messages. */
+/** Maximum length of texts. Names are limited because they are saved, and repeated in responses and messages. */
 const MAX_TEXT_CHARACTERS = 1000;
 const MAX_SHOWN_CHARACTERS = 80;
 
@@ -123,7 +125,7 @@ const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
 export class Query {
   readonly #pairs: readonly (readonly [key: string, value: string])[];
 
-  /** @param url unparsed path and query; pairs without `=`, or with more than one, are ignored */
+  /** @param url unparsed path and query; parameters without exactly one `=` are ignored */
   constructor(url: string) {
     const [, search = ""] = url.split(/\?(.*)/s);
     this.#pairs = search.split("&").flatMap((pair) => {

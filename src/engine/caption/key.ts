@@ -150,7 +150,7 @@ function notesAt(text: TokenText, start: number): Note[] {
     const namings: NoteNaming[] = accidental === "" ? ["letter"] : ["letter", "german"];
     notes.push({ note: `${letter.toUpperCase()}${accidental}`, namings, end });
   }
-  const named = Object.hasOwn(lexicon.NOTES, token.text) ? lexicon.NOTES[token.text] : undefined;
+  const named = Object.hasOwn(lexicon.NOTE_NAMES, token.text) ? lexicon.NOTE_NAMES[token.text] : undefined;
   if (named !== undefined) {
     const [sign, end] = named.naming === "german" ? ["", at + 1] : accidentalAt(text, at + 1);
     const accidental = before?.value ?? sign;
@@ -180,8 +180,8 @@ function standsBeforeClause(text: TokenText, end: number): boolean {
 }
 
 /**
- * Whether the words stand apart from the rest: as a whole clause or list item, or capitalised within a clause.
- * If they are capitalised, no noun such as "key" may follow.
+ * Whether the words are a whole clause or list item, or are capitalised within a clause. After capitalised words, no
+ * noun such as "key" may follow.
  */
 function standsAsItem(text: TokenText, start: number, end: number): boolean {
   if (text.beginsClause(start)) return text.endsClause(end);

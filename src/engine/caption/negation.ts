@@ -1,4 +1,4 @@
-/** Negation in captions. */
+/** Detects negated words in captions. */
 import type { TokenText } from "./text.js";
 import { NEGATIONS, WORDS_AFTER_NEGATION } from "./words.js";
 

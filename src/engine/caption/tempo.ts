@@ -22,7 +22,7 @@ const TEMPO_FILLERS = Phrases.of([...lexicon.TEMPO_FILLERS, ...bounds]);
 const MAX_FILLERS = 4;
 /** Two tempos with a larger ratio are a tempo change, not a range. */
 const MAX_RANGE_RATIO = 1.5;
-/** A single bound, such as "under 100", stands for a range whose ends have this ratio. */
+/** A single bound becomes a range whose ends have this ratio: "under 100" means 80 to 100. */
 const BOUND_RATIO = 1.25;
 /** Range in which a number without a unit can be a tempo. Lower numbers beside a key may be opus numbers. */
 const MIN_BARE_BPM = 50;
@@ -100,7 +100,7 @@ function boundBefore(text: TokenText, start: number): TokenSpan | null {
   return unit !== null && lexicon.BACKING_INSTRUMENTS.at(text, unit.end) !== null ? null : bound;
 }
 
-/** The number at a token; null if it is part of a word or of another number: "TR808", "6/8". */
+/** Number at a token; null if the digits belong to a name or to another number, as in "TR808" or "6/8". */
 function numberAt(text: TokenText, at: number): number | null {
   const token = text.tokens[at];
   if (token?.kind !== "number") return null;
@@ -121,17 +121,14 @@ function skipFillers(text: TokenText, start: number): number {
   return at;
 }
 
-/**
- * Whether the number before `end` counts something else, such as seconds, hertz or years, or is part of a date or
- * fraction.
- */
+/** Whether the number before `end` has a unit such as seconds or hertz, or is part of a date or fraction. */
 function countsOtherThings(text: TokenText, end: number): boolean {
   return lexicon.NON_TEMPO_UNITS.at(text, end) !== null && (text.isGlued(end) || text.isWord(end));
 }
 
 /**
- * Whether a number without a unit is a tempo: after "@", after "at" at the end of a clause, next to a key, or next to
- * a genre or pace that usually has such a tempo.
+ * Whether a number without a unit is a tempo. Accepts a number after "@", after "at" at the end of a clause,
+ * beside a key, or beside a genre or pace that usually has this tempo.
  */
 function standsAlone(
   text: TokenText,
@@ -162,7 +159,7 @@ function countsWorks(text: TokenText, genre: number): boolean {
   return usual !== null && lexicon.COUNTED_PIECES.at(text, usual.end) !== null;
 }
 
-/** The pace or genre that stands before token `at`, perhaps with a link word between. */
+/** Finds the pace or genre before token `at`. A link word may stand between them. */
 function usualBefore(text: TokenText, at: number): { value: Usual } | null {
   const place = USUAL.before(text, at) ?? USUAL.before(text, lexicon.KEY_LINKS.before(text, at)?.start ?? at);
   return place && USUAL.at(text, place.start);
@@ -207,7 +204,7 @@ function isOtherPace(text: TokenText, start: number, end: number): boolean {
   );
 }
 
-/** Whether a genre word has its other meaning: "a house on the hill", "my empty house", but not "a house track". */
+/** Whether a genre word is not a genre: "a house on the hill", "my empty house", but not "a house track". */
 function isThing(text: TokenText, start: number, end: number): boolean {
   if (lexicon.AMBIGUOUS_GENRES.at(text, start)?.end !== end) return false;
   const isNamed =
@@ -216,8 +213,8 @@ function isThing(text: TokenText, start: number, end: number): boolean {
 }
 
 /**
- * Usual tempo of the caption's paces and genres. Paces that contradict each other, such as a slow verse and a fast
- * chorus, are ignored.
+ * Usual tempo of the paces and genres in the caption. Ignores all paces if two of them contradict each other, such
+ * as a slow verse and a fast chorus.
  */
 export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRange> | null {
   const [pace] = paces;
@@ -229,8 +226,8 @@ export function usualTempo({ paces, genres }: MentionedFacts): Statement<TempoRa
 }
 
 /**
- * Joins the tempo ranges of two genres. Uses the tempos that both have in common. If there are none, the last
- * genre counts in a compound such as "ambient techno", otherwise the first.
+ * Joins the tempo ranges of two genres: returns their overlap. If the ranges do not overlap, returns one of
+ * them: the second for adjacent words such as "ambient techno", otherwise the first.
  */
 function joinGenres(
   all: PlacedStatement<TempoRange> | null,

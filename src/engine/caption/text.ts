@@ -24,7 +24,10 @@ export interface TokenSpan {
 
 export type PlacedStatement<Value> = Statement<Value> & TokenSpan;
 
-/** Facts found so far. `paces` and `genres` hold the usual tempos of words such as "fast" and of genres. */
+/**
+ * Facts found so far. `paces` are the usual tempos of words such as "fast"; `genres` are the usual tempos of
+ * genres.
+ */
 export interface MentionedFacts {
   tempos: PlacedStatement<TempoRange>[];
   keys: PlacedStatement<string>[];
@@ -106,7 +109,10 @@ export class Phrases<Value> {
 
 export class TokenText {
   readonly tokens: readonly Token[];
-  /** Token positions where a key ends or starts. A bare number beside a key is a tempo. */
+  /**
+   * Token positions where keys end or start. The parser needs them because a bare number beside a key is a
+   * tempo.
+   */
   readonly keyEnds = new Set<number>();
   readonly keyStarts = new Set<number>();
 

@@ -118,7 +118,7 @@ export const MODES: readonly ModeWords[] = [
 export const SCALE_WORDS = phrases("natural | harmonic | melodic | pentatonic | blues");
 
 /** Note names other than English letters. */
-export const NOTES: Readonly<Record<string, { note: string; naming: NoteNaming }>> = {
+export const NOTE_NAMES: Readonly<Record<string, { note: string; naming: NoteNaming }>> = {
   ...named("syllable", "do:C dó:C ut:C re:D ré:D mi:E fa:F fá:F sol:G la:A lá:A si:B"),
   ...named("syllable", "до:C ре:D ми:E фа:F соль:G ля:A си:B"),
   ...named("kana", "ハ:C ニ:D ホ:E ヘ:F ト:G イ:A ロ:B"),
@@ -143,7 +143,7 @@ export const FLATS_AFTER_NOTE = words(
 export const SHARPS_BEFORE_NOTE = words("# | ♯ | 升 | 嬰 | 올림");
 export const FLATS_BEFORE_NOTE = words("♭ | 降 | 変 | 내림");
 
-/** Words before a note without a mode, which is then major: "key of D". */
+/** Words before a note without a mode: "key of D". Such a key is major. */
 export const KEY_LABELS = phrases(
   "key of | key | key : | key = | key is | key signature : | tonality | tonality : | tonart | tonart : | tonalité | tonalité : | tonalité de | tonalidad | " +
     "tonalidad : | tonalidad de | tonalità | tonalità : | tonalità di | tonalidade | tonalidade de | tom de | tom : | 调性 | 调 : | キー | キーは | 키",
@@ -195,10 +195,7 @@ export const WORDS_AFTER_FALSE_METRE = phrases(
     "stars | sleeve | sleeves | length | full | empty | inch | inches | cup | cups | mile | miles | hour | hours | year | years | view | views | shot | shots | " +
     "- length | - sleeve | - sleeves | der | des | d' | de la | de los | de las | dei | delle | della | stunde | stunden | 的",
 );
-/**
- * Words before the name of a dance. If a direction follows the name, it is a movement: "they waltz into the
- * bar".
- */
+/** Between one of these words and one of DIRECTIONS, the name of a dance is a verb: "they waltz into the bar". */
 export const WORDS_BEFORE_DANCE_VERB = phrases(
   "they | we | you | i | he | she | it | to | who | couples | people",
 );
@@ -250,7 +247,7 @@ export const AMBIGUOUS_GENRES = phrases(
   "house | garage | trap | rock | soul | country | metal | jungle | drone | swing | drill | doom | juke | rap | folk | march",
 );
 /**
- * Determiners. One or two words after a determiner, an ambiguous genre word is not a genre: "my empty house".
+ * An ambiguous genre word is not a genre if a determiner stands one or two words before it: "my empty house".
  */
 export const DETERMINERS = phrases(
   "a | an | the | my | your | our | his | her | their | its | this | that | these | those | every | no | one | in | ein | eine | einem | einen | das | mein | meine | " +

@@ -1,6 +1,6 @@
 /**
  * Access control by API key, Host header and Origin header. A loopback server without a key accepts only host
- * names of this machine. Web pages may be from this machine or a listed origin.
+ * names of this machine. Web pages may call it from this machine or from a listed origin.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -30,8 +30,8 @@ export function requireKeyIfReachable({ apiHost, apiKey, isLocal, allowsNoKey }:
 
 /**
  * Checks the key of a request: body field `ai_token`, header `Authorization` with or without the Bearer scheme, header
- * `X-API-Key`, or the cookie of a browser session. Audio downloads and events, for which pages cannot set headers, also
- * take the query parameter `ai_token`.
+ * `X-API-Key`, or the cookie of a browser session. Audio downloads and events also accept the query parameter
+ * `ai_token`, because pages cannot set headers for them.
  */
 export class Authenticator {
   readonly #keyDigests: readonly Buffer[];
@@ -51,9 +51,9 @@ export class Authenticator {
 
   /**
    * Name of the client that sent an authorized request, for `FairTurns`: "key 2" for the second key, "" if the
-   * server has at most one key. Each key has its own turns in the queue and its own `Idempotency-Key`s. All
-   * keys share tasks, songs, adapters and data sets. In a fleet, list the keys in the same order on all
-   * gateways.
+   * server has at most one key. Each client has its own turns in the queue and its own `Idempotency-Key`s, but
+   * all clients share tasks, songs, adapters and data sets. All gateways of a fleet must list the keys in the
+   * same order.
    */
   clientOf(request: IncomingMessage, bodyToken?: unknown): string {
     if (this.#keyDigests.length < 2) return "";
@@ -165,9 +165,9 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
 type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
 
 /**
- * CORS: answers preflights and sets headers for allowed origins. Rejects requests of other origins before any
- * work is done, unless their method is safe (`SAFE_METHODS`). Pages of this machine are always allowed;
- * `allowedOrigins` adds more ("null": pages opened from a file; "*": every page).
+ * CORS: answers preflights and sets headers for allowed origins. A request from another origin is rejected before
+ * any work is done, unless its method is safe (`SAFE_METHODS`). Pages of this machine are always allowed.
+ * @param allowedOrigins additional origins; "null": pages opened from a file, "*": every page
  */
 export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
   const allowed = new Set(allowedOrigins);

@@ -6,7 +6,7 @@ export interface Caller {
   signal: AbortSignal;
   /** Request id, as in log lines. */
   requestId?: string | undefined;
-  /** Name of the client in the queue, where clients take turns; see `FairTurns` in queue/rules.ts. */
+  /** Name of the client in the task queue, which serves clients in turn; see `FairTurns` in queue/rules.ts. */
   client?: string;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Browser sessions: a cookie replaces the key. Pages cannot read the cookie (HttpOnly) and other sites cannot use it
- * (SameSite=Strict). It contains an expiry time and the HMAC of that time with the key. The server stores nothing, so
- * sessions survive restarts; changing the key ends them.
+ * Browser sessions: a cookie replaces the API key. The cookie contains an expiry time and an HMAC of that time
+ * with the key. The server stores no sessions: sessions survive a restart, and end if the key changes.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -28,7 +27,7 @@ function cookie(request: IncomingMessage, value: string, maxAgeSeconds: number):
   return `${cookieName(request)}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** Index of the key that started the request's session; -1 if the request has no valid session. */
+/** Index of the API key of the request's session; -1 if the request has no valid session. */
 export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly Buffer[]): number {
   if (isFromOtherOrigin(request)) return -1;
   const prefix = `${cookieName(request)}=`;
@@ -43,8 +42,8 @@ export function sessionKeyIndex(request: IncomingMessage, keyDigests: readonly B
 }
 
 /**
- * Whether a page of another origin sent the request. SameSite alone does not detect this: other ports of the host are
- * the same site, but another origin.
+ * Whether a page of another origin sent the request. SameSite is not enough, because other ports of the host are
+ * the same site.
  */
 function isFromOtherOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host, "sec-fetch-site": site = "same-origin" } = headers;

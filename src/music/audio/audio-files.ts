@@ -100,10 +100,9 @@ export class AudioFiles {
   }
 
   /**
-   * Called at start-up. Removes files that interrupted jobs left: unfinished files, and files that the record
-   * of their task does not list. Moves audio without a task record to `quarantine`, because the record may have
-   * been lost.
-   * @param namesOf file names of a task; "all" if its record is unreadable, null if there is no such task
+   * Called at start-up. Removes files of interrupted jobs: unfinished files, and files that their task's record
+   * does not list. Moves audio without a task record to `quarantine`, because the record may have been lost.
+   * @param namesOf returns the file names of a task; "all" if its record is unreadable, null for an unknown task
    * @returns the moved files
    */
   async clearOrphans(
@@ -127,8 +126,8 @@ export class AudioFiles {
   }
 
   /**
-   * Removes unfinished files that killed workers left, if they were not written for a day. Newer files are kept
-   * even at start-up, because other servers may be writing them in a shared directory.
+   * Removes unfinished files of killed workers, once a file has not changed for a day. Keeps newer files even at
+   * start-up, because another server that shares the directory may be writing them.
    */
   async removeAbandoned(): Promise<void> {
     const names = (await readdir(this.directory).catch(() => [])).filter(

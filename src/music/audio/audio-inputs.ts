@@ -30,7 +30,7 @@ const SILENT_PEAK = 1e-6;
 const MIN_SOURCE_SECONDS = 0.04;
 
 export interface AudioInputOptions {
-  /** Directories that clients' paths may point into, besides the service's own; null: any directory. */
+  /** Directories that may contain the paths of requests, besides the service's own directories; null: any. */
   roots: readonly string[] | null;
   /** Finished songs; relative paths start in this folder. */
   songs: FileStorage;
@@ -44,8 +44,8 @@ export class AudioInputs {
   constructor(private readonly options: AudioInputOptions) {}
 
   /**
-   * Makes hard links to uploads of other tasks that a new request names, so that the request keeps its
-   * recordings when those tasks are removed.
+   * A new request may name uploads of other tasks. Makes hard links to these uploads, so that the request
+   * keeps them when the other tasks are removed.
    * @throws RequestError if an upload is gone
    */
   async claim(request: GenerationRequest): Promise<GenerationRequest> {
@@ -75,7 +75,7 @@ export class AudioInputs {
     return { ...input, bytes: (await stat(input.path)).size };
   }
 
-  /** Removes the links of a request that was not accepted. */
+  /** Removes the links that `claim` made for a request, if the request was not accepted. */
   async unclaim(request: GenerationRequest, claimed: GenerationRequest): Promise<void> {
     for (const kind of UPLOAD_KINDS) {
       const path = claimed[kind]?.path;
@@ -176,7 +176,7 @@ export class AudioInputs {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
-      // The path is from the gateway that accepted the task, which may use another folder.
+      // The gateway that accepted the task wrote this path. Its upload folder may differ from ours.
       const path = join(uploads.directory, basename(input.path));
       if (await uploads.fetch(path)) return { path, isUpload: true };
       throw new RequestError(`the upload ${name} is no longer stored; send it again`);

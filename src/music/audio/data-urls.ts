@@ -44,7 +44,7 @@ export class DataUrls {
     return this.songs.map(({ url }) => url);
   }
 
-  /** Length of the text with its songs, in bytes. */
+  /** Number of bytes of the text once the songs replace their placeholders. */
   byteLength(text: string): number {
     const added = this.songs.map(({ mark, bytes }) => 4 * Math.ceil(bytes / 3) - mark.length);
     return added.reduce((sum, bytes) => sum + bytes, Buffer.byteLength(text));

@@ -9,11 +9,11 @@ import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.j
  * Time limit of decoding, far above the time for any valid recording: a file that takes longer is malicious.
  */
 const TIMEOUT_SECONDS = 120;
-/** Maximum file size: twice that of an hour of eight 32-bit channels at 192 kHz. */
+/** Maximum file size, enough for an hour and a half of eight 32-bit channels at 192 kHz. */
 const MAX_RECORDING_BYTES = 32 * 2 ** 30;
 /**
- * Extra length that is tolerated, because lossy formats add padding: up to two frames in raw AAC, which last
- * less than this at 22 kHz.
+ * Tolerated extra length, because lossy formats add padding. Raw AAC adds up to two frames, which are shorter than
+ * this at 22 kHz.
  */
 const PADDING_SECONDS = 0.1;
 /** How long a request waits for free file descriptors; an accepted job waits longer. */

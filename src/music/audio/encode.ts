@@ -7,20 +7,17 @@ import { type OutputParameters, outputParametersOf } from "../request/output-par
 import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
-import { type SongTags, tagArguments, wavInfoChunk } from "./tags.js";
+import { ffmpegTagArguments, type SongTags, wavInfoChunk } from "./tags.js";
 
 /** Number of frames interleaved at once, few enough not to block the event loop. */
 const CHUNK_FRAMES = 16_384;
 /** How long a finished song waits for free file descriptors. */
 const MAX_WAIT_SECONDS = 600;
-/** Time limit of ffmpeg: ten times the encoding time of the longest song on a slow machine. */
+/** Time limit of ffmpeg. On a slow machine, the longest song takes a tenth of this time. */
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
-/**
- * Allowance for headers and the last frame in the file size limit. A sample takes at most four bytes in every
- * format.
- */
+/** The file size limit is four bytes per sample, plus this number of bytes for headers. */
 const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
@@ -70,7 +67,7 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   }
 }
 
-/** ffmpeg filters that set the level and then fade. */
+/** ffmpeg filters that first set the level and then fade the song in and out. */
 function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: OutputParameters): string[] {
   const { normalizationDb, fadeInSeconds, fadeOutSeconds } = finish;
   const filters: string[] = [];
@@ -95,7 +92,7 @@ async function runFfmpeg(
   outputPath: string,
 ): Promise<void> {
   const input = ["-f", "f32le", "-ar", String(job.sampleRate), "-ac", "2", "-i", "pipe:0"];
-  // bitexact keeps versions and dates out of the file.
+  // bitexact keeps version numbers and dates out of the file, so equal audio gives equal bytes.
   const output = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact"];
   const args = [
     "-xerror", // without this, ffmpeg exits with 0 if the disk is full when it closes the file
@@ -106,7 +103,7 @@ async function runFfmpeg(
     ...AUDIO_PROFILES[job.format].ffmpeg,
     ...(job.format === "mp3" && mp3Bitrate !== null ? ["-b:a", mp3Bitrate] : []),
     ...output,
-    ...(job.tags === undefined ? [] : tagArguments(job.tags, job.format)),
+    ...(job.tags === undefined ? [] : ffmpegTagArguments(job.tags, job.format)),
     `file:${outputPath}`,
   ];
   const { stdin, exited } = await startFfmpeg(args, {
@@ -122,8 +119,7 @@ async function runFfmpeg(
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
-  // If ffmpeg fails, writing to its stdin fails too, with a broken pipe. Only the rejection of `exited` has the
-  // reason.
+  // A failure of ffmpeg also breaks the pipe to its stdin. Only the rejection of `exited` has the reason.
   if (exit.status === "rejected") throw exit.reason;
   if (feed.status === "rejected") throw feed.reason;
 }
@@ -161,9 +157,9 @@ const WAV_HEADER_BYTES = 44;
 const WAV_TAGS = { int16: 1, float32: 3 };
 
 /**
- * RIFF header for stereo: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html. An unknown (infinite)
- * length is written as the maximum, and players read such files to the end.
- * @param furtherBytes size of chunks after the samples
+ * WAV header for stereo: https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html
+ * @param samplesPerChannel Infinity if unknown; players then read to the end of the file
+ * @param furtherBytes number of bytes after the samples
  */
 export function wavHeader(
   sample: "int16" | "float32",

@@ -16,13 +16,13 @@ import {
   startProgram,
 } from "./starter.js";
 
-/** npm package that contains static ffmpeg programs. Its installation downloads and runs nothing else. */
+/** npm package with static builds of ffmpeg. Installing it downloads and runs nothing else. */
 export const STATIC_PACKAGE = "@ffmpeg-installer/ffmpeg";
 /** Limit of CPU time, far above the time for any valid recording. */
 const CPU_SECONDS = 120;
-/** Memory limit of ffmpeg: ten times what real recordings need. */
+/** Memory limit of ffmpeg: ten times the need of real recordings. */
 const MEMORY_BYTES = 512 * 2 ** 20;
-/** The path under which ffmpeg reads the file of `FfmpegOptions.input`, for its arguments. */
+/** Path that ffmpeg arguments use for the open file `FfmpegOptions.input`. */
 export const INPUT_PATH = `/dev/fd/${INPUT_DESCRIPTOR}`;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
@@ -57,11 +57,11 @@ export interface FfmpegOptions {
   stdout: "pipe" | "ignore";
   /** Open input file, named INPUT_PATH in the arguments. Replacing the file at its path has no effect. */
   input?: { path: string; file: FileHandle };
-  /** Maximum size of an output file; 0: ffmpeg writes no file. */
+  /** Maximum size of the output file; 0 if ffmpeg must not write files. */
   fileBytes: number;
-  /** Wall-clock limit, after which ffmpeg is killed; absent: no limit. */
+  /** ffmpeg is killed after this time. If absent, there is no limit. */
   timeoutSeconds?: number;
-  /** How long to wait for resources for another process. */
+  /** Maximum time to wait for the resources of a new process. */
   maxWaitSeconds: number;
   /** Kills the process, or prevents its start. */
   signal: AbortSignal | undefined;
@@ -69,7 +69,7 @@ export interface FfmpegOptions {
 
 export interface FfmpegRun {
   stdin: Writable;
-  /** Output of ffmpeg. It also ends if ffmpeg fails; `exited` then has the error. */
+  /** Output of ffmpeg. The output also ends if ffmpeg fails, and then `exited` rejects. */
   stdout: AsyncIterable<Buffer>;
   /** Resolves on success or rejects with FfmpegError, after the pipes of the process are closed. */
   exited: Promise<void>;
@@ -86,7 +86,10 @@ export interface Ffmpeg {
 
 let ffmpeg: Promise<Ffmpeg> | undefined;
 
-/** The ffmpeg on the PATH or in the optional package. @throws FfmpegError FFMPEG_MISSING, or the system's error */
+/**
+ * Finds ffmpeg on the PATH or in the optional package.
+ * @throws FfmpegError FFMPEG_MISSING; the error of the system if resources are short
+ */
 export function findFfmpeg(): Promise<Ffmpeg> {
   ffmpeg ??= probe("ffmpeg")
     .catch((error: unknown) => {
@@ -114,7 +117,7 @@ function packagedProgram(): string | null {
   }
 }
 
-/** @throws FfmpegError if ffmpeg cannot be started, or the signal's reason */
+/** @throws FfmpegError if ffmpeg cannot be started; the reason of the signal if it aborts */
 export function startFfmpeg(args: readonly string[], options: FfmpegOptions): Promise<FfmpegRun> {
   return retryWhileBusy(async () => {
     const found = await findFfmpeg();

@@ -3,7 +3,7 @@
 export interface AudioProfile {
   extension: string;
   contentType: string;
-  /** ffmpeg muxer and codec; lossy bit rates are transparent for music. */
+  /** Arguments that select the muxer and the codec of ffmpeg. */
   ffmpeg: readonly string[];
   /** Sample type of a wav file written without ffmpeg. */
   sample?: "int16" | "float32";

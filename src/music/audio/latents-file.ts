@@ -1,7 +1,7 @@
 /**
- * Latents of a song as a safetensors file: `latents` [frames, channels], F32 or BF16, 25 frames a second. Optional:
- * `silence` [channels], the first latent frame of silence, which identifies the VAE; metadata `samples`, the length at
- * 48 kHz.
+ * Latents of a song as a safetensors file. The tensor `latents` [frames, channels] is F32 or BF16 and has 25
+ * frames a second. The optional tensor `silence` [channels] is the first latent frame of silence, which
+ * identifies the VAE. The optional metadata entry `samples` is the song's length in samples at 48 kHz.
  */
 
 import { writeFile } from "node:fs/promises";
@@ -100,8 +100,8 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
 }
 
 /**
- * Song length in samples: from the metadata, or by default the length of all frames. Null if the length from the
- * metadata does not end within the last frame.
+ * Song length in samples, from the metadata. Without such metadata, it is the length of all frames. Null if
+ * the length in the metadata does not end within the last frame.
  */
 function samplesOf(metadata: unknown, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;

@@ -34,8 +34,8 @@ interface Wrapper {
 }
 
 /**
- * Wrappers by kind; the first working one of each kind is used. `unshare` runs before `setpriv`, because it changes
- * credentials, which resets `--pdeathsig`.
+ * Wrappers by kind; the first working one of each kind is used. `unshare` must run before `setpriv`:
+ * `unshare` changes credentials, and a change of credentials resets the `--pdeathsig` that `setpriv` sets.
  */
 const WRAPPERS: readonly (readonly Wrapper[])[] = [
   [
@@ -56,8 +56,8 @@ export class ProcessSandbox {
   private constructor(private readonly wrappers: readonly Wrapper[]) {}
 
   /**
-   * Finds the wrappers that work with `program` on this system.
-   * @param trial arguments with which `program` exits successfully at once
+   * Makes a sandbox of the wrappers that work with `program` on this system.
+   * @param trial arguments for a test run, with which `program` exits successfully at once
    * @param env whole environment of the program
    * @throws Error if the program does not run even without wrappers
    */

@@ -1,9 +1,9 @@
-/** Windows of a source that repaint and lego regenerate. */
+/** Time windows of a source recording. The tasks repaint and lego regenerate these windows. */
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { RequestError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 
-/** Tolerance of a window's start: one latent frame. Rounding by clients and padding of lossy formats are smaller. */
+/** Tolerance for the start of a window: one latent frame. Clients may round times, and lossy formats add padding. */
 const TOLERANCE_SECONDS = 0.04;
 
 /** A window, in seconds of the source. */
@@ -13,9 +13,8 @@ export interface RepaintWindow {
 }
 
 /**
- * Returns the windows, last first, so that audio inserted before the source does not move other windows. A
- * window may start before the source or end after it. Overlapping or adjacent windows are merged. An empty
- * list means the whole source.
+ * Returns the windows of a request, last first. Overlapping or adjacent windows are merged. A window may start before
+ * the source or end after it. An empty list means the whole source.
  * @throws RequestError for a window after the source, or if the song would be too long
  */
 export function repaintWindows(request: GenerationRequest, sourceSeconds: number): RepaintWindow[] {

@@ -1,6 +1,6 @@
 /**
- * Starts programs without blocking the event loop. Forking copies the page tables of the process, which takes hundreds
- * of milliseconds with models loaded. So a small process is started early, and starts all others.
+ * Starts programs from a small helper process. A fork of the server itself would block the event loop for hundreds
+ * of milliseconds, because a fork copies the page tables of all loaded models.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -22,9 +22,7 @@ export interface Program {
 
 export interface ProgramInput {
   path: string;
-  /**
-   * Device and inode of the checked file. The program does not start if the path now leads to another file.
-   */
+  /** Device and inode of the file when it was checked. The program does not start if they have changed. */
   device: string;
   inode: string;
 }
@@ -103,7 +101,7 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   if (program.stdin === "ignore") programRequest.end();
   else programRequest.flushHeaders();
   const [response] = (await once(programRequest, "response")) as [IncomingMessage];
-  // Once the response has begun, its stream reports errors.
+  // From here on, the response stream reports all errors, so errors of the request are ignored.
   programRequest.on("error", () => {});
   const { failure } = response.headers;
   if (failure !== undefined) {

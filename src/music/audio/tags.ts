@@ -36,8 +36,8 @@ function id3Key(key: string): string {
   return tonic === undefined ? "" : tonic + (mode === "minor" ? "m" : "");
 }
 
-/** ffmpeg arguments for the tags; wav has only title and comment. */
-export function tagArguments(tags: SongTags, format: AudioFormat): string[] {
+/** ffmpeg arguments that write the tags. A wav file gets only title and comment. */
+export function ffmpegTagArguments(tags: SongTags, format: AudioFormat): string[] {
   const container =
     format === "aac" ? ["-write_id3v2", "1"] : format === "mp3" ? ["-id3v2_version", "3"] : [];
   return [

@@ -4,13 +4,13 @@
  */
 
 const HOP_SAMPLES = 512;
-/** Length of the measured excerpt: half a minute is representative, and fast to measure. */
+/** Maximum length of the measured excerpt. Half a minute is representative of a song. */
 const MAX_SECONDS = 30;
 const BPM_RANGE = { min: 50, max: 200 };
-/** Preferred tempo, and the standard deviation of the preference in octaves. */
+/** Listeners prefer tempos near this one. PREFERENCE_OCTAVES is the standard deviation of the preference. */
 const PREFERRED_BPM = 120;
 const PREFERENCE_OCTAVES = 1;
-/** Number of beat lengths ahead at which the autocorrelation is read. */
+/** The score of a tempo averages the autocorrelation at 1 to this number of beats. */
 const BEATS_AHEAD = 4;
 
 /** Beats per minute of planar stereo, an integer from 50 to 200; null for silence. */
@@ -28,7 +28,7 @@ export function measureTempo(audio: Float32Array, sampleRate: number): number | 
   return best.bpm;
 }
 
-/** Increase of loudness at each hop, summed over the full band and the treble; 0 for a decrease. */
+/** Increase of loudness at each hop: the increase in the full band plus the increase in the treble. */
 function onsetStrength(audio: Float32Array, sampleRate: number): Float64Array {
   const length = audio.length / 2;
   const measured = Math.min(length, MAX_SECONDS * sampleRate);
@@ -73,7 +73,7 @@ function autocorrelation(values: Float64Array, maxLag: number): Float64Array {
   return result;
 }
 
-/** Mean autocorrelation at the next BEATS_AHEAD beats of length `hops`, linearly interpolated. */
+/** Mean autocorrelation at 1 to BEATS_AHEAD beats, if a beat is `hops` long. Interpolates between hops. */
 function pulse(likeness: Float64Array, hops: number): number {
   let sum = 0;
   let count = 0;

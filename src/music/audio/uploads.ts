@@ -8,8 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { makeFolder } from "../storage/file-storage.js";
 
 /**
- * Form fields for each kind of upload. If a client sends several, the first has priority. Names of stored files begin
- * with the first field. Messages use the last field; with `_path` appended it is the parameter for a path.
+ * Form fields for each kind of upload, in order of priority. Names of stored files begin with the first field.
+ * Messages name the last field. The last field with `_path` appended is the parameter for a path.
  */
 export const UPLOAD_FIELDS = {
   sourceAudio: ["ctx_audio", "src_audio"],
@@ -81,8 +81,7 @@ export async function storeUpload(content: Readable, path: string): Promise<numb
     await pipeline(content, file);
     return file.bytesWritten;
   } finally {
-    // Waits for the close, because the caller may delete the file next, and deleting a file that is being
-    // opened is not reliable.
+    // Wait until the file is closed. The caller may delete the file next, which is not reliable before.
     await closed;
   }
 }

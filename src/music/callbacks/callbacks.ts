@@ -1,6 +1,6 @@
 /**
- * Reports ended tasks to callback URLs. Pending callbacks are part of the task record, so they survive a restart; the
- * queue gives each due callback to one process.
+ * Reports ended tasks to callback URLs. Task records contain their pending callbacks, so callbacks survive a
+ * restart. The queue gives each due callback to one process.
  */
 import type { Config } from "../../config.js";
 import type { Logger } from "../../system/log.js";
@@ -14,7 +14,7 @@ import { parseCallbackUrl, resolveTarget } from "./target.js";
 
 const POLL_MS = 1_000;
 const MAX_AT_ONCE = 4;
-/** Maximum number of attempts, which take about six hours in total. */
+/** Maximum number of attempts. The delays between them add up to about six hours. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60 * 60_000;
@@ -84,7 +84,7 @@ export class Callbacks {
       await this.queue.scheduleCallback(id, null);
       this.log.info({ task: id, attempts }, "callback delivered");
     } catch (error) {
-      // An attempt that the server's shutdown interrupted does not count.
+      // The attempt does not count if the server's shutdown interrupted it.
       if (this.#stopping.signal.aborted) return;
       await this.#failed(task, attempts, (error as Error).message);
     }

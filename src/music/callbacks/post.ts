@@ -1,4 +1,4 @@
-/** Sends one signed request to a callback URL: with a time limit, without redirects, to the checked address. */
+/** Sends one signed request to the checked address of a callback URL. Follows no redirects. */
 import { createHmac } from "node:crypto";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -11,11 +11,11 @@ export interface CallbackMessage {
   body: string;
   /** Time of the message in Unix seconds. */
   timestamp: number;
-  /** API key for the signature; null if the server has no key, and then the request is not signed. */
+  /** API key for the signature. Null if the server has no key: the request is then not signed. */
   key: string | null;
 }
 
-/** Signature for the receiver: HMAC-SHA256 with the API key over the body, which contains the timestamp. */
+/** Signature of the body, which contains the timestamp: HMAC-SHA256 with the API key. */
 export function signatureOf(body: string, key: string): string {
   return `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
 }
@@ -28,7 +28,7 @@ export async function postCallback(
 ): Promise<void> {
   const options: RequestOptions = {
     method: "POST",
-    // A new connection to the checked address, so that the name is not resolved again.
+    // Opens a new connection to the checked address, instead of resolving the name again.
     agent: false,
     lookup: (_name, { all }, found) => {
       if (all) found(null, [address]);

@@ -29,7 +29,7 @@ for (const [network, prefix] of [
 ] as const) {
   FORBIDDEN.addSubnet(network, prefix, "ipv4");
 }
-/** Non-public parts of 2000::/3, the only public range: Teredo and its neighbours, documentation, 6to4. */
+/** IPv6: only 2000::/3 is public, except these ranges for Teredo and its neighbours, documentation and 6to4. */
 for (const [network, prefix] of [
   ["2001::", 23],
   ["2001:db8::", 32],

@@ -14,7 +14,7 @@ import { RequestError } from "../errors.js";
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
 
-/** Valid ids, which become file names. */
+/** Pattern of valid sample ids. The ids become file names. */
 const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
@@ -36,7 +36,7 @@ export function readWholeNumber(value: unknown): number | null {
 const sampleSchema = z.object({
   /** Name of the sample file; unique in its data set. */
   id: text(""),
-  /** Relative to the data set file, or absolute. Reading the file makes it absolute. */
+  /** In a file, the path may be relative to the data set file. Loading the file makes the path absolute. */
   audio_path: z.string().min(1),
   filename: text(""),
   caption: text(""),
@@ -55,7 +55,7 @@ const sampleSchema = z.object({
   language: text("unknown"),
   is_instrumental: flag(true),
   custom_tag: text(""),
-  /** Whether the sample is described; only labeled samples are used for training. */
+  /** Whether the sample has a description. Only labeled samples are used for training. */
   labeled: flag(false),
   /** Field that becomes the training prompt; null: chosen by `genre_ratio`. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
@@ -98,15 +98,15 @@ const FILE_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(FIELD_NAMES).map(([file, own]) => [own, file]),
 );
 
-type Own<Fields> = {
+type Renamed<Fields> = {
   [Name in keyof Fields as Name extends keyof typeof FIELD_NAMES
     ? (typeof FIELD_NAMES)[Name]
     : Name]: Fields[Name];
 };
 type SampleFields = z.output<typeof sampleSchema>;
 type MetadataFields = z.output<typeof metadataSchema>;
-export type DataSetSample = Own<SampleFields>;
-export type DataSet = Own<MetadataFields> & { samples: DataSetSample[] };
+export type DataSetSample = Renamed<SampleFields>;
+export type DataSet = Renamed<MetadataFields> & { samples: DataSetSample[] };
 
 function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
@@ -122,7 +122,7 @@ export async function loadDataSet(path: string): Promise<DataSet> {
   return parseDataSet(content.toString("utf8"), path);
 }
 
-/** @param path path of the file: relative audio paths start at its folder, and errors name it */
+/** @param path path of the file. Relative audio paths start at the folder of the file. */
 export function parseDataSet(content: string, path: string): DataSet {
   let value: unknown;
   try {
@@ -138,7 +138,7 @@ export function parseDataSet(content: string, path: string): DataSet {
   }
   const { metadata, samples } = parsed.data;
   return {
-    ...renamed<Own<MetadataFields>>(metadata, FIELD_NAMES),
+    ...renamed<Renamed<MetadataFields>>(metadata, FIELD_NAMES),
     samples: withUniqueIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
   };
 }
@@ -177,7 +177,7 @@ export function sampleFields(sample: DataSetSample): SampleFields {
   return renamed(sample, FILE_NAMES);
 }
 
-/** Fields of a sample that lists of samples contain. */
+/** Returns the fields of a sample that lists of samples show. */
 export function sampleSummary(sample: DataSetSample, index: number) {
   const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
   return { index, ...fields };
@@ -186,8 +186,8 @@ export function sampleSummary(sample: DataSetSample, index: number) {
 export type SampleSummary = ReturnType<typeof sampleSummary>;
 
 /**
- * Eight characters of a hash of the text. The id is stable, so a repeated preparation finds the files of the
- * first.
+ * Returns eight characters of a hash of the text. Equal texts give equal ids, so preprocessing finds the files of an
+ * earlier run.
  */
 export function sampleId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
@@ -204,9 +204,8 @@ export function withUniqueIds(samples: readonly DataSetSample[]): DataSetSample[
 }
 
 /**
- * Training prompt of each labeled sample, by sample id: the caption or the genre, with the trigger word. The
- * samples whose ids have the lowest hashes use the genre, so adding or removing samples changes the choice for
- * few others.
+ * Returns the training prompt of each labeled sample, by sample id. A prompt is the caption or the genre, with the
+ * trigger word. Hashes of the ids choose between caption and genre, so that a new sample changes few other prompts.
  */
 export function trainingPrompts(dataSet: DataSet): Map<string, string> {
   const labeled = dataSet.samples.filter((sample) => sample.labeled);

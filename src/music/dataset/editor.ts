@@ -1,6 +1,6 @@
 /**
- * The data set that the endpoints edit: one at a time, in memory until it is saved. A data set is immutable and gets
- * replaced, so a running preparation keeps the one it started with.
+ * The data set that the endpoints edit. There is one at a time, in memory until it is saved. Every edit replaces the
+ * immutable data set, so that a running preparation keeps the one it started with.
  */
 import { extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
@@ -34,7 +34,7 @@ export class DataSetEditor {
     this.#current = await loadDataSet(await this.root.resolve(path));
   }
 
-  /** @throws RequestError without a data set, or if the path holds another kind of file */
+  /** @throws RequestError if there is no data set, or if the file at `path` is not a data set */
   async save(path: string, change: DataSetChange): Promise<void> {
     if (this.#current === null) throw new RequestError("No dataset to save");
     const file = await this.resolveSavePath(path);

@@ -74,7 +74,7 @@ export interface PreparationCall {
   onProgress?: (progress: { done: number; total: number; filename: string }) => void;
 }
 
-export interface Preparation {
+export interface PreparedSamples {
   /** Absolute paths of the sample files in the order of the data set, including files that already existed. */
   files: string[];
   failures: SampleFailure[];
@@ -90,10 +90,10 @@ export async function prepareDataSet(
   root: PermittedRoot,
   { dataSet, outputDirectory, skipExisting }: PreparationRequest,
   { signal, onProgress }: PreparationCall,
-): Promise<Preparation> {
+): Promise<PreparedSamples> {
   const prompts = trainingPrompts(dataSet);
   if (prompts.size === 0) throw new RequestError(NOTHING_LABELED);
-  const result: Preparation = { files: [], failures: [] };
+  const result: PreparedSamples = { files: [], failures: [] };
   for (const sample of dataSet.samples.filter(({ labeled }) => labeled)) {
     signal.throwIfAborted();
     const done = result.files.length + result.failures.length;

@@ -32,7 +32,7 @@ export async function storeRecording(
   const partial = `${path}.part`;
   let bytes = 0;
   async function* limited(): AsyncGenerator<Buffer> {
-    // The request is not destroyed after a failure, so that the client can read the response.
+    // destroyOnReturn would close the connection after a failure, before the client has read the response.
     for await (const chunk of content.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length;
       if (bytes > maxBytes) {

@@ -15,15 +15,16 @@ const NOT_A_SAMPLE = /(?:\.tmp|^training_state)\.\w+$/;
 export interface SampleSet {
   /** Data set fields of the manifest; null without a manifest. */
   metadata: Readonly<Record<string, unknown>> | null;
-  /** Absolute paths without symbolic links, in the order of the manifest or by name. May be empty. */
+  /** Absolute paths of the sample files, without symbolic links. The order is that of the manifest, else by name. */
   samples: string[];
   /** Manifest entries for which there is no usable sample file, as written in the manifest. */
   skipped: string[];
 }
 
 /**
- * Finds the sample files of `tensorDirectory`. Both paths are absolute and without symbolic links. A manifest entry is
- * looked up in the directory, then below `root`, then by its base name in the directory, because directories get moved.
+ * Finds the sample files of `tensorDirectory`. A manifest entry is looked up in the directory, then below `root`. Its
+ * base name is looked up last, in the directory, because the directory may have been moved. Both arguments are
+ * absolute paths without symbolic links.
  * @throws RequestError, UnusableFileError if the manifest is unreadable
  */
 export async function discoverSamples(tensorDirectory: string, root: string): Promise<SampleSet> {

@@ -16,7 +16,7 @@ const LONGEST_SECONDS = 3600;
 /** Number of files measured at once. */
 const CONCURRENCY = 4;
 
-export interface Scan {
+export interface FolderScan {
   dataSet: DataSet;
   /** Warnings, one line per unusable file. */
   warnings: string[];
@@ -31,7 +31,7 @@ export async function scanFolder(
   request: ScanRequest,
   root: PermittedRoot,
   signal?: AbortSignal,
-): Promise<Scan> {
+): Promise<FolderScan> {
   const directory = await root.resolve(request.directory);
   const warnings: string[] = [];
   const warn = (message: string) => warnings.push(message);

@@ -1,7 +1,7 @@
 /**
- * Remote calls from a gateway to a worker while a client waits: to write texts and to inspect adapters. They are not
- * queued as tasks, because their results are useless once the client has left. BullMQ gives each call to one worker, or
- * to another if that one dies, and returns the result.
+ * Remote calls from a gateway to a worker: to write texts and to inspect adapters. A client waits for the
+ * result, which is useless once the client has left, so calls are not queued as tasks. BullMQ gives each call
+ * to one worker and returns the result. If the worker dies, another one gets the call.
  */
 import type { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,10 @@ import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
 import { noWorkerError } from "./workers.js";
 
-/** Time limit of a call. Writing takes a few seconds; the rest is for calls queued before it. */
+/**
+ * Time limit of a call. Writing a text takes a few seconds; the rest of the limit is for calls that are ahead
+ * in the queue.
+ */
 const TIMEOUT_MS = 120_000;
 const RESTART_MS = 200;
 
@@ -35,7 +38,7 @@ export function adapterCallQueue(model: string): string {
 
 export type CallHandler = (name: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
 
-export class Calls {
+export class RemoteCalls {
   readonly #clients = new Map<string, { queue: Queue; results: QueueEvents }>();
   readonly #servers: Worker[] = [];
   readonly #closing = new AbortController();
@@ -58,7 +61,7 @@ export class Calls {
     const jobId = uuid();
     const over = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const completed = `completed:${jobId}`;
-    // `once` of node:events would reject on every "error" event, even if listening can continue.
+    // Not `once` of node:events: it would reject on every "error" event, even if BullMQ goes on listening.
     const completion = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
       (results as EventEmitter).once(completed, resolve);
       const stop = () => reject(signal.aborted ? signal.reason : noWorkerError("answer in time"));
@@ -122,7 +125,8 @@ export class Calls {
     if (known !== undefined) return known;
     const client = {
       queue: new Queue(queueNameOf(target), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      // Starts at the oldest event in Redis, because a result may arrive before this process listens.
+      // Listening starts at the oldest event in Redis, because a result may arrive before this process
+      // listens.
       results: new QueueEvents(queueNameOf(target), { ...this.#options(), lastEventId: "0" }),
     };
     const note = (err: Error) => this.fleet.noteQueueError(err);
@@ -135,7 +139,7 @@ export class Calls {
     return client;
   }
 
-  /** Removes events that BullMQ cannot read, and listens again: BullMQ stops at such an event. */
+  /** BullMQ stops listening at an event that it cannot read. Removes such events and listens again. */
   #restartListening(results: QueueEvents, key: string, err: Error): void {
     if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
     sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })
@@ -160,8 +164,8 @@ export class Calls {
   }
 
   /**
-   * Options for BullMQ, which duplicates the connection for blocking commands. While Redis is down, commands on it
-   * wait instead of failing.
+   * Options for BullMQ. Commands on this connection wait while Redis is down, instead of failing. BullMQ uses
+   * a duplicate of the connection for blocking commands.
    */
   #options() {
     if (this.#blocking === undefined) {

@@ -1,12 +1,13 @@
 /**
- * Adapters of a fleet. Loading stores the files under the hash of their content in SVC_STORAGE. Redis holds one state
- * per model, which every gateway shows and changes. A new task records hash, name and scale of the active adapters, so
- * any worker makes the same song, even after they are unloaded.
+ * Adapters of a fleet. SVC_STORAGE holds the files of each loaded adapter, under the hash of their content.
+ * Redis holds one state per model, which every gateway shows and changes. A new task records hash, name and
+ * scale of the active adapters. Any worker can therefore make the song, even after the adapters were
+ * unloaded.
  */
 import { z } from "zod";
 import {
   activeAdapters,
-  assertNameIsFree,
+  assertAdapterNameIsFree,
   NO_ADAPTERS,
   withAdapterAdded,
   withAdapterRemoved,
@@ -17,16 +18,16 @@ import type { AdapterInfo } from "../../engine/addon.js";
 import type { AdapterSource, AdapterState, LoadedAdapter } from "../../engine/types.js";
 import type { TaskAdapter } from "../queue/store.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
-import { adapterCallQueue, type Calls } from "./calls.js";
+import { adapterCallQueue, type RemoteCalls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
-import { keyOf, PREFIX } from "./redis.js";
+import { KEY_PREFIX, redisKey } from "./redis.js";
 
 type FleetAdapter = LoadedAdapter & TaskAdapter;
 type FleetAdapterState = AdapterState<FleetAdapter>;
 
-const ADAPTERS_KEY = keyOf("adapters");
+const ADAPTERS_KEY = redisKey("adapters");
 
 /** Lua script: replaces a model's adapter state, unless it has changed since it was read. */
 const CHANGE = `
@@ -37,7 +38,7 @@ return 1`;
 export class FleetAdapters {
   constructor(
     private readonly fleet: Fleet,
-    private readonly calls: Calls,
+    private readonly calls: RemoteCalls,
     private readonly storage: AdapterStorage,
   ) {}
 
@@ -45,9 +46,9 @@ export class FleetAdapters {
     return readAdapters(this.fleet.quarantine, model, await this.#text(model));
   }
 
-  /** Stores the adapter and has a worker inspect it. @throws as MusicEngine.loadAdapter */
+  /** Stores the adapter and has a worker inspect it. @throws the errors of MusicEngine.loadAdapter */
   async load(model: string, { path, name, doraEpsilon }: AdapterSource): Promise<AdapterState> {
-    assertNameIsFree(await this.state(model), name);
+    assertAdapterNameIsFree(await this.state(model), name);
     const adapter = {
       ...(await this.storage.publish(path)),
       name,
@@ -79,7 +80,7 @@ export class FleetAdapters {
     for (;;) {
       const text = await this.#text(model);
       const next = change(await readAdapters(this.fleet.quarantine, model, text));
-      const args = [PREFIX, model, text ?? "", JSON.stringify(next)];
+      const args = [KEY_PREFIX, model, text ?? "", JSON.stringify(next)];
       if ((await this.fleet.redis.attempt(() => this.fleet.redis.eval(CHANGE, 0, ...args))) === 1)
         return next;
     }
@@ -109,7 +110,7 @@ const stateSchema = z.object({
       enabled: z.boolean().optional(),
     }),
   ),
-  // Older versions had one active adapter.
+  // Fields of older versions, which had only one active adapter.
   active: z.string().nullish(),
   enabled: z.boolean().optional(),
 });

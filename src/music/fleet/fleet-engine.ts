@@ -14,12 +14,12 @@ import type {
   SlotState,
   SongSheet,
 } from "../../engine/types.js";
-import { refuseInFleet } from "../errors.js";
-import { type Calls, TEXT_CALL_QUEUE } from "./calls.js";
+import { throwNotAvailableInFleet } from "../errors.js";
+import { type RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import type { FleetAdapters } from "./fleet-adapters.js";
 import { noWorkerError, type Workers } from "./workers.js";
 
-const refuse = async (): Promise<never> => refuseInFleet();
+const refuse = async (): Promise<never> => throwNotAvailableInFleet();
 
 export class FleetEngine implements MusicEngine {
   readonly usesEmbeddedModel = false;
@@ -40,12 +40,12 @@ export class FleetEngine implements MusicEngine {
   constructor(
     private readonly workers: Workers,
     private readonly fleetAdapters: FleetAdapters,
-    private readonly calls: Calls,
+    private readonly calls: RemoteCalls,
   ) {}
 
   // biome-ignore lint/correctness/useYield: this generator always throws, so it never yields
   async *renderSongs(): AsyncGenerator<never> {
-    refuseInFleet();
+    throwNotAvailableInFleet();
   }
 
   runtimeInfo(): RuntimeInfo {
@@ -92,10 +92,10 @@ export class FleetEngine implements MusicEngine {
     return null;
   }
 
-  /** The worker's tokenizer checks the text when the task runs. */
+  /** Checks nothing, because the worker's tokenizer checks the text when the task runs. */
   async checkTextLength(): Promise<void> {}
 
-  /** Only checks that a worker has a language model. The worker loads it when a call needs it. */
+  /** Checks that some worker has a language model. The worker loads the model when a call needs it. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
     if (this.languageModels().length === 0) await this.workers.refresh();
     const [first] = this.languageModels();
@@ -131,7 +131,7 @@ export class FleetEngine implements MusicEngine {
     return this.fleetAdapters.scale(await this.#model(), name, scale);
   }
 
-  /** The fleet's default model. Adapters are loaded for it. */
+  /** The fleet's default model, for which adapters are loaded. */
   #model(): Promise<string> {
     return this.workers.preferredModel("take adapters");
   }

@@ -23,10 +23,13 @@ import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
 import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";
 import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
-import { keyOf } from "./redis.js";
+import { redisKey } from "./redis.js";
 import { adapterQueueName, isTaskQueueName } from "./workers.js";
 
-/** Interval at which a gateway checks whether a cancelled task has ended, in case the message is lost. */
+/**
+ * Interval at which a gateway checks whether a cancelled task has ended, in case the message about the end is
+ * lost.
+ */
 const CANCEL_POLL_MS = 1_000;
 /** Minimum interval of "positionsChanged" events. */
 const POSITIONS_INTERVAL_MS = 100;
@@ -171,11 +174,11 @@ export class FleetQueue implements TaskQueue {
   async live(id: string): Promise<LiveState> {
     const [route, progress, running, queued, waiting] = (await this.fleet.redis.batch((pipeline) =>
       pipeline
-        .hget(keyOf("routes"), id)
-        .get(keyOf("progress", id))
-        .zscore(keyOf("state", "running"), id)
-        .zscore(keyOf("state", "queued"), id)
-        .zcard(keyOf("state", "queued")),
+        .hget(redisKey("routes"), id)
+        .get(redisKey("progress", id))
+        .zscore(redisKey("state", "running"), id)
+        .zscore(redisKey("state", "queued"), id)
+        .zcard(redisKey("state", "queued")),
     )) as [string | null, string | null, string | null, string | null, number];
     if (route === null || (running === null && queued === null))
       return { progress: undefined, position: undefined };
@@ -190,7 +193,7 @@ export class FleetQueue implements TaskQueue {
     return { progress: undefined, position: waiting };
   }
 
-  /** Position among the tasks of the same queue. Requeued tasks come first, in order of their return. */
+  /** Returns the position of a task in its queue. Requeued tasks come first, in the order of their return. */
   async #positionOf(route: string, id: string): Promise<number | undefined> {
     const queue = this.fleet.queueOf(route);
     const [rank, returned, place] = (await this.fleet.redis.batch((pipeline) =>
@@ -230,11 +233,11 @@ export class FleetQueue implements TaskQueue {
 
   async #averageJobSeconds(): Promise<number> {
     const { redis, quarantine } = this.fleet;
-    const texts = await redis.attempt(() => redis.lrange(keyOf("seconds"), 0, -1));
+    const texts = await redis.attempt(() => redis.lrange(redisKey("seconds"), 0, -1));
     const isDuration = (text: string) =>
       text !== "" && Number(text) >= 0 && Number(text) < Number.POSITIVE_INFINITY;
     await quarantine.moveEntries(
-      keyOf("seconds"),
+      redisKey("seconds"),
       texts.filter((text) => !isDuration(text)).map((text) => [text]),
     );
     const seconds = texts.filter(isDuration).map(Number);

@@ -10,7 +10,7 @@ import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../q
 import { DuplicateSubmissionError } from "../queue/task-queue.js";
 import { makeCallbackDue } from "./fleet-callbacks.js";
 import type { Quarantine } from "./quarantine.js";
-import { type FleetRedis, FleetUnreachableError, keyOf, PREFIX } from "./redis.js";
+import { type FleetRedis, FleetUnreachableError, KEY_PREFIX, redisKey } from "./redis.js";
 import { parseSummary, SummaryMirror } from "./summary-mirror.js";
 import {
   DISCARD_CHANGES_SCRIPT,
@@ -25,7 +25,7 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
-/** Redis sorted sets that contain task ids. The sets of waiting and running tasks are not listed here. */
+/** Sorted sets of task ids in Redis, except those of waiting and running tasks. */
 const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
 const HASH_INDICES = ["summaries", "routes"];
 
@@ -36,8 +36,8 @@ const INDEX_KEYS = [
   "state:running",
   "submissions",
   "queues",
-].map((name) => keyOf(name));
-const CHANGE_KEYS = ["changes", "revision", "forgotten"].map((name) => keyOf(name));
+].map((name) => redisKey(name));
+const CHANGE_KEYS = ["changes", "revision", "forgotten"].map((name) => redisKey(name));
 
 interface StoredRecord {
   task: Task;
@@ -75,7 +75,7 @@ export class FleetStore {
     if ((await this.#write(null, task)) === 0) throw new DuplicateSubmissionError();
   }
 
-  /** @throws DamagedRecordError; FleetUnreachableError unless the task is in the cache of finished tasks */
+  /** @throws DamagedRecordError; FleetUnreachableError if Redis fails and the task is not in the cache */
   async get(id: string): Promise<Task | undefined> {
     try {
       const stored = await this.#read(id);
@@ -95,7 +95,7 @@ export class FleetStore {
       const next = change(current.task, nowMs);
       if (next === current.task) return next;
       if ((await this.#write(current, next)) !== 1) continue;
-      // If this process dies before this step, a gateway finds the callback within a minute.
+      // If this process dies before it makes the callback due, a gateway does so within a minute.
       if (!hasEnded(current.task.state) && hasEnded(next.state) && isCallbackPending(next)) {
         await makeCallbackDue(this.redis, id).catch(() => {});
       }
@@ -105,7 +105,7 @@ export class FleetStore {
 
   /** Moves a damaged record to quarantine; the task is then reported as failed for a day. @throws DamagedRecordError */
   async #read(id: string): Promise<StoredRecord | undefined> {
-    const key = keyOf("task", id);
+    const key = redisKey("task", id);
     const record = await this.redis.attempt(() => this.redis.getBuffer(key));
     if (record === null) return undefined;
     try {
@@ -121,7 +121,7 @@ export class FleetStore {
 
   /** Reports the task as failed and removes it from all lists and queues. */
   async #markLost(id: string): Promise<void> {
-    await this.redis.attempt(() => this.redis.set(keyOf("task", id), "", "EX", LOST_SECONDS, "NX"));
+    await this.redis.attempt(() => this.redis.set(redisKey("task", id), "", "EX", LOST_SECONDS, "NX"));
     await this.drop([id]);
   }
 
@@ -147,31 +147,31 @@ export class FleetStore {
 
   /** Rebuilds indices after keys were moved to quarantine. */
   async restoreAll(moved: readonly string[]): Promise<void> {
-    const lost = moved.filter((key) => key.startsWith(keyOf("task", "")));
-    for (const key of lost) await this.#markLost(key.slice(keyOf("task", "").length));
+    const lost = moved.filter((key) => key.startsWith(redisKey("task", "")));
+    for (const key of lost) await this.#markLost(key.slice(redisKey("task", "").length));
     const isIndexLost = moved.some((key) => INDEX_KEYS.includes(key));
     if (isIndexLost) {
       let cursor = "0";
       do {
-        const [next, keys] = await this.redis.scan(cursor, "MATCH", keyOf("task", "*"), "COUNT", BATCH);
+        const [next, keys] = await this.redis.scan(cursor, "MATCH", redisKey("task", "*"), "COUNT", BATCH);
         cursor = next;
-        for (const key of keys) await this.restore(key.slice(keyOf("task", "").length));
+        for (const key of keys) await this.restore(key.slice(redisKey("task", "").length));
       } while (cursor !== "0");
     }
     if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key)))
       await this.#eval(DISCARD_CHANGES_SCRIPT, []);
-    // If the sequence counter was quarantined, sets it to the number of the latest task, so that new tasks still
+    // If the sequence counter was quarantined, continue from the number of the latest task. New tasks then still
     // sort last.
-    if (moved.includes(keyOf("sequence"))) {
-      const [, latest = "0"] = await this.redis.zrevrange(keyOf("tasks"), "0", "0", "WITHSCORES");
-      await this.redis.incrby(keyOf("sequence"), latest);
+    if (moved.includes(redisKey("sequence"))) {
+      const [, latest = "0"] = await this.redis.zrevrange(redisKey("tasks"), "0", "0", "WITHSCORES");
+      await this.redis.incrby(redisKey("sequence"), latest);
     }
   }
 
-  /** Removes index entries without a record, except reservations. */
+  /** Removes ids without a task record from the indices, except reserved ids. */
   async dropForeignEntries(): Promise<void> {
     for (const name of [...SORTED_INDICES, ...HASH_INDICES]) {
-      const key = keyOf(name);
+      const key = redisKey(name);
       const isHash = HASH_INDICES.includes(name);
       const ids = await this.redis.attempt(() =>
         isHash ? this.redis.hkeys(key) : this.redis.zrange(key, "0", "-1"),
@@ -191,7 +191,7 @@ export class FleetStore {
     for (let begin = 0; begin < ids.length; begin += BATCH) {
       const batch = ids.slice(begin, begin + BATCH);
       const lengths = await this.redis.batch((pipeline) => {
-        for (const id of batch) pipeline.strlen(keyOf("task", id));
+        for (const id of batch) pipeline.strlen(redisKey("task", id));
       });
       missing.push(...batch.filter((_, index) => lengths[index] === 0));
     }
@@ -207,7 +207,7 @@ export class FleetStore {
   }
 
   async submittedAs(key: string): Promise<string | null> {
-    const submissions = keyOf("submissions");
+    const submissions = redisKey("submissions");
     const id = await this.redis.attempt(() => this.redis.hget(submissions, key));
     if (id === null || (await this.#withoutRecord([id])).length === 0) return id;
     await this.quarantine.moveEntries(submissions, [[key, id]]);
@@ -230,7 +230,7 @@ export class FleetStore {
   }
 
   async finished(): Promise<TaskSummary[]> {
-    const ids = await this.redis.attempt(() => this.redis.zrange(keyOf("ended"), "0", "-1"));
+    const ids = await this.redis.attempt(() => this.redis.zrange(redisKey("ended"), "0", "-1"));
     return (await this.#summaries(ids)).filter((summary) => summary !== undefined);
   }
 
@@ -239,12 +239,12 @@ export class FleetStore {
     const summaries: (TaskSummary | undefined)[] = [];
     for (let begin = 0; begin < ids.length; begin += BATCH) {
       const batch = ids.slice(begin, begin + BATCH);
-      const texts = await this.redis.attempt(() => this.redis.hmget(keyOf("summaries"), ...batch));
+      const texts = await this.redis.attempt(() => this.redis.hmget(redisKey("summaries"), ...batch));
       const read = texts.map((text, index) => parseSummary(batch[index] as string, text));
       const damaged = batch.flatMap((id, index) =>
         read[index] === undefined && texts[index] != null ? [[id, texts[index]] as const] : [],
       );
-      await this.quarantine.moveEntries(keyOf("summaries"), damaged);
+      await this.quarantine.moveEntries(redisKey("summaries"), damaged);
       for (const [id] of damaged) {
         const task = await this.restore(id);
         if (task !== undefined)
@@ -257,21 +257,21 @@ export class FleetStore {
 
   async unfinished(): Promise<string[]> {
     const states = (await this.redis.batch((pipeline) =>
-      pipeline.zrange(keyOf("state", "queued"), "0", "-1").zrange(keyOf("state", "running"), "0", "-1"),
+      pipeline.zrange(redisKey("state", "queued"), "0", "-1").zrange(redisKey("state", "running"), "0", "-1"),
     )) as string[][];
     return states.flat();
   }
 
   async counts(): Promise<Record<TaskState | "total", number>> {
     const [queued, running, succeeded, failed] = (await this.redis.batch((pipeline) => {
-      for (const state of TASK_STATES) pipeline.zcard(keyOf("state", state));
+      for (const state of TASK_STATES) pipeline.zcard(redisKey("state", state));
     })) as number[] as [number, number, number, number];
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 
   async endedAmong(ids: readonly string[]): Promise<string[]> {
     const scores = await this.redis.batch((pipeline) => {
-      for (const id of ids) pipeline.zscore(keyOf("ended"), id);
+      for (const id of ids) pipeline.zscore(redisKey("ended"), id);
     });
     return ids.filter((_, index) => scores[index] !== null);
   }
@@ -300,7 +300,7 @@ export class FleetStore {
   }
 
   #eval(script: string, args: readonly (string | number | Buffer)[]): Promise<unknown> {
-    return this.redis.attempt(() => this.redis.eval(script, 0, PREFIX, ...args));
+    return this.redis.attempt(() => this.redis.eval(script, 0, KEY_PREFIX, ...args));
   }
 
   #remember(task: Task): Task {
@@ -322,12 +322,12 @@ function decodeFleetTask(id: string, record: Buffer): Task {
 }
 
 /**
- * Key of the index that contains exactly the tasks of the filter; null if there is none and the summaries must
- * be searched.
+ * Key of the index that contains exactly the tasks of the filter. Null if no index does; the summaries must then be
+ * searched.
  */
 function indexOf({ ids, state, favorite, retakesOf, search, order }: CatalogFilter): string | null {
   if (ids !== null || order === "title") return null;
   if (search.trim() !== "" || favorite === false || retakesOf !== null) return null;
-  if (favorite === null) return state === null ? keyOf("tasks") : keyOf("state", state);
-  return state === null ? keyOf("favorites") : null;
+  if (favorite === null) return state === null ? redisKey("tasks") : redisKey("state", state);
+  return state === null ? redisKey("favorites") : null;
 }

@@ -8,25 +8,27 @@ import { hasEnded } from "../queue/catalog.js";
 import { crashMessage, MAX_CRASHES, MAX_DISK_FAILURES, requeueDelayMs } from "../queue/rules.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
 import { TaskAborted, type TaskRunner } from "../queue/task-queue.js";
-import { logFields, type Outcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
+import { logFields, type RunOutcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
 import type { FleetEvent } from "./messages.js";
-import { keyOf } from "./redis.js";
+import { redisKey } from "./redis.js";
 import { type Announcement, HEARTBEAT_MS, queuesOfWorker } from "./workers.js";
 
-/** Number of lease renewals per lease time. */
+/** How often a worker renews a lease within the lease time. */
 const RENEWALS_PER_LEASE = 4;
-/** Interval at which a worker with a free place looks for tasks, in case it missed the event. */
+/**
+ * Interval at which a worker with a free place looks for tasks. It may have missed the event for a new task.
+ */
 const POLL_MS = 1_000;
 /**
- * A worker that must first load the model waits this long, so that a worker with the model in memory takes the
- * task.
+ * Time that a worker waits before it takes a task whose model it must first load. A worker that has the model
+ * in memory can take the task meanwhile.
  */
 const HEAD_START_MS = 300;
 /** Minimum interval of progress updates within a stage. */
 const PROGRESS_MS = 100;
-/** After this time the progress that a worker reported is deleted, in case the worker has died. */
+/** Lifetime of the progress that a worker has reported. The worker may die without deleting it. */
 const PROGRESS_EXPIRY_MS = 60_000;
 
 export interface FleetWorkerOptions {
@@ -49,7 +51,8 @@ interface HeldTask {
   token: string;
   route: string;
   /**
-   * One promise for each task that was already running when this task was taken; resolves when that task ends.
+   * For each task that was already running when this task was taken: a promise that resolves when that task
+   * ends.
    */
   others: Promise<void>[];
   ended: Promise<void>;
@@ -127,7 +130,7 @@ export class FleetWorker {
     }
   }
 
-  /** Logs models whose files differ, each once. */
+  /** Logs each model whose files differ from the fleet's, but only once. */
   #logMismatches(different: string[]): void {
     for (const name of different) {
       if (this.#different.includes(name)) continue;
@@ -151,8 +154,8 @@ export class FleetWorker {
   }
 
   /**
-   * Takes tasks; concurrent calls run one after the other.
-   * @param includesCold whether to take tasks for models that are not in memory, too
+   * Takes tasks. If this is called again meanwhile, it takes tasks once more afterwards.
+   * @param includesCold whether to take also tasks for models that are not in memory
    */
   #poll(includesCold: boolean): void {
     if (this.#isTaking) {
@@ -169,7 +172,7 @@ export class FleetWorker {
       });
   }
 
-  /** Takes from each queue in turn, so that none starves. */
+  /** Takes one task from each queue in turn, so that no queue starves. */
   async #takeAll(includesCold: boolean): Promise<void> {
     let isAnyTaken = true;
     while (isAnyTaken) {
@@ -193,7 +196,7 @@ export class FleetWorker {
     const bull = await this.#nextJob(route, token);
     if (bull === undefined) return false;
     const { task, isEndedHere } = await this.#claim(bull, token).catch((error: unknown) => {
-      // The task's record is lost: complete its job.
+      // The task's record is lost, so the task cannot run. Complete its job.
       if (error instanceof DamagedRecordError && error.kind !== "newer") {
         return { task: undefined, isEndedHere: false };
       }
@@ -228,7 +231,7 @@ export class FleetWorker {
     try {
       return await this.fleet.redis.attempt(() => this.#queueOf(route).getNextJob(token, { block: false }));
     } catch (error) {
-      // The job is unreadable, and BullMQ has already moved it to the active list.
+      // BullMQ has moved an unreadable job to the active list. Remove the job.
       if (error instanceof SyntaxError || error instanceof TypeError)
         await this.fleet.removeUnreadableJobs(route);
       throw error;
@@ -253,7 +256,10 @@ export class FleetWorker {
     return queue;
   }
 
-  /** Claims the task. Returns it unclaimed if it has ended, was cancelled, or has crashed too many workers. */
+  /**
+   * Claims the task. A task that has ended, was cancelled, or has crashed too many workers is returned
+   * unclaimed.
+   */
   async #claim(bull: FleetJob, claim: string): Promise<{ task: Task | undefined; isEndedHere: boolean }> {
     let isEndedHere = false;
     const task = await this.fleet.store.update(bull.id as string, (current, nowMs) => {
@@ -293,7 +299,7 @@ export class FleetWorker {
         waitingTasks: async () => [],
         log: this.log,
       });
-      // Take no more tasks once the GPU is lost: the process is about to exit.
+      // Without its GPU the process is about to exit, so it takes no more tasks.
       if (outcome === null) this.#isDraining = true;
       if (outcome === null || work.isAbandoned) return;
       await this.#recordEnd(work, outcome);
@@ -304,7 +310,10 @@ export class FleetWorker {
     }
   }
 
-  /** Runs a previously interrupted task alone, so that a crash interrupts no other task. */
+  /**
+   * A task that was interrupted before waits until it runs alone, so that another crash interrupts no other
+   * task.
+   */
   async #waitUntilAlone({ task, job, others }: HeldTask): Promise<void> {
     if (task.interruptions === 0) return;
     const { signal } = job.controller;
@@ -327,7 +336,8 @@ export class FleetWorker {
       if (isRenewed === 1) return;
       const current = await this.fleet.store.get(task.id);
       if (current?.claim === token) {
-        // Take the lease again: it expired while Redis was unreachable, but no other worker has taken the task.
+        // The lease expired while Redis was unreachable, but no other worker has taken the task: take the
+        // lease again.
         const lock = this.fleet.jobKey(route, task.id, ":lock");
         await this.fleet.redis.attempt(() =>
           this.fleet.redis.set(lock, token, "PX", this.fleet.leaseMs, "NX"),
@@ -345,14 +355,14 @@ export class FleetWorker {
     let publishedMs = Number.NEGATIVE_INFINITY;
     let stage = "";
     const publish = async (progress: TaskProgress) => {
-      const key = keyOf("progress", id);
+      const key = redisKey("progress", id);
       await this.fleet.redis.attempt(() =>
         this.fleet.redis.set(key, JSON.stringify(progress), "PX", PROGRESS_EXPIRY_MS),
       );
       await this.fleet.publish({ type: "progress", id, progress, request: requestId });
     };
     return (reported) => {
-      // The preview is in the worker's memory, so gateways must not offer it.
+      // The preview is only in the worker's memory, so gateways must not offer it.
       const progress = { ...reported, previewSeconds: 0 };
       const nowMs = performance.now();
       if (progress.stage === stage && nowMs - publishedMs < PROGRESS_MS) return;
@@ -365,7 +375,7 @@ export class FleetWorker {
   }
 
   /** Records the end of a task. Retries until Redis accepts it or the worker stops. */
-  async #recordEnd(work: HeldTask, outcome: Outcome): Promise<void> {
+  async #recordEnd(work: HeldTask, outcome: RunOutcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#settle(work, outcome);
@@ -383,7 +393,7 @@ export class FleetWorker {
     }
   }
 
-  async #settle({ task, job, bull, token }: HeldTask, outcome: Outcome): Promise<void> {
+  async #settle({ task, job, bull, token }: HeldTask, outcome: RunOutcome): Promise<void> {
     const isDiskFull = outcome.state === "queued" && outcome.why === "disk-full";
     const diskFailures = (task.diskFailures ?? 0) + (isDiskFull ? 1 : 0);
     const isGivenUp = isDiskFull && diskFailures >= MAX_DISK_FAILURES;
@@ -405,7 +415,10 @@ export class FleetWorker {
     await this.fleet.publish({ type: "queued", id: task.id, route: task.route ?? "" });
   }
 
-  /** Completes the job of a task. May fail: the next worker that gets the job finds that its task has ended. */
+  /**
+   * Completes the job of a task. A failure does no harm: the next worker that gets the job finds that its
+   * task has ended.
+   */
   async #complete(bull: FleetJob, token: string): Promise<void> {
     try {
       await this.fleet.redis.attempt(() => bull.moveToCompleted(null, token, false));
@@ -417,7 +430,7 @@ export class FleetWorker {
   }
 
   async #count(seconds: number): Promise<void> {
-    const key = keyOf("seconds");
+    const key = redisKey("seconds");
     await this.fleet.redis.batch((pipeline) =>
       pipeline.lpush(key, seconds).ltrim(key, 0, this.options.averageWindow - 1),
     );

@@ -1,4 +1,4 @@
-/** State that the processes of a fleet share: Redis, the tasks in it, BullMQ's queues, and messages. */
+/** What the processes of a fleet share through Redis: tasks, BullMQ queues and messages. */
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job, type JobType, Queue, type QueueOptions } from "bullmq";
@@ -11,27 +11,27 @@ import type { Task } from "../queue/store.js";
 import { FleetStore } from "./fleet-store.js";
 import { type FleetEvent, MessageReader } from "./messages.js";
 import { Quarantine } from "./quarantine.js";
-import { connectRedis, type FleetRedis, isDataFault, keyOf } from "./redis.js";
+import { connectRedis, type FleetRedis, isDataFault, redisKey } from "./redis.js";
 import type { SharedStore } from "./shared-store.js";
 import { isTaskQueueName, RECORD_VERSION, Workers } from "./workers.js";
 
 /**
- * A worker that does not renew its lease for this time loses the task, which goes to the front of its queue. The next
- * worker counts an interruption (`MAX_CRASHES`). The old worker aborts the task when it notices.
+ * A worker that does not renew its lease for this time loses its task. The task goes to the front of its queue, and
+ * its next worker counts an interruption (`MAX_CRASHES`). The old worker aborts the task when it notices the loss.
  */
 const LEASE_MS = 10_000;
 /** Number of checks for expired leases per lease time. */
 const CHECKS_PER_LEASE = 3;
 /** Interval of checks for accepted tasks that are in no queue, because their gateway died or Redis lost data. */
 const RECONCILE_MS = 30_000;
-/** A task in no queue for less than this time may still be in submission. */
+/** A task that has been in no queue for less than this time may still be on its way into one. */
 const SUBMISSION_MS = 5_000;
-/** Minimum time until the next inspection of all keys, after an inspection that found no damage. */
+/** After an inspection of all keys finds no damage, the next inspection starts no sooner than this. */
 const INSPECT_INTERVAL_MS = 100;
 /** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
 
-/** Payload of a job. The task is read by its id, so that it is stored in one place. */
+/** Payload of a job. Workers read the task itself from Redis, by the job's id. */
 export interface FleetJobData {
   version: number;
 }
@@ -54,7 +54,7 @@ export class Fleet {
   readonly #listener: Redis;
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
-  /** Resolves after the last requested inspection of all Redis keys. At most one waits while another runs. */
+  /** Resolves after the last requested inspection of all Redis keys. At most one runs and one waits. */
   #inspections: Promise<void> = Promise.resolve();
   #nextInspection: Promise<void> | undefined;
   #foundNothingAtMs = Number.NEGATIVE_INFINITY;
@@ -118,7 +118,7 @@ export class Fleet {
       else
         this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     });
-    // Emitted once Redis has confirmed the subscription, so that no message after the event is missed.
+    // Wait until Redis has confirmed the subscription, so that no message after "reconnected" is missed.
     listener.on("ready", () => {
       subscribe().then(
         () => this.events.emit("reconnected"),
@@ -144,7 +144,7 @@ export class Fleet {
   }
 
   bullOptions() {
-    return { connection: this.redis, prefix: keyOf("queue") };
+    return { connection: this.redis, prefix: redisKey("queue") };
   }
 
   /** Logs an error that BullMQ emitted as an event, and repairs foreign data. */
@@ -200,7 +200,7 @@ export class Fleet {
 
   /** Acquires a lease that one process of the fleet can hold for `ttlMs`. False if another holds it. */
   async tryAcquireLease(name: string, ttlMs: number): Promise<boolean> {
-    const key = keyOf("lease", name);
+    const key = redisKey("lease", name);
     return (await this.redis.attempt(() => this.redis.set(key, process.pid, "PX", ttlMs, "NX"))) === "OK";
   }
 
@@ -237,7 +237,7 @@ export class Fleet {
   }
 
   async #routes(): Promise<string[]> {
-    const key = keyOf("queues");
+    const key = redisKey("queues");
     const routes = await this.redis.attempt(() => this.redis.smembers(key));
     await this.quarantine.moveEntries(
       key,
@@ -250,9 +250,9 @@ export class Fleet {
   async #inspectExpiring(routes: readonly string[]): Promise<void> {
     const models = this.workers.known.flatMap((worker) => worker.models.map(({ name }) => name));
     await this.quarantine.inspect([
-      keyOf("lease", "clean-up"),
-      keyOf("lease", "reconcile"),
-      ...[...new Set(models)].map((name) => keyOf("checkpoint", name)),
+      redisKey("lease", "clean-up"),
+      redisKey("lease", "reconcile"),
+      ...[...new Set(models)].map((name) => redisKey("checkpoint", name)),
       ...routes.map((route) => this.jobKey(route, "stalled-check")),
     ]);
   }
@@ -268,7 +268,7 @@ export class Fleet {
   /** Returns the tasks that are in no list of their queue and have no worker. */
   async #unqueued(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return [];
-    const routes = await this.redis.attempt(() => this.redis.hmget(keyOf("routes"), ...ids));
+    const routes = await this.redis.attempt(() => this.redis.hmget(redisKey("routes"), ...ids));
     const routeOf = new Map(ids.map((id, index) => [id, routes[index] ?? ""]));
     const held = new Set<string>();
     for (const route of new Set(routeOf.values())) {
@@ -283,7 +283,7 @@ export class Fleet {
 
   /** Key of a task's lock. A task without a queue has no lock. */
   #lockKey(route: string, id: string): string {
-    return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : keyOf("none");
+    return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : redisKey("none");
   }
 
   /** Ids of a queue's jobs. Also quarantines foreign locks, which would hold jobs forever. */
@@ -295,7 +295,7 @@ export class Fleet {
     return [...active, ...(await idsOf("waiting", "prioritized", "delayed"))];
   }
 
-  /** Quarantines data of active jobs that BullMQ cannot read. The ids of the jobs stay. */
+  /** Quarantines the data of active jobs if BullMQ cannot read it. The jobs stay in their lists. */
   async removeUnreadableJobs(route: string): Promise<void> {
     const queue = this.queueOf(route);
     for (const id of await this.redis.attempt(() => queue.getRanges(["active"], 0, -1))) {

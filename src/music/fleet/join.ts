@@ -11,7 +11,7 @@ import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { directoryTokens, objectTokens } from "../storage/store-token.js";
-import { adapterCallQueue, Calls, TEXT_CALL_QUEUE } from "./calls.js";
+import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetEngine } from "./fleet-engine.js";
@@ -22,10 +22,12 @@ import { type Announcement, READABLE_VERSIONS } from "./workers.js";
 
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
 
-/** GPU memory is read by a separate program, which is too slow for every heartbeat. */
+/**
+ * Maximum age of the reported GPU memory. A separate program reads it, which is too slow for every heartbeat.
+ */
 const MEMORY_AGE_MS = 15_000;
 
-export interface FleetParts {
+export interface JoinedFleet {
   /** Engine that reports the models of the workers. */
   engine: MusicEngine;
   queue: FleetQueue;
@@ -33,9 +35,9 @@ export interface FleetParts {
 }
 
 /**
- * @param engine null: a gateway, which runs no tasks
- * @param storage null: the store is a directory
- * @throws ConfigError if Redis does not answer, or the fleet uses another store
+ * @param engine null for a gateway, which runs no tasks
+ * @param storage null if the store is a directory
+ * @throws ConfigError if Redis does not answer, or if the other servers use another store
  */
 export async function joinFleet(
   config: Config,
@@ -43,7 +45,7 @@ export async function joinFleet(
   runner: SongRunner,
   storage: ObjectStore | null,
   log: Logger,
-): Promise<FleetParts> {
+): Promise<JoinedFleet> {
   const fleet = await Fleet.open(config.redisUrl as string, config.slot1Model, log);
   const store = sharedStore(fleet, config, storage, log);
   fleet.sharedStore = store;
@@ -51,7 +53,7 @@ export async function joinFleet(
     await fleet.close();
     throw error;
   });
-  const calls = new Calls(fleet);
+  const calls = new RemoteCalls(fleet);
   const worker =
     engine === null
       ? null
@@ -90,7 +92,7 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
   return new SharedStore(fleet.redis, fleet.quarantine, tokens, location, log);
 }
 
-function serveCalls(calls: Calls, engine: MusicEngine, storage: AdapterStorage): void {
+function serveCalls(calls: RemoteCalls, engine: MusicEngine, storage: AdapterStorage): void {
   if (engine.languageModels().length > 0) {
     calls.serve(TEXT_CALL_QUEUE, async (name, data, signal) => {
       await engine.prepareLanguageModel(null, { signal });

@@ -32,9 +32,9 @@ const messageSchema = z.discriminatedUnion("type", [
 export type FleetMessage = z.output<typeof messageSchema>;
 export type FleetEvent = Exclude<FleetMessage, { type: "workers" }>;
 
-/** Foreign messages are logged at most this often. */
+/** Minimum interval between two log lines about foreign messages. */
 const LOG_INTERVAL_MS = 60_000;
-/** Characters of a foreign message that the log shows. */
+/** Maximum number of characters of a foreign message that the log shows. */
 const MAX_SHOWN = 100;
 
 export class MessageReader {
@@ -43,7 +43,7 @@ export class MessageReader {
 
   constructor(private readonly log: Logger) {}
 
-  /** Parses a message; null if it is foreign. */
+  /** Parses a message; null if it is not a message of the fleet. */
   read(channel: string, text: string): FleetMessage | null {
     const { data } = messageSchema.safeParse(parseJson(text));
     if (data !== undefined) return data;

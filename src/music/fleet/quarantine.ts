@@ -1,14 +1,17 @@
 /**
- * Moves foreign data, which the fleet did not write, to quarantine: damaged records, values of another type, unknown
- * members. Copies stay under `carillon:quarantine:` for a week; `carillon:quarantine` lists them. If Redis rejects a
- * command because of a key's type or content, all keys are inspected and the command runs again. Lost indices are
- * rebuilt from the records; a task with a damaged record is reported as failed.
+ * Quarantine for data that the fleet did not write: damaged records, values of another type, unknown members.
+ * Copies stay under `carillon:quarantine:` for a week, and `carillon:quarantine` lists them. If Redis rejects
+ * a command because of a key's type or content, all keys are inspected, and the command runs again. Lost
+ * indices are rebuilt from the records. A task with a damaged record is reported as failed.
  */
 import type { Logger } from "../../system/log.js";
-import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
+import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
 
 const KEPT_MS = 7 * 24 * 60 * 60_000;
-/** Maximum number of copies; the oldest are deleted first. A copy over the size limit is deleted at once. */
+/**
+ * Maximum number of copies; beyond it, the oldest ones are deleted. A copy above the size limit is deleted at
+ * once.
+ */
 const MAX_COPIES = 100;
 const MAX_COPY_BYTES = 256 * 2 ** 10;
 const BATCH = 500;
@@ -27,9 +30,9 @@ end
 local function copyOf(p, key) return p .. ':quarantine:' .. string.sub(key, #p + 2) end`;
 
 /**
- * Quarantines keys that do not have the given type or break the given rule. ARGV: prefix, then name, type and rule
- * of each key. Rules: `integer`: the value is a whole number; `expires`: the key has a time to live; `meta`: BullMQ's
- * queue settings in the hash are whole numbers.
+ * Quarantines keys whose type or content breaks their rule. ARGV: the prefix, then name, type and rule of
+ * each key. Rule `integer`: the value is a whole number. Rule `expires`: the key has a time to live. Rule
+ * `meta`: BullMQ's queue settings in the hash are whole numbers.
  */
 const MOVE_KEYS = `${RECORD_COPY}
 local function isInteger(text) return not text or string.match(text, '^%d+$') end
@@ -56,8 +59,8 @@ end
 return moved`;
 
 /**
- * Quarantines entries of a key. ARGV: prefix, key, then two arguments per entry: the field, member or id, and the
- * value ("" if it has none).
+ * Quarantines entries of a key. ARGV: the prefix and the key, then two arguments per entry. The first is the
+ * entry's field, member or id; the second is its value, or "" for an entry without one.
  */
 const MOVE_ENTRIES = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
@@ -78,7 +81,10 @@ for i = 3, #ARGV, 2 do
 end
 return removed`;
 
-/** Quarantines a key of any type. ARGV: prefix, key. Returns 0 if the key is absent or empty. */
+/**
+ * Quarantines a key of any type. ARGV: the prefix and the key. Returns 0 if the key does not exist or its
+ * value is empty.
+ */
 const MOVE_KEY = `${RECORD_COPY}
 local p, key = ARGV[1], ARGV[2]
 local kind = redis.call('TYPE', key).ok
@@ -123,7 +129,9 @@ const RULES: Readonly<Record<string, Rule>> = {
   seconds: { type: "list" },
 };
 
-/** Rules for BullMQ's keys of a queue, by their last word. Other keys are jobs. */
+/**
+ * Rules for BullMQ's keys of a queue, by the last word of the key. A key with any other last word is a job.
+ */
 const QUEUE_RULES: Readonly<Record<string, Rule>> = {
   wait: { type: "list" },
   active: { type: "list" },
@@ -147,7 +155,7 @@ const QUEUE_RULES: Readonly<Record<string, Rule>> = {
 /** Rule for a key; null for a key that is not the fleet's. */
 function ruleOf(key: string): Rule | null {
   const [prefix, kind = "", ...rest] = key.split(":");
-  if (prefix !== PREFIX) return null;
+  if (prefix !== KEY_PREFIX) return null;
   if (kind !== "queue") return Object.hasOwn(RULES, kind) ? (RULES[kind] as Rule) : null;
   const [, part = "", beside] = rest;
   if (beside !== undefined) return beside === "lock" ? EXPIRING : null;
@@ -165,7 +173,7 @@ export class Quarantine {
     const moved: string[] = [];
     let cursor = "0";
     do {
-      const [next, keys] = await this.redis.scan(cursor, "MATCH", keyOf("*"), "COUNT", BATCH);
+      const [next, keys] = await this.redis.scan(cursor, "MATCH", redisKey("*"), "COUNT", BATCH);
       cursor = next;
       moved.push(...(await this.inspect(keys)));
     } while (cursor !== "0");
@@ -179,22 +187,25 @@ export class Quarantine {
       return rule === null ? [] : [key, rule.type, rule.also ?? ""];
     });
     if (args.length === 0) return [];
-    const moved = (await this.redis.eval(MOVE_KEYS, 0, PREFIX, ...args)) as string[];
+    const moved = (await this.redis.eval(MOVE_KEYS, 0, KEY_PREFIX, ...args)) as string[];
     this.#report(moved);
     return moved;
   }
 
   async moveKey(key: string, reason: string): Promise<void> {
-    const moved = await this.redis.attempt(() => this.redis.eval(MOVE_KEY, 0, PREFIX, key));
+    const moved = await this.redis.attempt(() => this.redis.eval(MOVE_KEY, 0, KEY_PREFIX, key));
     if (moved === 1) this.#report([key], reason);
   }
 
-  /** Quarantines fields of a hash that still have these values, members of a list or set, or entries of a stream. */
+  /**
+   * Quarantines members of a list or set, entries of a stream, or fields of a hash. A field is quarantined
+   * only if it still has the given value.
+   */
   async moveEntries(key: string, entries: readonly (readonly [entry: string, value?: string])[]) {
     if (entries.length === 0) return;
     const args = entries.flatMap(([entry, value = ""]) => [entry, value]);
     const removed = (await this.redis.attempt(() =>
-      this.redis.eval(MOVE_ENTRIES, 0, PREFIX, key, ...args),
+      this.redis.eval(MOVE_ENTRIES, 0, KEY_PREFIX, key, ...args),
     )) as string[];
     this.#report(removed.map((entry) => `${key}: ${entry}`));
   }
@@ -202,6 +213,9 @@ export class Quarantine {
   #report(entries: readonly string[], reason = "not written by the fleet"): void {
     if (entries.length === 0) return;
     const named = { count: entries.length, entries: entries.slice(0, MAX_NAMED), reason };
-    this.log.error(named, `foreign data in Redis moved to ${keyOf("quarantine")}, where it stays for a week`);
+    this.log.error(
+      named,
+      `foreign data in Redis moved to ${redisKey("quarantine")}, where it stays for a week`,
+    );
   }
 }

@@ -4,17 +4,17 @@ import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 
 /** Prefix of every key. Fleets on one server differ by the database number at the end of the URL. */
-export const PREFIX = "carillon";
+export const KEY_PREFIX = "carillon";
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Commands fail after this time if Redis hangs. */
 const COMMAND_TIMEOUT_MS = 10_000;
 const MAX_RETRY_MS = 1_000;
 
-export function keyOf(...parts: string[]): string {
-  return [PREFIX, ...parts].join(":");
+export function redisKey(...parts: string[]): string {
+  return [KEY_PREFIX, ...parts].join(":");
 }
 
-/** While the connection is down commands fail at once, because the caller knows best whether to retry. */
+/** Without a connection, commands fail at once, because the caller knows best whether to retry. */
 export class FleetRedis extends Redis {
   /** Callback that moves foreign data to quarantine; set by `Fleet`. */
   repair: () => Promise<void> = async () => {};
@@ -60,7 +60,7 @@ export class FleetRedis extends Redis {
 
   /** The channel of this fleet. Channels are shared between databases, so the name contains the database number. */
   get eventsChannel(): string {
-    return keyOf(String(this.options.db ?? 0), "events");
+    return redisKey(String(this.options.db ?? 0), "events");
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in Redis. Every
- * server looks for the file when it joins and after a reconnect. Without it a joining server exits; a running one takes
- * no tasks and rejects new ones (503). The name in Redis expires soon after the last server has stopped.
+ * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in
+ * Redis. Every server looks for this file when it joins and after a reconnect. If the file is missing, a
+ * joining server exits, and a running server takes no tasks and rejects new ones (503).
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -10,9 +10,9 @@ import type { Logger } from "../../system/log.js";
 import type { StoreTokens } from "../storage/store-token.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
-import { type FleetRedis, FleetUnreachableError, keyOf } from "./redis.js";
+import { type FleetRedis, FleetUnreachableError, redisKey } from "./redis.js";
 
-const KEY = keyOf("store");
+const KEY = redisKey("store");
 const EXPIRY_MS = 30_000;
 const CHECK_MS = 5_000;
 
@@ -21,7 +21,7 @@ const announcedSchema = z.object({ token: z.uuid(), storage: z.string() });
 export class SharedStore {
   /** Why this server must not take tasks: it does not see the fleet's store. Null if it sees the store. */
   fault: string | null = null;
-  /** Token that was last found in the store. */
+  /** Token that the last successful check found in the store. */
   #found: string | null = null;
   #timer: NodeJS.Timeout | undefined;
 
@@ -34,7 +34,7 @@ export class SharedStore {
     private readonly log: Logger,
   ) {}
 
-  /** @throws ConfigError if the fleet uses another store, or this one is not usable */
+  /** @throws ConfigError if this server's store cannot be used, or is not the fleet's store */
   async join(): Promise<void> {
     await this.check().catch((error: Error) => {
       if (error instanceof FleetUnreachableError) throw error;
@@ -42,7 +42,7 @@ export class SharedStore {
     });
     if (this.fault !== null) throw new ConfigError("SVC_STORAGE", `SVC_STORAGE: ${this.fault}`);
     this.redis.on("ready", () => {
-      // Redis or the store may have been replaced.
+      // Redis or the store may have been replaced while the connection was down, so look for the token again.
       this.#found = null;
     });
     this.#timer = setInterval(() => {
@@ -73,7 +73,7 @@ export class SharedStore {
     return data ?? null;
   }
 
-  /** Publishes this server's store if it is the first server. */
+  /** Announces this server's store in Redis, unless another server has announced its store. */
   async #announce(): Promise<z.output<typeof announcedSchema>> {
     const own = { token: await this.tokens.getOrCreate(randomUUID), storage: this.storage };
     const set = () => this.redis.set(KEY, JSON.stringify(own), "PX", EXPIRY_MS, "NX");

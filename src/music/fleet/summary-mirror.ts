@@ -4,11 +4,11 @@
  */
 import { summarySchema, type TaskSummary } from "../queue/catalog.js";
 import { parseJson } from "./messages.js";
-import { type FleetRedis, keyOf } from "./redis.js";
+import { type FleetRedis, redisKey } from "./redis.js";
 
 /**
- * Number of changed tasks that Redis lists, each with its latest change. A process that has missed more changes
- * reads all summaries again.
+ * Redis lists the tasks that changed last, at most this many. A process that has missed
+ * more changes reads all summaries again.
  */
 const MAX_CHANGES = 10_000;
 
@@ -48,14 +48,14 @@ export class SummaryMirror {
 
   async #read(): Promise<void> {
     const known = this.#revision;
-    // `revision` is read first, so the next search repeats a change between these reads. `forgotten` is read
-    // last, so a change that is no longer listed is noticed.
+    // `revision` is read first: the next search then reads any change between these reads again. `forgotten` is
+    // read last: it then counts any change that Redis dropped from the list before these reads.
     const ask = () =>
       this.redis.batch((pipeline) =>
         pipeline
-          .get(keyOf("revision"))
-          .zrange(keyOf("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
-          .get(keyOf("forgotten")),
+          .get(redisKey("revision"))
+          .zrange(redisKey("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
+          .get(redisKey("forgotten")),
       ) as Promise<[string | null, string[], string | null]>;
     let [revision, changed, forgotten] = await ask();
     if (!isCount(revision) || !isCount(forgotten)) {
@@ -66,8 +66,9 @@ export class SummaryMirror {
     const isComplete = known !== null && known <= latest && Number(forgotten) <= known;
     const ids = isComplete
       ? changed
-      : await this.redis.attempt(() => this.redis.zrange(keyOf("tasks"), "0", "-1"));
-    // Set before the summaries are read: a reconnect during the read sets it to null, and that must stay.
+      : await this.redis.attempt(() => this.redis.zrange(redisKey("tasks"), "0", "-1"));
+    // Set the revision before reading the summaries. A reconnect during the read sets the revision to null,
+    // and it must stay null.
     this.#revision = latest;
     try {
       const summaries = await this.readSummaries(ids);

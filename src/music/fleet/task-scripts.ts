@@ -2,8 +2,8 @@
 import { NOTE_CHANGE_LUA } from "./summary-mirror.js";
 
 /**
- * BullMQ's largest priority: a task's turn is the priority of its job. Turns restart at 1 when no task waits or
- * runs.
+ * Largest turn of a task. Turns are job priorities in BullMQ, and this is BullMQ's largest priority. Turns restart
+ * at 1 when no task waits or runs.
  */
 const MAX_TURN = 2 ** 21 - 1;
 
@@ -15,8 +15,8 @@ local function integer(text)
 end`;
 
 /**
- * Reserves a place for a new task. Returns its sequence, its turn (see `FairTurns`), its position, Redis's time, and
- * the adapters of its model; empty if the queue is full.
+ * Reserves a place for a new task. Returns the task's sequence, turn (see `FairTurns`) and position, Redis's time, and
+ * the adapters of the task's model. Returns an empty list if the queue is full.
  */
 export const RESERVE_PLACE_SCRIPT = `${INTEGER}
 local p, capacity, client, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
@@ -35,9 +35,8 @@ return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters',
 
 /**
  * Stores a record and its indices if the stored record still starts with ARGV[2] ('' for a new task). Once a task has
- * started, no new task gets an earlier turn. The end of a task is published in the same step, so that waiting clients
- * learn of it even if its worker dies right after. The record is written last, so that the script can run again after
- * an error.
+ * started, no new task gets an earlier turn. The script also publishes the end of a task, so that waiting clients
+ * learn it even if the worker dies. The record is written last, so that the script can run again after an error.
  */
 export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -94,7 +93,7 @@ for i = 2, #ARGV do
   end
 end`;
 
-/** Makes every process read all summaries again. */
+/** Discards the log of changes. Every process then reads all task summaries again. */
 export const DISCARD_CHANGES_SCRIPT = `
 local p, time = ARGV[1], redis.call('TIME')
 local ms = time[1] .. string.format('%03d', math.floor(time[2] / 1000))

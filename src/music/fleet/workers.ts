@@ -6,7 +6,7 @@ import { findModelByName } from "../models/models.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { parseJson } from "./messages.js";
 import type { Quarantine } from "./quarantine.js";
-import { type FleetRedis, keyOf, PREFIX } from "./redis.js";
+import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
 
 /**
  * Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read, so an
@@ -73,7 +73,7 @@ export function adapterQueueName(route: string): string {
   return `${route}~adapter`;
 }
 
-/** The queues that a worker takes tasks from. Queues of models in memory come first. */
+/** Returns the queues from which a worker takes tasks. Queues of models that are in memory come first. */
 export function queuesOfWorker({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
@@ -94,7 +94,7 @@ export class Workers {
   #offered = "";
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param preferred default model, if a worker has it */
+  /** @param preferred name of the default model; ignored while no worker has this model */
   constructor(
     private readonly redis: FleetRedis,
     private readonly quarantine: Quarantine,
@@ -117,8 +117,8 @@ export class Workers {
     const { name, models } = announcement;
     const offered = JSON.stringify(models);
     await this.redis.batch((pipeline) => {
-      pipeline.set(keyOf("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS);
-      pipeline.sadd(keyOf("workers"), name);
+      pipeline.set(redisKey("worker", name), JSON.stringify(announcement), "PX", EXPIRY_MS);
+      pipeline.sadd(redisKey("workers"), name);
       if (offered !== this.#offered) {
         pipeline.publish(this.redis.eventsChannel, JSON.stringify({ type: "workers" }));
       }
@@ -127,37 +127,36 @@ export class Workers {
   }
 
   /**
-   * Returns the models of a worker that have the same files as in the rest of the fleet, so that no song is
-   * made from two checkpoints. The first worker with a model defines its files, for as long as a worker with
-   * these files runs. Files are compared by `MusicEngine.fingerprint`. To replace a checkpoint, stop all
-   * workers with the old files; workers with the new ones then get tasks.
+   * Returns those models of a worker whose files are the same on all workers: no song may be made from two
+   * checkpoints. The first worker that announces a model defines the model's files, as long as a worker with
+   * these files runs. To replace a checkpoint, stop all workers with the old files.
    */
   async matchingModels(models: Announcement["models"]): Promise<Announcement["models"]> {
     const answers = await this.redis.batch((pipeline) => {
       for (const { name, fingerprint } of models) {
-        const key = keyOf("checkpoint", name);
+        const key = redisKey("checkpoint", name);
         pipeline.set(key, fingerprint, "PX", EXPIRY_MS, "NX").get(key);
       }
     });
     const same = models.filter(({ fingerprint }, index) => answers[2 * index + 1] === fingerprint);
     await this.redis.batch((pipeline) => {
-      for (const { name } of same) pipeline.pexpire(keyOf("checkpoint", name), EXPIRY_MS);
+      for (const { name } of same) pipeline.pexpire(redisKey("checkpoint", name), EXPIRY_MS);
     });
     return same;
   }
 
   async withdraw(name: string): Promise<void> {
-    await this.redis.attempt(() => this.redis.del(keyOf("worker", name)));
+    await this.redis.attempt(() => this.redis.del(redisKey("worker", name)));
   }
 
   async refresh(): Promise<readonly Announcement[]> {
-    const texts = (await this.redis.attempt(() => this.redis.eval(LIST, 0, PREFIX))) as string[];
+    const texts = (await this.redis.attempt(() => this.redis.eval(LIST, 0, KEY_PREFIX))) as string[];
     const known: Announcement[] = [];
     for (let index = 0; index < texts.length; index += 2) {
       const [name, text] = texts.slice(index, index + 2) as [string, string];
       const { data } = announcementSchema.safeParse(parseJson(text));
       if (data?.name === name) known.push(data);
-      else await this.quarantine.moveKey(keyOf("worker", name), "it is not a worker's announcement");
+      else await this.quarantine.moveKey(redisKey("worker", name), "it is not a worker's announcement");
     }
     this.#known = known;
     this.#known.sort((a, b) => a.name.localeCompare(b.name));
@@ -187,7 +186,10 @@ export class Workers {
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
-  /** The default model. @param what action in the error, such as "make songs" @throws HttpError 503 without workers */
+  /**
+   * The default model. @param what action that the error names: "make songs" @throws HttpError 503 without
+   * workers
+   */
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();
     const [first] = this.models;
@@ -195,7 +197,10 @@ export class Workers {
     return first.name;
   }
 
-  /** Returns the request with its model, and its queue. @throws HttpError 503 without workers, RequestError */
+  /**
+   * Chooses the model of a request and the queue for its task.
+   * @throws HttpError 503 without workers; RequestError for an unknown model
+   */
   async route(
     request: GenerationRequest,
   ): Promise<{ request: GenerationRequest; model: string; route: string }> {

@@ -6,7 +6,7 @@ import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
 import { requireModel } from "./models.js";
 
-/** Initial scale of an adapter. Also the scale in the status if no adapter is loaded. */
+/** Initial scale of an adapter. The status also reports this scale if no adapter is loaded. */
 const FULL_SCALE = 1;
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
@@ -31,7 +31,7 @@ export class Adapters {
       active_adapter: newest?.name ?? null,
       adapters: adapters.map(({ name }) => name),
       enabled_adapters: adapters.filter(({ enabled }) => enabled).map(({ name }) => name),
-      // Always false: Carillon gives no adapter a synthetic default name.
+      // Always false, because Carillon never invents a name for an adapter.
       synthetic_default_mode: false,
     };
   }
@@ -106,7 +106,7 @@ function loadedMessage(path: string, name: string, state: AdapterState): string 
   return `✅ ${KIND_NAMES[adapter?.kind ?? "lora"]} loaded from ${path} (${adapter?.moduleCount} modules${left})${beside}`;
 }
 
-/** Maps errors to HttpError; an adapter that is damaged or made for another model is a 400. */
+/** Maps errors to HttpError: status 400 if the adapter is damaged or was made for another model. */
 async function attempt<T>(what: string, change: () => Promise<T>): Promise<T> {
   try {
     return await change();

@@ -42,7 +42,7 @@ export class ModelPulls {
     const running = this.#pull?.state === "running" ? this.#pull.model : null;
     if (running !== null) {
       const what = running === model ? `${model} is already being pulled` : `${running} is being pulled`;
-      throw new HttpError(409, `${what}: wait until it ends, or cancel it with DELETE /v1/models/pull`);
+      throw new HttpError(409, `${what}: wait for the download, or cancel it with DELETE /v1/models/pull`);
     }
     const pull = stateOf(model, NOTHING_DONE);
     this.#pull = pull;
@@ -51,7 +51,10 @@ export class ModelPulls {
     return this.status();
   }
 
-  /** Downloaded parts are kept; the next pull resumes. @throws HttpError 404 if no download runs */
+  /**
+   * Cancels the download. Downloaded parts are kept, so the next pull of the model resumes.
+   * @throws HttpError 404 if no download runs
+   */
   async cancel() {
     if (this.#pull?.state !== "running") throw new HttpError(404, "No model is being pulled");
     await this.close();

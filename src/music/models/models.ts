@@ -11,9 +11,9 @@ import { TASK_TYPES, type TaskType } from "../request/schema.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
 
 /**
- * Returns the slot with the named model, or slot 1 without a name. Slot 1 also replaces a model that is not loaded,
- * because clients often send names of models that only other servers have. Callers report the model used and warn about
- * an unknown name.
+ * Returns the slot that holds the named model. Returns slot 1 if no model is named, or if the named model is
+ * not loaded: clients often send names of models that only other servers have. Callers report the model used
+ * and warn about an unknown name.
  */
 export function selectSlot(slots: readonly SlotState[], model: string | null): SlotState {
   const loaded = slots.flatMap((slot) => slot.model ?? []);
@@ -23,8 +23,8 @@ export function selectSlot(slots: readonly SlotState[], model: string | null): S
 }
 
 /**
- * Finds a model by exact name, or by the last part of the name, because clients prefix a vendor. A path, or a model in
- * another owner's folder, must match exactly. The built-in model replaces only a missing default, never a named model.
+ * Finds a model by its exact name, or by the last part of its name, because some clients put a vendor in
+ * front of the name. A path, or a model in another owner's folder, must match exactly.
  */
 export function findModelByName(models: readonly string[], requested: string): string | undefined {
   if (models.includes(requested)) return requested;
@@ -40,8 +40,9 @@ function installedModel(models: readonly string[], requested: string): string {
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
 
 /**
- * Task types that a model was trained for. If its configuration lists none, these are text2music, cover and repaint for
- * a turbo model, and all for others. Tasks of other types are not refused; they get a warning.
+ * Task types that a model was trained for, as listed in its configuration. Without such a list, a turbo model
+ * supports text2music, cover and repaint, and any other model supports all types. Tasks of unsupported types
+ * run with a warning.
  */
 export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
   const model = engine.models().find((candidate) => candidate.name === name);
@@ -49,7 +50,10 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
   return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
 
-/** Models that a task can select, default first. During its first load the default model is the only one. */
+/**
+ * Models that a task can select, default first. While the default model loads for the first time, it is the
+ * only one in the list.
+ */
 export function listModels(engine: MusicEngine) {
   const defaultModel = defaultModelName(engine);
   const inSlots = engine.slots().map(({ model }) => model);
@@ -94,8 +98,8 @@ export function modelInventory(engine: MusicEngine) {
 }
 
 /**
- * Loads the requested models. Models that are already loaded are kept, and the old model of a slot serves until the new
- * one is ready.
+ * Loads the requested models into a slot. Models that are already loaded stay. The slot's old model serves
+ * until the new one is ready.
  * @throws HttpError 400 for an unknown slot or model, 500 if loading fails
  */
 export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
@@ -128,8 +132,9 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
 }
 
 /**
- * Loads models of slots that are empty or unloaded. Clients call this after training because other servers unload
- * models; Carillon does not, so there is rarely anything to do.
+ * Loads the models of slots whose model is missing or unloaded. Clients call this after training, because
+ * other servers unload models for training. Carillon keeps its models loaded, so this call rarely has
+ * anything to do.
  * @throws HttpError 500 if loading fails
  */
 export async function reloadModels(engine: MusicEngine) {

@@ -11,7 +11,10 @@ import { namesOf } from "../../parameters.js";
 import { resultRecordSchema } from "../queue/task-status.js";
 import { errorAnswer } from "./answers.js";
 
-/** Parameters of a body or query: either zod types by name, with nested objects in `objects`, or a JSON Schema. */
+/**
+ * Parameters of a body or query: zod types by name, or a JSON Schema. `objects` holds the parameters of
+ * nested objects by name.
+ */
 export type Parameters =
   | { shape: Readonly<Record<string, z.ZodType>>; objects?: Readonly<Record<string, Parameters>> }
   | { json: JsonSchema };
@@ -26,7 +29,7 @@ export interface Operation {
   body?: Parameters;
   /** File fields of multipart bodies. */
   files?: readonly string[];
-  /** Either the schema of `data` in the envelope, or a description of a response that has no envelope. */
+  /** Schema of `data` in the response envelope, or a description of a response without an envelope. */
   answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
   /** Error statuses besides COMMON_ERRORS and BODY_ERRORS. */
   errors?: readonly number[];
@@ -74,8 +77,8 @@ export function openApiDocument(
       paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
     }
   }
-  // Add this schema explicitly: no other schema refers to it, because responses contain result records as JSON
-  // text.
+  // Add this schema explicitly. No other schema refers to it, because responses contain result records as
+  // JSON text.
   reference(resultRecordSchema);
   return {
     openapi: "3.1.1",

@@ -9,8 +9,8 @@ export class CallbackSchedule {
   readonly #dueMs = new Map<string, number>();
 
   /**
-   * Schedules a callback again after a restart. Caps the delay at CALLBACK_LEASE_MS, in case the system clock was
-   * set back.
+   * Schedules a callback again after a restart. Limits the delay to CALLBACK_LEASE_MS: if the system clock was
+   * set back, the stored time may be far in the future.
    */
   resume({ id, callback }: Task): void {
     const delayMs = (callback?.nextAtMs ?? 0) - Date.now();

@@ -8,7 +8,7 @@ import { keptUploads } from "../request/replay.js";
 import { encodeTask } from "./lmdb-store.js";
 import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
 
-/** Number of characters that are searched at the start of each text of a task. */
+/** A search reads only this many characters at the start of each text of a task. */
 const MAX_SEARCHED = 512;
 
 export const summarySchema = z.object({
@@ -18,7 +18,7 @@ export const summarySchema = z.object({
   isFavorite: z.boolean(),
   submissionKey: z.string().optional(),
   retakeOf: z.string().optional(),
-  /** Title, prompt, sample query, caption of the song and lyrics in lower case, for searching. */
+  /** Text for searching, in lower case: title, prompt, sample query, caption and lyrics. */
   words: z.string(),
   /** Time on the retention clock (Redis's clock in a fleet) when the task ended; null until then. */
   finishedAtMs: z.number().nullable(),
@@ -76,7 +76,7 @@ function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
 const COMPARE: Record<TaskOrder, (a: TaskSummary, b: TaskSummary) => number> = {
   newest: (a, b) => b.sequence - a.sequence,
   oldest: (a, b) => a.sequence - b.sequence,
-  // `words` begins with the title, or with the prompt if the task has no title.
+  // Compares `words`, which begins with the title, or with the prompt if the task has no title.
   title: (a, b) => BY_WORDS.compare(a.words.trimStart(), b.words.trimStart()) || b.sequence - a.sequence,
 };
 const BY_WORDS = new Intl.Collator("en", { numeric: true });
@@ -172,7 +172,7 @@ export class CatalogedStore implements TaskStore {
     return this.store.close();
   }
 
-  /** Adds or updates a task in the index. Its record size matters only once the task has ended. */
+  /** Adds or updates a task in the index. Record sizes are needed only for tasks that have ended. */
   #note(task: Task, bytes = hasEnded(task.state) ? encodeTask(task).length : 0): void {
     const summary = summaryOf(task, bytes);
     this.#summaries.set(task.id, summary);

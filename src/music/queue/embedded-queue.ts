@@ -28,8 +28,8 @@ import {
 import {
   logFields,
   newTask,
-  type Outcome,
   type RunningTask,
+  type RunOutcome,
   retryDelayMs,
   stopRuns,
   TaskRun,
@@ -45,7 +45,7 @@ export interface QueueOptions {
   averageJobSeconds: number;
   /** Number of latest jobs in the average. */
   averageWindow: number;
-  /** Clock that dates the ends of tasks. */
+  /** Clock for the end times of tasks. */
   clock: QueueClock;
 }
 
@@ -58,7 +58,7 @@ interface QueueClock {
 interface WaitingTask {
   id: string;
   sequence: number;
-  /** Turn of the task; see `FairTurns`. */
+  /** Tasks with a lower turn start earlier (see `FairTurns`). */
   turn: number;
   interruptions: number;
   requestId: string | undefined;
@@ -70,15 +70,15 @@ interface WaitingTask {
 
 interface QueueRun extends RunningTask {
   task: WaitingTask;
-  /** Latest error of recording the end of the job; null if none occurred. Recording is retried. */
+  /** Latest error when the end of the job was recorded; null if there was none. The queue tries again. */
   failure: StoreError | null;
   onFailure: (() => void)[];
 }
 
 /**
- * Queue that runs tasks in this process: first in, first out, with fair turns between clients. It stores every
- * state change before it publishes it. While the store is not writable, the queue starts no task, and it keeps
- * trying to record the tasks that have ended.
+ * Queue that runs tasks in this process: first in, first out, with fair turns between clients. A state change
+ * is stored before it is published. While the store is not writable, the queue starts no task, and keeps
+ * trying to record ended tasks.
  */
 export class EmbeddedQueue implements TaskQueue {
   readonly events = new EventEmitter<QueueEvents>();
@@ -89,7 +89,10 @@ export class EmbeddedQueue implements TaskQueue {
   readonly #callbacks = new CallbackSchedule();
   /** Waiting tasks, ordered by turn and sequence. */
   readonly #waiting: WaitingTask[] = [];
-  /** Tasks that were running when the previous process ended. Until `recover` they are also in `#waiting`. */
+  /**
+   * Tasks that were running when the previous process ended. They are also in `#waiting` until `recover`
+   * runs.
+   */
   readonly #interrupted: string[] = [];
   /** Number of accepted tasks that are being stored. */
   #admitting = 0;
@@ -160,7 +163,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#dequeue(id);
   }
 
-  /** Delays the task. @param times number of earlier delays, which make this one longer */
+  /** Delays the task. @param times number of earlier delays of the task; each makes the next one longer */
   #hold(task: WaitingTask, times: number): void {
     task.isHeld = true;
     const release = () => {
@@ -274,7 +277,7 @@ export class EmbeddedQueue implements TaskQueue {
     if (work !== undefined) {
       work.job.controller.abort(reason);
       await endOrFailure(work);
-      // Read the outcome of the task: it may have ended before the abort.
+      // The task may have ended before the abort, so check its recorded outcome.
       return (await this.#store.get(id))?.error === reason.message;
     }
     const task = this.#dequeue(id);
@@ -386,8 +389,8 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /**
-   * Records that the task is running, and returns it. Returns null if that fails; the task is then requeued, or
-   * skipped if its record is unusable.
+   * Records that the task is running, and returns the task. Returns null if the record cannot be written: the
+   * task is then requeued or, if its record is unusable, skipped.
    */
   async #begin({ task: waiting, job }: QueueRun): Promise<Task | null> {
     this.#statistics.stateChanged("queued", "running");
@@ -416,7 +419,7 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /** Records the end of a task. Retries until the end is stored or the queue stops. */
-  async #recordEnd(work: QueueRun, outcome: Outcome): Promise<void> {
+  async #recordEnd(work: QueueRun, outcome: RunOutcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#settle(work, outcome);
@@ -435,7 +438,7 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  async #settle({ task }: QueueRun, outcome: Outcome): Promise<void> {
+  async #settle({ task }: QueueRun, outcome: RunOutcome): Promise<void> {
     if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
     await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
     this.#enqueue(task);
@@ -444,7 +447,10 @@ export class EmbeddedQueue implements TaskQueue {
     this.events.emit("queued", task.id, this.#positionOf(task.id));
   }
 
-  /** @throws Error if the task is missing, which never happens to an unfinished task */
+  /**
+   * Changes the record of an unfinished task.
+   * @throws Error if the record is missing, which would be a bug
+   */
   async #change(id: string, change: (task: Task) => Task): Promise<Task> {
     const task = await this.#store.update(id, change);
     if (task === undefined) throw new Error(`task ${id} is missing from the store`);

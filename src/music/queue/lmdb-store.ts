@@ -16,9 +16,8 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
  * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut loses
  * no accepted task and leaves no torn record.
  *
- * LMDB must not run into a full disk: its asynchronous writes then cause an unhandled rejection, and its error text
- * overruns a buffer. Either would end the process. Therefore writes are synchronous (three small writes per song),
- * and are refused when the disk is nearly full.
+ * LMDB can crash the process when the disk is full. Therefore this store refuses writes when the disk is nearly full.
+ * Its writes are synchronous, because a failed asynchronous write causes an unhandled rejection.
  */
 export class LmdbTaskStore implements TaskStore {
   private constructor(
@@ -134,7 +133,7 @@ export function encodeTask(task: Task): Buffer {
 /** Record of a task that was lost when the store was damaged. It lets clients learn of the loss. */
 const LOST_RECORD = Buffer.alloc(0);
 
-/** @throws DamagedRecordError */
+/** @throws DamagedRecordError if the record is damaged or was lost */
 export function decodeTask(id: string, record: Buffer): Task {
   if (record.length === 0)
     throw new DamagedRecordError(id, "lost", "the record was lost when the store was damaged");

@@ -93,7 +93,7 @@ export class Retention {
     };
   }
 
-  /** Removes a finished task now. False if there is none with this id. @throws StoreError; the task then stays */
+  /** Removes a finished task now. Returns false if no task has this id. @throws StoreError; the task then stays */
   async remove(id: string): Promise<boolean> {
     // Delete the record first: no record may point to missing audio.
     const removed = await this.queue.remove(id);
@@ -124,9 +124,9 @@ export class RetentionClock {
   ) {}
 
   /**
-   * Starts the clock. Must be called before the other methods.
-   * @param newestMs finish time of the newest task, null if there are no tasks. It replaces the saved time if
-   * there is none. The time since then counts as downtime, of which at most `maxGapMs` is added.
+   * Starts the clock from the saved time. Must be called before the other methods.
+   * The clock also advances by the downtime (the time since the save), but by at most `maxGapMs`.
+   * @param newestMs start if no time was saved: finish time of the newest task, or null if there are no tasks
    */
   async start(newestMs: number | null): Promise<void> {
     const wallMs = this.wallMs();

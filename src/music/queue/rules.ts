@@ -2,8 +2,8 @@
 import type { TaskState } from "./store.js";
 
 /**
- * A task fails once the process has crashed this many times while running it. The limit of the embedded queue is
- * higher, because a user who kills the server repeatedly interrupts the same tasks each time.
+ * A task fails after this many crashes of the process that ran it. The embedded queue allows more, because a
+ * user who kills the server repeatedly interrupts the same task each time.
  */
 export const MAX_CRASHES = { embedded: 10, fleet: 3 } as const;
 /** Maximum attempts to run a task whose song does not fit on the disk. */
@@ -21,7 +21,7 @@ export function requeueDelayMs(times: number): number {
   return Math.min(FIRST_HOLD_MS * 2 ** times, MAX_HOLD_MS);
 }
 
-/** Estimated time until the next job ends, which frees a place in the queue. */
+/** Estimated time until a job ends and a place in the queue becomes free. */
 export function retryAfterSeconds(averageJobSeconds: number, places: number): number {
   return Math.min(Math.max(Math.ceil(averageJobSeconds / places), 1), MAX_RETRY_AFTER_SECONDS);
 }
@@ -31,10 +31,10 @@ export function crashMessage(crashes: number): string {
 }
 
 /**
- * Fair turns between clients, which are told apart by API key (`Authenticator.clientOf`). Waiting tasks start by turn,
- * then in order of acceptance. A new task gets the turn after the last task of its client, but at least the current
- * turn. So a client with many tasks delays only itself, and a new client waits for at most one task of each other
- * client. With a single client the queue is first in, first out.
+ * Fair order of the tasks of different clients. Waiting tasks start by turn, then in order of acceptance. A
+ * new task gets the turn after the last task of its client, but at least the current turn. A client with many
+ * tasks therefore delays only its own tasks, and a new client waits for at most one task of each other
+ * client. `Authenticator.clientOf` identifies clients by API key.
  */
 export class FairTurns {
   #current = 0;
@@ -46,7 +46,7 @@ export class FairTurns {
     return turn;
   }
 
-  /** Records the turn of a task that was queued by an earlier process. */
+  /** Records the turn of a stored task, which an earlier process queued. */
   record(client: string, turn: number): void {
     this.#last.set(client, Math.max(turn, this.#last.get(client) ?? 0));
   }
@@ -71,7 +71,7 @@ export class JobStatistics {
     private readonly window: number,
   ) {}
 
-  /** Counts a new task (`from` null), a state change, or a removed task (`to` null). */
+  /** Counts a state change. A new task changes from null; a removed task changes to null. */
   stateChanged(from: TaskState | null, to: TaskState | null): void {
     if (from !== null) this.#counts[from]--;
     if (to !== null) this.#counts[to]++;

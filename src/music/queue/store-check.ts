@@ -4,7 +4,7 @@
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
- *     store-check forward DIRECTORY       prints each task as a line of JSON; of a damaged task, only the id
+ *     store-check forward DIRECTORY       prints each task as a line of JSON, or only the id if it is damaged
  *     store-check backward DIRECTORY      like forward, but from the end, to get past a damaged task
  *
  * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a
@@ -47,8 +47,8 @@ function openToRead(directory: string): RootDatabase<Buffer, string> {
 }
 
 /**
- * Writes in a transaction, and aborts it. The write allocates pages and thereby checks the list of free pages,
- * which reading does not.
+ * Writes in a transaction, then aborts the transaction. Unlike reading, the write allocates pages and thus checks
+ * the list of free pages.
  */
 function tryToWrite(directory: string): void {
   const store = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });

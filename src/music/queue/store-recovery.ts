@@ -89,7 +89,7 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
   return LmdbTaskStore.open(places.store);
 }
 
-/** Adds those readable records of a damaged store that the new store lacks. Resolves with their number. */
+/** Adds the readable records of a damaged store to the new store if they are missing there. Returns their number. */
 async function salvage(damaged: string, store: LmdbTaskStore, log: Logger): Promise<number> {
   let count = 0;
   const lost = new Set<string>();
@@ -174,7 +174,7 @@ async function check(child: CheckProcess): Promise<Finding> {
 type CheckProcess = ReturnType<typeof startCheck>;
 
 function startCheck(args: readonly string[]) {
-  // Check for the program here: otherwise its failed start would look like a damaged store.
+  // Without this check, a missing program would look like a damaged store.
   if (!existsSync(checkProgram)) throw new Error(`${checkProgram} is missing: run npm run build`);
   return spawn(process.execPath, [checkProgram, ...args], {
     stdio: ["ignore", "pipe", "pipe"],

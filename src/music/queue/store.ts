@@ -46,7 +46,9 @@ export interface SongDescription {
   trackName?: string;
 }
 
-/** An audio file with its description. Tasks of older versions have one description for all files. */
+/**
+ * An audio file. In tasks of older versions the files have no descriptions; the task has one for all of them.
+ */
 export interface SongFile {
   /** File name inside the audio folder. */
   name: string;
@@ -60,7 +62,10 @@ export function filesOf(songs: readonly SongFile[]): { name: string; bytes: numb
   return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
 }
 
-/** Result of a finished job. The fields of SongDescription describe the first song, or the analysis. */
+/**
+ * Result of a finished job. The inherited fields describe the first song or, after an analysis, the analysed
+ * music.
+ */
 export interface SongResult extends SongDescription {
   /** Seeds, one per audio file, in order. */
   seeds: Seed[];
@@ -95,7 +100,10 @@ export interface Task {
   /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
-  /** End of the task on the retention clock (Redis's clock in a fleet). Retention counts the age from it. */
+  /**
+   * End of the task on the retention clock (Redis's clock in a fleet). The age of the task counts from this
+   * time.
+   */
   finishedAtMs: number | null;
   /** How often the process died while this task ran. */
   interruptions: number;
@@ -104,19 +112,19 @@ export interface Task {
   submission?: { key: string; digest: string; position: number };
   /** Id of the HTTP request, as in log lines. */
   requestId?: string;
-  /**
-   * `share`: the client that submitted the task (the field keeps its name from older versions). `turn`: see
-   * `FairTurns`.
-   */
+  /** Client that submitted the task. The field keeps the name that older versions gave it. */
   share?: string;
+  /** Tasks with a lower turn start earlier (see `FairTurns`). */
   turn?: number;
-  /** Only in a fleet. `route`: queue that holds the task. `claim`: token of the run that has claimed it. */
+  /** Queue that holds the task; only in a fleet. */
   route?: string;
+  /** Token of the run that has claimed the task; only in a fleet. */
   claim?: string | undefined;
   /** Whether the worker must abort the task; only in a fleet. */
   isCancelled?: boolean;
-  /** Adapters of the songs; only in a fleet. `adapter`: the only adapter, in tasks of older versions. */
+  /** Adapters of the songs; only in a fleet. */
   adapters?: TaskAdapter[];
+  /** The only adapter of the songs, in tasks of older versions. */
   adapter?: TaskAdapter;
   diskFailures?: number;
   /** Id of the first task in the group of retakes that this task belongs to. */

@@ -20,7 +20,10 @@ export type TaskEvent = {
 /** Id of the last event of every task, the same in all processes. */
 export const LAST_EVENT_ID = "end";
 
-/** Names of events that make earlier events of the same name obsolete. A log keeps only the latest of each. */
+/**
+ * Names of events that supersede earlier events of the same name. A log keeps only the latest event of each
+ * name.
+ */
 const SUPERSEDED: ReadonlySet<string> = new Set(["position", "progress"]);
 
 interface Entry {
@@ -90,8 +93,8 @@ export class TaskEvents {
   }
 
   /**
-   * Returns the event log of a task; its first events describe the current state. Read the stored task after this
-   * call, not before: otherwise the caller misses an end in between.
+   * Returns the event log of a task. The first events in the log describe the current state. Read the stored
+   * task only after this call: the task's end is then either stored or in the log.
    */
   async follow(id: string): Promise<TaskEventLog> {
     const log = this.#logOf(id);
@@ -118,7 +121,7 @@ export class TaskEvents {
     this.#logs.delete(id);
   }
 
-  /** Returns the number in an event id; 0 (before all events) for an id from another process. */
+  /** Returns the number in an event id. An id from another process gives 0, which is before all events. */
   numberOf(eventId: string): number {
     const [epoch, number] = eventId.split("-");
     return epoch === this.#epoch ? Number(number) || 0 : 0;
@@ -136,7 +139,10 @@ export class TaskEvents {
     if (position !== undefined) this.#add(log, "queued", { task_id: id, position });
   }
 
-  /** Adds a position event, unless the task has started meanwhile or the queue does not answer. */
+  /**
+   * Adds an event with the queue position. Adds none if the task has started meanwhile or the queue does not
+   * answer.
+   */
   async #updatePosition(log: TaskEventLog, id: string): Promise<void> {
     const stage = log.latest("stage");
     const { position } = await this.queue.live(id).catch(() => ({ position: undefined }));

@@ -75,7 +75,7 @@ export interface WorkerStatus {
   name: string;
   version: string;
   device: string;
-  /** Free memory of the GPU, or of the machine if there is none. */
+  /** Free memory of the GPU, or of the machine if it has no GPU. */
   free_memory_bytes: number;
   /** Maximum number of tasks that the worker runs at once. */
   places: number;
@@ -103,7 +103,7 @@ export interface TaskQueue {
 
   /** Loads the stored tasks. An embedded queue calls `visit` for each of them. @throws StoreError */
   open(visit: (stored: StoredTask) => void): Promise<void>;
-  /** Starts running tasks, if this process runs any. */
+  /** From now on this process runs tasks, unless it only accepts them. */
   start(): void;
   /**
    * Starts no more tasks, and gives running jobs `graceSeconds` to finish. Then aborts them and puts their tasks
@@ -114,8 +114,9 @@ export interface TaskQueue {
   /** @throws QueueFullError when the queue is full, StoreError when the store is not writable */
   assertRoom(): Promise<void>;
   /**
-   * Accepts a task. `position` counts the waiting tasks including this one.
-   * @throws as assertRoom; DuplicateSubmissionError; HttpError if no worker can run it
+   * Accepts a task. Returns the task and its position among the waiting tasks, 1 for the first.
+   * @throws QueueFullError and StoreError as `assertRoom` does, DuplicateSubmissionError, HttpError if no worker can
+   * run the task
    */
   submit(request: GenerationRequest, origin?: TaskOrigin): Promise<{ task: Task; position: number }>;
   /** Returns the id of the task that was submitted with this idempotency key. */

@@ -155,7 +155,7 @@ function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs
   };
 }
 
-/** Like `taskRow`, but includes the audio codes, which are too large for lists. */
+/** Returns the row with audio codes. Lists use `taskRow`, because audio codes are too large for lists. */
 export function taskRowWithCodes(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const row = taskRow(task, live, audioFiles);
   const songs = row.songs.map((song, index) => {

@@ -16,7 +16,7 @@ const MAX_RETRY_MS = 30_000;
 /** Time for aborted jobs to clean up. A job that is still in a native call after this time is abandoned. */
 const ABORT_SECONDS = 1;
 
-export type Outcome =
+export type RunOutcome =
   | { state: "succeeded"; result: SongResult; progress: 1 }
   | { state: "failed"; error: string; progress: number }
   /** The run did not finish; the task goes back to the queue. */
@@ -39,7 +39,7 @@ export class TaskRun {
   seconds: number | null = null;
 
   /** Runs the task. Returns null if the GPU was lost: the process must exit, and the run counts as interrupted. */
-  async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<Outcome | null> {
+  async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<RunOutcome | null> {
     const { timeoutSeconds } = options;
     const timeout = new TaskAborted(
       "timeout",
@@ -62,7 +62,7 @@ export class TaskRun {
     task: Task,
     runner: TaskRunner,
     { onProgress, waitingTasks, log }: RunOptions,
-  ): Promise<Outcome | null> {
+  ): Promise<RunOutcome | null> {
     const { signal } = this.controller;
     try {
       signal.throwIfAborted();
@@ -83,13 +83,13 @@ export class TaskRun {
   }
 
   /** Outcome of a run that was aborted because of `cause`, whether or not the job reacted to the abort. */
-  aborted(cause: unknown): Outcome {
+  aborted(cause: unknown): RunOutcome {
     const isShutdown = cause instanceof TaskAborted && cause.why === "shutdown";
     if (isShutdown) return { state: "queued", why: "shutdown", cause };
     return this.failed(cause);
   }
 
-  failed(cause: unknown): Outcome {
+  failed(cause: unknown): RunOutcome {
     return { state: "failed", error: oneLine(cause), progress: this.progress.value };
   }
 }
@@ -103,14 +103,14 @@ export interface RunningTask {
 }
 
 /**
- * Gives running jobs `graceSeconds` to finish. Then aborts the remaining jobs, and `stopping`. Requeues the tasks
- * of jobs that ignore the abort.
+ * Waits up to `graceSeconds` for running jobs. Then aborts `stopping` and the jobs that are left. If a job ignores
+ * the abort, requeues its task.
  */
 export async function stopRuns<W extends RunningTask>(
   running: ReadonlyMap<string, W>,
   graceSeconds: number,
   stopping: AbortController,
-  settle: (work: W, outcome: Outcome) => Promise<void>,
+  settle: (work: W, outcome: RunOutcome) => Promise<void>,
   log: Logger,
 ): Promise<void> {
   const works = [...running.values()];

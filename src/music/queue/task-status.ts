@@ -130,8 +130,8 @@ const EMPTY_RECORD = {
 };
 
 /**
- * Status item of an unknown id. The API has no status for unknown ids: they get the status of a waiting task, and
- * the stage "unknown".
+ * Status item of an unknown id. The API has no status for unknown ids. They get the status of a waiting task,
+ * with the stage "unknown".
  */
 export function unknownTaskStatus(id: string): TaskStatusItem {
   return {
@@ -228,7 +228,7 @@ function described({
 /** Result record of a task that has not finished or has failed. */
 function blankRecord(task: Task, live: LiveState): ResultRecord {
   const running = task.finishedAtMs === null ? live.progress : undefined;
-  // A queue position means that the task waits. The store may still say "running" if it was not writable.
+  // A task with a queue position is waiting. The store may still say "running" if it was not writable.
   const stage = live.position === undefined ? task.state : "queued";
   return {
     ...EMPTY_RECORD,

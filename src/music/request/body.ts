@@ -48,14 +48,17 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
   multipart: "multipart/form-data",
 };
 
-/** Maximum size that inline recordings add to a JSON body. Parsing takes four times this size in memory. */
+/**
+ * Maximum size by which inline recordings may enlarge a JSON body. Parsing takes four times this size in
+ * memory.
+ */
 const MAX_INLINE_RECORDING_BYTES = 32 * 2 ** 20;
 
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
 export interface BodyLimits {
-  /** Size limit of a body, uploaded files not included. */
+  /** Maximum size of a body without its uploaded files. */
   maxBytes: number;
   uploads: UploadLimits;
 }
@@ -67,8 +70,8 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the body, and checks the API key in the headers or in the body. Without a valid key it throws 401,
-   * whatever else is wrong, and stores no file.
+   * Reads the body, and checks the API key in the headers or in the body. A wrong key takes precedence over
+   * all other errors: it throws 401, and no file is stored.
    * @throws HttpError 400, 401 or 415
    */
   async read(request: Request, rule: BodyRule): Promise<RequestBody> {
@@ -130,10 +133,7 @@ export class BodyReader {
   }
 }
 
-/**
- * Reads the bytes of the body and decompresses them. Refuses the body as soon as it exceeds the limit, and discards
- * the rest of it.
- */
+/** Reads and decompresses the body. If the body exceeds the limit, rejects at once and discards the rest. */
 function readBytes(request: Request, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"]) > maxBytes) throw bodyTooLarge(maxBytes);
   const decoder = decoderOf(request);
@@ -170,7 +170,9 @@ function decoderOf(request: Request): Transform | null {
   throw new HttpError(415, `Unsupported Content-Encoding: ${encoding}; use gzip, deflate or br`);
 }
 
-/** Body type named by the Content-Type header; null without the header, undefined for an unsupported type. */
+/**
+ * Body type that the Content-Type header names. null: there is no header; undefined: the type is unsupported.
+ */
 function namedType(request: Request): BodyType | null | undefined {
   const header = request.headers["content-type"];
   if (header === undefined) return null;
@@ -182,7 +184,7 @@ function namedType(request: Request): BodyType | null | undefined {
 function parseText(request: Request, bytes: Buffer, type: "json" | "form" | null, rule: BodyRule): Fields {
   if (type === "json") return parseJson(decode(bytes, request));
   const text = decode(bytes, request);
-  // Detect JSON by its content, whatever the header says: curl sends any body as a form by default.
+  // Detect JSON by its content, whatever the header says, because curl sends any body as a form by default.
   if (/^\s*[{[]/.test(text)) return parseJson(text, " (hint: set 'Content-Type: application/json')");
   if (type === "form" || text.includes("=")) return parseForm(text);
   throw unsupported(request, rule);
@@ -200,7 +202,7 @@ function parseJson(text: string, hint = ""): Fields {
   return value;
 }
 
-/** Parses a form. The last value of a repeated name wins; names in LIST_NAMES collect all values. */
+/** Parses a form. If a name is repeated, its last value counts. A name in LIST_NAMES keeps all its values. */
 function parseForm(text: string): Fields {
   const pairs = text.split("&", MAX_FIELDS + 1);
   if (pairs.length > MAX_FIELDS) throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
@@ -216,7 +218,10 @@ function parseForm(text: string): Fields {
   return fields;
 }
 
-/** Decodes form text. Plus signs are replaced in the bytes: a million replacements in a string take a second. */
+/**
+ * Decodes form text. Plus signs are replaced in a buffer, because a million replacements in a string take a
+ * second.
+ */
 function decodeFormText(text: string): string {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at++) if (bytes[at] === PLUS) bytes[at] = SPACE;

@@ -50,7 +50,7 @@ type Key = keyof GenerationParameters;
 type Rule<Facts> = (facts: Facts) => string | null;
 
 interface Use {
-  /** Analyses that use the parameter; default: none. Songs use the parameter unless a rule below returns a reason. */
+  /** Analyses that use the parameter; default: none. For songs, the rules below decide whether it has an effect. */
   analyses?: readonly Analysis[];
   atSubmission?: readonly Rule<SubmissionFacts>[];
   afterSong?: readonly Rule<SongFacts>[];
@@ -360,7 +360,7 @@ export function nameInWarnings(key: Key): string {
 /** Parameters without effect, each with the reason. */
 export type UnusedParameters = ReadonlyMap<Key, string>;
 
-/** Returns those of the `chosen` parameters that have no effect with any model. */
+/** Returns the `chosen` parameters that have no effect with any model. */
 export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFacts): UnusedParameters {
   const { analysis } = facts;
   if (analysis === null) return unusedBy(chosen, (key) => USES[key].atSubmission, facts);
@@ -368,12 +368,12 @@ export function unusedAtSubmission(chosen: readonly Key[], facts: SubmissionFact
   return new Map(chosen.flatMap((key) => (USES[key].analyses?.includes(analysis) ? [] : [[key, reason]])));
 }
 
-/** Returns those of the `chosen` parameters whose effect is known only after rendering. */
+/** Returns the `chosen` parameters whose effect is known only after rendering. */
 export function undecidedAtSubmission(chosen: readonly Key[], unused: UnusedParameters): Key[] {
   return chosen.filter((key) => USES[key].afterSong !== undefined && !unused.has(key));
 }
 
-/** Returns those of the `chosen` parameters that had no effect in any song. */
+/** Returns the `chosen` parameters that had no effect in any song. */
 export function unusedInSongs(chosen: readonly Key[], songs: readonly SongFacts[]): UnusedParameters {
   const [first = new Map(), ...others] = songs.map((song) =>
     unusedBy(chosen, (key) => USES[key].afterSong, song),

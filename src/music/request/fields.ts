@@ -4,12 +4,12 @@
  */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { describe, type Fields, isObject, namesOf, type Replacement } from "../../parameters.js";
+import { describe, type Fields, isObject, namesOf, type ValueReplacement } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import { tryParseClientJson } from "./json.js";
 
 /** Nested objects that may hold parameters, in the order of lookup after the top level. */
-export const NESTED_NAMES = {
+export const NESTED_OBJECT_NAMES = {
   parameters: ["param_obj"],
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
@@ -21,8 +21,8 @@ interface NamedValue {
 }
 
 /**
- * Finds parameters in the top level of a body, in `param_obj` and in the metadata object, in this order. Within
- * each, the names of the parameter are tried in order. The first value that is neither null nor blank wins.
+ * Looks up parameters in the top level of a body, then in `param_obj`, then in the metadata object. In each
+ * object, the names of a parameter are tried in order. The first value that is neither null nor blank wins.
  */
 export class FieldSources {
   readonly #sources: readonly Fields[];
@@ -33,7 +33,10 @@ export class FieldSources {
       names
         .map((name): [string, unknown] => [name, own(fields, name)])
         .filter(([, value]) => !isEmpty(value));
-    const nested = [...named(NESTED_NAMES.parameters), ...named(NESTED_NAMES.metadata).slice(0, 1)];
+    const nested = [
+      ...named(NESTED_OBJECT_NAMES.parameters),
+      ...named(NESTED_OBJECT_NAMES.metadata).slice(0, 1),
+    ];
     this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings))];
   }
 
@@ -117,9 +120,9 @@ export function parseField<S extends z.ZodType>(
   return corrected;
 }
 
-function replacementOf(issue: z.core.$ZodIssue, policy: RangePolicy): Replacement | undefined {
+function replacementOf(issue: z.core.$ZodIssue, policy: RangePolicy): ValueReplacement | undefined {
   if (issue.code === "custom" && issue.params && "use" in issue.params) {
-    const replacement = issue.params as unknown as Replacement;
+    const replacement = issue.params as unknown as ValueReplacement;
     return policy === "refuse" && replacement.isRange === true ? undefined : replacement;
   }
   if (policy === "refuse") return undefined;

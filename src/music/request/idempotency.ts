@@ -12,7 +12,7 @@ import type { RequestBody } from "./body.js";
 const MAX_KEY_CHARACTERS = 255;
 
 export interface SubmissionKey {
-  /** Idempotency key sent by the client, prefixed with the name of the client in the queue (`FairTurns`). */
+  /** Idempotency key with a prefix for the client, so that two clients can use the same key. */
   key: string;
   /** Hash of the fields (without `ai_token`) and of the uploaded files. */
   digest: string;

@@ -16,11 +16,11 @@ export interface Lora {
   dora_epsilon?: SongAdapter["doraEpsilon"] | undefined;
 }
 
-/** An adapter with the defaults filled in. `path` or `name` may be null until the task is accepted. */
+/** Adapter of a request, with defaults. Until the task is accepted, `path` or `name` may be null. */
 export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsilon"> {
   path: string | null;
   name: string | null;
-  /** Files of the adapter in the object store. Set in a fleet, when the task is accepted. */
+  /** Files of the adapter in the object store. Only a fleet sets this field, when it accepts the task. */
   stored?: StoredAdapter;
 }
 

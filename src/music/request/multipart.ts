@@ -26,7 +26,7 @@ export interface MultipartOptions {
   onToken(isKey: boolean): void;
   /** Total size limit of text parts. */
   maxFieldBytes: number;
-  /** Limits of file parts; null: files are discarded. */
+  /** Limits of file parts; null to discard all files. */
   uploads: UploadLimits | null;
 }
 
@@ -37,9 +37,9 @@ export interface MultipartBody {
 }
 
 /**
- * Reads the body. A file is stored only if a valid key came before it, in the headers or in an `ai_token` part;
- * otherwise it is discarded. The caller must still check the key. On failure all stored files are deleted, and the
- * rest of the body is discarded so that the client can read the response.
+ * Reads the body. Stores a file only if a valid key comes before it, in the headers or in an `ai_token` part;
+ * discards other files. The caller must still check the key. After a failure, deletes the stored files and
+ * discards the rest of the body, so that the client can read the response.
  * @throws RequestError for a malformed body, an exceeded limit, or a disconnected client
  */
 export async function readMultipart(
@@ -104,8 +104,8 @@ class MultipartReader {
   }
 
   /**
-   * Feeds the body to the parser; after a failure the rest is discarded. Never rejects: errors thrown by the parser
-   * or its listeners fail the request. `pipe` would leave such errors uncaught.
+   * Feeds the body to the parser. Discards the rest of the body after a failure. Never rejects: errors of the
+   * parser and its listeners become the failure of the request. With `pipe` they would be uncaught.
    */
   async #feed(closed: Promise<void>): Promise<void> {
     const parser = this.#parser;
@@ -115,8 +115,8 @@ class MultipartReader {
         if (this.#failure === undefined)
           await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
-      // End the file streams explicitly. The parser waits forever for a file part whose headers run into the
-      // closing boundary; ending its stream makes the parser report the part as malformed.
+      // End the file streams explicitly. If the headers of a file part run into the closing boundary, the
+      // parser waits forever for the file. Ending the stream makes the parser report the part as malformed.
       parser.end();
       for (const content of this.#contents) content.push(null);
     } catch {
@@ -196,7 +196,7 @@ function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: Mult
       limits: {
         fieldSize: maxFieldBytes,
         fields: MAX_FIELDS,
-        // busboy reports a file of exactly its limit as too large.
+        // busboy rejects a file of exactly `fileSize` bytes.
         fileSize: uploads ? uploads.maxBytes + 1 : Number.POSITIVE_INFINITY,
         files: uploads?.maxFiles ?? Number.POSITIVE_INFINITY,
       },

@@ -23,7 +23,7 @@ import { assignSeeds, type RequestedSeeds } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
 import { nameInWarnings, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
-import { FieldSources, NESTED_NAMES, parseField, parseObject } from "./fields.js";
+import { FieldSources, NESTED_OBJECT_NAMES, parseField, parseObject } from "./fields.js";
 import { toRequestedAdapter } from "./loras.js";
 import { checkSampleRate } from "./output-parameters.js";
 import {
@@ -169,9 +169,9 @@ function analysisOf(parameters: GenerationParameters): Analysis | null {
 }
 
 /**
- * Returns the audio codes of the client if the task uses them, else null. A task uses them if `use_audio_codes` is
- * set, or in place of generated codes if `thinking` is set. In a cover they replace the source. Other task types
- * with a source ignore them. Unused codes are not parsed.
+ * Returns the audio codes of the client if the task uses them, else null. A task uses the codes if `use_audio_codes`
+ * or `thinking` is set. In a cover the codes replace the source. Other task types with a source ignore the codes.
+ * Unused codes are not parsed.
  */
 function codesInUse(
   parameters: GenerationParameters & { analysis: Analysis | null },
@@ -193,8 +193,8 @@ function warnOfExtraSeeds(parameters: GenerationParameters, warnings: string[]):
 }
 
 /**
- * Returns the facts stated in the prompt. Ignores the usual tempo of a genre if the task has a source or audio
- * codes.
+ * Returns the facts that the prompt states. A genre in the prompt implies its usual tempo only if the task has neither
+ * a source nor audio codes.
  */
 function statedIn(needs: RecordingNeeds & GenerationParameters, warnings: string[]): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes } = needs;
@@ -282,7 +282,7 @@ function inputOf(kind: UploadKind, upload: Upload | null, path: string | null): 
   return { path: upload.path, isUpload: true };
 }
 
-/** Maximum number of unknown field names that a warning lists. Of the others it gives only the number. */
+/** Maximum number of unknown field names in a warning. The warning then gives the number of the other fields. */
 const MAX_SHOWN = 8;
 /** Maximum number of unknown field names that are compared with the known names, because comparing is slow. */
 const MAX_COMPARED = 100;
@@ -294,7 +294,7 @@ const PARAMETER_NAMES: readonly string[] = Object.values(generationSchema.shape)
 );
 const OTHER_NAMES = [
   "ai_token",
-  ...Object.values(NESTED_NAMES).flat(),
+  ...Object.values(NESTED_OBJECT_NAMES).flat(),
   ...Object.values(UPLOAD_FIELDS).flat(),
 ] as const;
 const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);

@@ -25,7 +25,7 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   }
   // Omit the callback: it belongs to the client of the original task.
   delete fields.callback_url;
-  // Extracting codes uses no seeds.
+  // Seeds have no effect when codes are extracted.
   if (request.analysis !== "codes") {
     fields.use_random_seed = false;
     fields.seed = request.seeds;

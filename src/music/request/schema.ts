@@ -97,7 +97,7 @@ export const generationSchema = z.object({
     trimmed.default(""),
     "Short description from which the language model writes caption, lyrics and metadata.",
   ),
-  /** The alias `format` belongs to this flag; the audio format is `audio_format`. */
+  /** `format` is an alias of this flag; the format of the audio file is `audio_format`. */
   useFormat: parameter(
     ["use_format", "useFormat", "format"],
     offByDefault,
@@ -131,7 +131,7 @@ export const generationSchema = z.object({
     "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
   ),
   audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
-  /** Audio codes as sent; audio-codes.ts parses them if they are used. */
+  /** Audio codes as the client sent them. audio-codes.ts parses them if they are used. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
     unparsedCodes.nullable().default(null),
@@ -219,8 +219,8 @@ export const generationSchema = z.object({
     "Let the language model detect the language of the lyrics if vocal_language is unset.",
   ),
   /**
-   * Whether a grammar constrains the output of the language model. Without it, the model may omit metadata, which
-   * then stay empty; a task fails if the model omits all of them.
+   * Whether a grammar constrains the output of the language model. Without the grammar the model may omit
+   * metadata. Omitted metadata stay empty; if the model omits all metadata, the task fails.
    */
   constrainedDecoding: parameter(
     ["constrained_decoding", "constrainedDecoding", "constrained"],
@@ -360,13 +360,15 @@ export interface AudioInput {
   path: string;
   /** Whether the file was uploaded for this task. An upload is deleted with the task. */
   isUpload: boolean;
-  /** Size of an upload. Absent in tasks of older versions, which deleted the uploads at the end of the task. */
+  /**
+   * Size of an upload. Absent in tasks of older versions, whose uploads were deleted at the end of the task.
+   */
   bytes?: number;
 }
 
 /**
- * Kind of analysis, for a task that makes no songs. codes: the audio codes of the source. full: a description of
- * the source. metadata: metadata that suit caption and lyrics.
+ * Analysis that a task runs instead of making songs. "codes" returns the audio codes of the source. "full"
+ * describes the source. "metadata" suggests metadata for the caption and lyrics.
  */
 export type Analysis = "codes" | "full" | "metadata";
 
@@ -390,7 +392,7 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   /** URL to call when the task ends. Absent in tasks of older versions. */
   callbackUrl?: string | null;
   seeds: Seed[];
-  /** Audio codes of the client, one list per song, all of one length; null: not used. */
+  /** Audio codes from the client: one list per song, all lists of one length. null: the task uses none. */
   audioCodes: number[][] | null;
   /** Source recording; null if the task uses none. */
   sourceAudio: AudioInput | null;
@@ -404,7 +406,10 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   analysis: Analysis | null;
   /** Facts stated in the prompt; they fill fields that the client left empty. Absent in tasks of older versions. */
   stated?: StatedFacts;
-  /** Parameters set by the client whose effect is known only after rendering. Absent in tasks of older versions. */
+  /**
+   * Parameters that the client set, and that may turn out to have no effect when the song is rendered. Tasks of older
+   * versions lack this field.
+   */
   chosen?: (keyof GenerationParameters)[];
   /** Messages about corrected or ignored values. */
   warnings: string[];

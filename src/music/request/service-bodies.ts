@@ -30,9 +30,9 @@ const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
 
 /**
- * Reads the ids of POST /query_result, in order and with repetitions. They are an array, a repeated form field,
- * JSON text of an array, or comma-separated ids.
- * @throws RequestError if `task_id_list` is missing, too long, or contains other values
+ * Reads `task_id_list` of POST /query_result: an array, a repeated form field, JSON text of an array, or
+ * comma-separated ids. Keeps order and repetitions.
+ * @throws RequestError if the list is missing, too long, or contains values that are not ids
  */
 export const parseTaskIds = Object.assign(readTaskIds, {
   json: {
@@ -256,7 +256,7 @@ function readRetake(fields: Fields) {
   const other = Object.keys(fields).find((name) => !RETAKE_NAMES.has(name));
   if (other === undefined) return retakeParser(fields);
   throw new RequestError(
-    `${describe(other)} cannot be changed in a retake, only seed and batch_size: send the task's parameters to POST /release_task`,
+    `A retake can change only seed and batch_size, not ${describe(other)}; to change others, send all parameters to POST /release_task`,
   );
 }
 

@@ -17,7 +17,7 @@ import {
 import { MAX_SEED, parseSeed, type RequestedSeeds } from "../song/seeds.js";
 import { tryParseClientJson } from "./json.js";
 
-/** Maximum number of seeds: the most songs that a task can make, one for each stem. */
+/** Maximum number of seeds. A task makes at most one song for each stem. */
 const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;
@@ -162,8 +162,8 @@ export const repetitionPenalty = finiteNumber
   .meta({ type: "number", exclusiveMinimum: 0 });
 
 /**
- * Instruction for the renderer. The text2music instruction counts as none: some clients send it with every task
- * type.
+ * Instruction for the renderer. The text2music instruction counts as no instruction, because some clients send it
+ * with every task type.
  */
 export const customInstruction = textOrNull
   .transform((text) => (text === TEXT_TO_MUSIC_INSTRUCTION ? null : text))

@@ -122,8 +122,7 @@ async function sendStored(
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
-  // A request without a range, or with several ranges, gets the whole song. Local files are served in the same
-  // way.
+  // A request for several ranges gets the whole song, as it does for local files.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
   const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
@@ -140,10 +139,7 @@ async function sendStored(
   else await pipeline(content, response).catch(() => response.destroy());
 }
 
-/**
- * Matches a suffix range, such as `bytes=-500`. If the file is shorter than the suffix, it is sent whole (RFC 9110
- * 14.1.2).
- */
+/** Matches a suffix range such as `bytes=-500`. The suffix may be longer than the file (RFC 9110, 14.1.2). */
 const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
 
 function headersOf(path: string, disposition: string): Record<string, string> {
@@ -182,7 +178,7 @@ async function sendAudio(
   throw failure.status === 404 ? new HttpError(404, "Audio file not found") : failure;
 }
 
-/** Sends the preview once the first audio is available. Redirects to the first song if the task has ended. */
+/** Sends the preview when the first audio exists. Redirects to the first song if the task has ended. */
 const previewRoute: Route =
   ({ authenticator, service }) =>
   async (request, response) => {

@@ -16,10 +16,7 @@ import { acceptTask } from "./task-endpoints.js";
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
-/**
- * Queues a task and waits until it ends, with no time limit of its own. If the client disconnects, the task is
- * cancelled.
- */
+/** Queues a task and waits until the task ends. Cancels the task if the client disconnects. */
 const route: Route = (context) => async (request, response) => {
   useOpenAiErrors(response);
   const caller = callerOf(request, response);

@@ -1,7 +1,7 @@
 /** All endpoints of the music service. */
 import { createRequire } from "node:module";
 import { Router } from "express";
-import { methodNotAllowed, refuseInFleet } from "../errors.js";
+import { methodNotAllowed, throwNotAvailableInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";
@@ -90,11 +90,13 @@ const NOT_IN_FLEETS: Routes = Object.fromEntries(
     "POST /v1/reinitialize",
   ].map((endpoint) => [
     endpoint,
-    endpoint.startsWith("GET") ? createGetRoute(refuseInFleet) : commandRoute(refuseInFleet),
+    endpoint.startsWith("GET")
+      ? createGetRoute(throwNotAvailableInFleet)
+      : commandRoute(throwNotAvailableInFleet),
   ]),
 );
 
-/** Creates a router that answers 405 if a path is requested with a method that it does not have. */
+/** Creates a router that answers 405 to a method that the requested path does not support. */
 function routerOf(routes: Routes, context: RouteContext): Router {
   const router = Router();
   const allowed = new Map<string, string[]>();

@@ -16,7 +16,7 @@ import { command, createGetEndpoint, type Route, type RouteContext, sendEnvelope
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
 
-/** Context that health and metrics need. Fleet workers serve these two endpoints, too. */
+/** Context of the endpoints /health and /metrics. Fleet workers serve only these two endpoints. */
 type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
   service: Pick<MusicService, "engine" | "telemetry">;
 };

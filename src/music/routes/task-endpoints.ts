@@ -153,7 +153,7 @@ const TASKS = withTag("Tasks", {
   }),
 });
 
-const TEXT = withTag("Text", {
+const WRITING = withTag("Text", {
   "POST /format_input": abortableCommand({
     summary: "Rewrite a caption and lyrics",
     body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
@@ -197,10 +197,10 @@ export function removalRoute(statesOf: (request: Request) => readonly TaskState[
   });
 }
 
-export const TASK_ENDPOINTS = { ...TASKS, ...TEXT };
+export const TASK_ENDPOINTS = { ...TASKS, ...WRITING };
 
 interface Acceptance {
-  /** Submissions with the same key create only one task. */
+  /** Submissions with the same idempotency key create only one task. */
   idempotencyKey?: string | undefined;
   retakeOf?: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Analysis tasks, which return audio codes of a recording, a description of it, or metadata that suit caption and
- * lyrics.
+ * Analysis tasks. They return audio codes of a recording, a description of a recording, or metadata that suits caption
+ * and lyrics.
  */
 
 import { audioCodeText } from "../../engine/audio-code-text.js";
@@ -10,14 +10,14 @@ import { SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
 import { planningSeed, samplingOf } from "./compose.js";
-import { provideLanguageModel, readRecordings, readySlot, type SongContext } from "./song-context.js";
+import { prepareSlot, provideLanguageModel, readRecordings, type SongContext } from "./song-context.js";
 import { metasOf } from "./song-record.js";
 import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
 
 /** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
-/** @throws NativeError, EngineError, DecodeError, or the signal's reason */
+/** @throws NativeError, EngineError, DecodeError, or the reason of `context.signal` if aborted */
 export function analyze(context: SongContext, analysis: Analysis): Promise<SongResult> {
   switch (analysis) {
     case "codes":
@@ -89,8 +89,8 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
 }
 
 /**
- * Returns metadata that suit caption and lyrics. Facts stated in the caption are kept; metadata set by the client
- * are ignored.
+ * Returns metadata that suits caption and lyrics. Keeps facts that the caption states. Ignores metadata that the
+ * client set.
  */
 async function describeWords(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
@@ -135,7 +135,7 @@ async function encodeSource(
   const { source } = await readRecordings(context);
   // Cannot happen: the parser refuses an analysis without a source.
   if (source === null) throw new Error("src_audio is missing");
-  const { slot, model } = await readySlot(context);
+  const { slot, model } = await prepareSlot(context);
   const call = { signal, onProgress: progress.enter("codes") };
   return {
     codes: await engine.encodeCodes(slot, source, call),

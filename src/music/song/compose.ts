@@ -37,7 +37,7 @@ export interface PlannedComposition extends Composition {
   language: string;
   /** Whether the language of the lyrics was known before planning. */
   isLanguageNamed: boolean;
-  /** Caption for the renderer: the version of the language model, or `caption` if it wrote none. */
+  /** Caption for the renderer: as written by the language model, or `caption` if the language model wrote none. */
   renderCaption: string;
   /** Audio codes of the song; null: none. */
   audioCodes: Int32Array[] | null;
@@ -108,8 +108,8 @@ function withInstrumentalTag(song: Composition): Composition {
 }
 
 /**
- * Returns the plan requests that `compose` will make for the songs of a task without a source. Null if other steps
- * write text before planning, or if the request forbids planning songs together.
+ * Returns the plan requests that `compose` will make for the songs of a text2music task. Null for other tasks, for
+ * tasks that write text before planning, and for requests that forbid planning songs together.
  */
 export function planRequestsOf(request: GenerationRequest, lm: LanguageModelInfo): PlanRequest[] | null {
   const isText = request.analysis === null && request.taskType === "text2music";
@@ -126,8 +126,8 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const query = example?.caption ?? request.sampleQuery;
   const seed = planningSeed(request);
   const hints = parseQueryHints(query);
-  // Parse the query here: the query may be a built-in example, whose facts are not among the facts of the
-  // request.
+  // Parse the facts of the query here. The facts of the request do not include them if the query is a built-in
+  // example.
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // "en" counts as no preference here, because clients send it by default.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
@@ -157,8 +157,8 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
 }
 
 /**
- * Returns the query of `sample_mode` for a model that does not write text: the client's prompt, or an example
- * picked by the seed.
+ * Caption and lyrics for `sample_mode` if the language model does not write text. They come from the client, or
+ * from an example picked by the seed if the client sent no prompt.
  */
 function exampleFor(request: GenerationRequest, { caption }: Composition) {
   if (caption.trim() !== "") return { caption, lyrics: request.lyrics };
@@ -198,7 +198,7 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
   }
 }
 
-/** Adds the new outputs of the language model to `written`: a song sheet, or only metadata if it writes no text. */
+/** Adds to `written` what the language model wrote: a song sheet, or only metadata if the model writes no text. */
 function withSheet(
   written: ReadonlySet<LmOutput>,
   lm: LanguageModelInfo,

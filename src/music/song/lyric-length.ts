@@ -1,9 +1,8 @@
 /**
  * Estimates the length of a song from its lyrics; DEFAULT_SECONDS without lyrics.
  *
- * A line takes two bars, or more whole bars if its syllables do not fit at SYLLABLES_PER_SECOND. A section without
- * lines, such as [Solo], takes SECTION_BARS. Intro and outro together also take SECTION_BARS. Tempo and metre set the
- * length of a bar, by default DEFAULT_BPM and four beats. The sum is rounded up to whole seconds.
+ * A line takes two bars, or more if it has many syllables. A section without lines, such as [Solo], takes
+ * SECTION_BARS. Intro and outro together also take SECTION_BARS. Tempo and metre set the length of a bar.
  */
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import type { Metadata } from "../../engine/types.js";
@@ -14,7 +13,7 @@ const BARS_OF_LINE = 2;
 const SECTION_BARS = 8;
 const SYLLABLES_PER_SECOND = 5;
 
-/** Beats in a bar by time signature; 6/8 lasts three quarter notes. */
+/** Beats in a bar by time signature. The signature "6" means 6/8: a bar lasts three quarter notes. */
 const BEATS: Readonly<Record<string, number>> = { "2": 2, "3": 3, "4": 4, "6": 3 };
 
 export interface LengthEstimate {
@@ -59,7 +58,7 @@ function partsOf(lyrics: string): { lines: string[]; emptySections: number } {
   return { lines, emptySections: emptySections + Number(isSectionEmpty) };
 }
 
-/** Counts vowel groups in alphabetic scripts, characters in Chinese, Japanese and Korean. */
+/** Counts vowel groups in alphabetic scripts. In Chinese, Japanese and Korean, counts characters. */
 function syllablesOf(line: string): number {
   const whole = line.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu) ?? [];
   const vowels = line
@@ -67,6 +66,6 @@ function syllablesOf(line: string): number {
     .match(/[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*(?:[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*)*/giu);
   const letters = line.match(/\p{L}/gu) ?? [];
   const others = Math.max(0, letters.length - whole.length);
-  // If a line has no vowels, as in Arabic and Hebrew, count one syllable for every two letters.
+  // Arabic and Hebrew lines have no vowel letters: counts one syllable for every two letters.
   return whole.length + (vowels?.length ?? Math.ceil(others / 2));
 }

@@ -28,15 +28,15 @@ import { SongProgress, type TaskProgress } from "./progress.js";
 import { renderSongs, secondsOf } from "./render-songs.js";
 import { scoreSong } from "./scoring.js";
 import {
+  clampToModelLimits,
   type PlanSongs,
+  prepareSlot,
   provideLanguageModel,
   type ReadySlot,
   type Recordings,
   readRecordings,
-  readySlot,
   requestForItem,
   type SongContext,
-  withinModelLimits,
 } from "./song-context.js";
 import { generationInfo, lrcOf, metasOf, type SongInputs } from "./song-record.js";
 import { titleOf } from "./title.js";
@@ -63,11 +63,12 @@ export interface SongOptions {
 }
 
 /**
- * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together and
- * rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also determines its
- * metadata. On the CPU, a seed gives the same song alone and in a batch.
- * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or the
- * reason of the signal. After an error, all written files are deleted.
+ * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together
+ * and rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also
+ * determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
+ * written files are deleted.
+ * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or
+ * the reason of the signal
  */
 export async function makeSongs(
   engine: MusicEngine,
@@ -93,8 +94,8 @@ export async function makeSongs(
 
   const lm = await provideLanguageModel(context);
   const recordings = await readRecordings(context);
-  const ready = await readySlot(context);
-  const allowed = withinModelLimits(context, ready.isTurbo);
+  const ready = await prepareSlot(context);
+  const allowed = clampToModelLimits(context, ready.isTurbo);
   const songs: Awaited<ReturnType<typeof finishSong>>[] = [];
   try {
     const own = request.seeds.map((_, item) => ({ ...context, request: requestForItem(allowed, item) }));

@@ -1,7 +1,7 @@
 /**
- * Plans waiting tasks together with a running one. The language model reads each weight once for all songs of a
- * batch, so planning several tasks takes little longer than planning one. A plan depends only on its plan requests.
- * If these have changed when the task runs, or planning failed, the task is planned again.
+ * Plans waiting tasks together with a running one. The language model reads each weight once for all songs of
+ * a batch, so planning several tasks takes little longer than planning one. A task is planned again when it
+ * runs if its plan requests have changed since, or if planning failed.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CallOptions, Progress } from "../../engine/addon.js";
@@ -13,8 +13,8 @@ import { usesLanguageModel } from "./song-context.js";
 
 const MAX_SONGS_ON_GPU = 8;
 /**
- * Smaller than on a GPU: on a CPU a batch of two takes 1.15 times as long as one song, and a batch of eight 2.3
- * times, with AVX2 three times.
+ * Lower than on a GPU, because on a CPU a batch takes longer than a single song: two songs take 1.15 times as
+ * long, and eight songs 2.3 times (3 times with AVX2).
  */
 const MAX_SONGS_ON_CPU = 4;
 
@@ -38,8 +38,9 @@ export class PlansAhead {
   ) {}
 
   /**
-   * Returns the plans of a running task: plans made ahead, or else new ones. While new ones are made, waiting tasks
-   * are planned in the same batch, if their songs are not longer than those of the running task.
+   * Returns the plans of a running task. If there are none yet, makes them, and plans waiting tasks in the
+   * same batch. A waiting task joins the batch only if its songs are not longer than those of the running
+   * task.
    */
   async plan(
     { id, request }: Task,
@@ -63,7 +64,7 @@ export class PlansAhead {
     return own;
   }
 
-  /** Deletes the plans of a task, and stops planning it. */
+  /** Stops planning a task and deletes its plans. */
   drop(id: string): void {
     this.#ahead.get(id)?.stop.abort();
     this.#ahead.delete(id);
@@ -92,7 +93,7 @@ export class PlansAhead {
     }
   }
 
-  /** Maximum number of songs that are planned at once, including the `own` songs of the running task. */
+  /** Maximum number of songs in one planning batch. The batch includes `own` songs of the running task. */
   #maxSongs(own: number): number {
     const fast = this.isOnGpu ? MAX_SONGS_ON_GPU : Math.min(2 * own, MAX_SONGS_ON_CPU);
     return Math.min(fast, maxPlannedSongs(this.limits, this.isOnGpu));
@@ -125,7 +126,7 @@ export class PlansAhead {
 }
 
 /**
- * Whether the language model can decode `requests` in the same batch as `own`, without taking longer than for `own`
+ * Whether the language model can decode `requests` in one batch with `own`, in the time that `own` takes
  * alone.
  */
 function canJoin(requests: readonly PlanRequest[], own: readonly PlanRequest[]): boolean {

@@ -25,10 +25,10 @@ interface Part {
 }
 
 /**
- * Audio of a preview. The peak of the whole song, which sets the level of the finished song, is not known yet. So a
- * preview plays at the level of the decoder; its gain drops when the peak would exceed -1 dBFS, and never rises
- * again. The preview of a repaint lacks the kept parts of the source, which are restored later. Audio is encoded
- * when a listener reads it, so a slow listener does not delay the song.
+ * Audio of a preview. The peak of the whole song is not known yet, so the level differs from the finished song.
+ * The gain starts at 1, drops when the peak would exceed -1 dBFS, and never rises again. The preview of a repaint
+ * lacks the kept parts of the source. Audio is encoded when a listener reads it, so that a slow listener does not
+ * delay the song.
  */
 export class Preview {
   readonly #parts: Part[] = [];
@@ -52,8 +52,7 @@ export class Preview {
   }
 
   /**
-   * Adds decoded audio. Parts that were added before are ignored: after running out of memory, decoding starts
-   * again.
+   * Adds decoded audio. Ignores audio that was added before, because decoding starts again when memory runs out.
    */
   add({ begin, audio }: Pick<DecodedAudio, "begin" | "audio">): void {
     const room = MAX_SECONDS * SAMPLE_RATE - this.#samples;
@@ -113,8 +112,8 @@ export class Preview {
   }
 
   /**
-   * Encodes a piece of a part. It is a separate function, so that the suspended generator does not keep the part in
-   * memory.
+   * Encodes a piece of a part. The generator must not hold the part itself: while suspended, the generator would
+   * keep the part in memory.
    */
   #encoded(index: number, begin: number, startGain: number): Uint8Array {
     const { audio, gain } = this.#parts[index] as Part;

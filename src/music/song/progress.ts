@@ -7,7 +7,7 @@ export interface TaskProgress {
   stage: string;
   /** Progress line in tqdm format; clients parse it. */
   text: string;
-  /** Seconds of the first song available as a preview. */
+  /** How many seconds of the first song the preview can play. */
   previewSeconds: number;
 }
 

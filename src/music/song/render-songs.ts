@@ -66,14 +66,14 @@ export async function* renderSongs(
   }
 }
 
-/** Makes a rendered song the source of its next window: as audio or latents, like the source of the task. */
+/** Returns a rendered song as the source of its next window, in the form of the task's source: audio or latents. */
 function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings): Sources {
   const [source = null] = audio;
   const [ownLatents = null] = latents;
   return sourceLatents === null ? { source } : { source: null, sourceLatents: ownLatents };
 }
 
-/** @param preview receives the audio of item 0 */
+/** @param preview receives the decoded audio of the first song */
 function callOf({ signal, progress }: SongContext, preview: Preview | undefined): RenderCall {
   const onDecoded = (part: DecodedAudio) => {
     if (part.item > 0) return;
@@ -119,7 +119,7 @@ function renderRequestOf(
 
 /**
  * Returns the planned length of the song; null if none was planned. Audio codes of the client determine the length.
- * Those of the language model were written for the length in the metadata.
+ * Audio codes of the language model were written for the length in the metadata.
  */
 function plannedSeconds(
   request: GenerationRequest,

@@ -6,7 +6,7 @@ import { basename, isAbsolute } from "node:path";
 import { findAdapter } from "../../engine/adapters.js";
 import type { AdapterState, LoadedAdapter, SongAdapter } from "../../engine/types.js";
 import type { RequestedAdapter } from "../request/loras.js";
-import { type AdapterStorage, signatureOf } from "../storage/adapter-storage.js";
+import { type AdapterStorage, adapterSignature } from "../storage/adapter-storage.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
 
@@ -65,14 +65,14 @@ export class RequestedAdapters {
     if (stored !== undefined)
       return this.storage.withAdapter(stored, (path) => withRest(path, stored.digest));
     const found = await this.resolve(path as string);
-    return withRest(found, await signatureOf(found));
+    return withRest(found, await adapterSignature(found));
   }
 
   async #fromFiles(requested: RequestedAdapter, path: string): Promise<RequestedAdapter> {
     const found = await this.resolve(path);
     const resolved = { ...requested, path: found, name: requested.name ?? basename(found) };
     if (this.isShared) return { ...resolved, stored: await this.storage.publish(found) };
-    await signatureOf(found);
+    await adapterSignature(found);
     return resolved;
   }
 }

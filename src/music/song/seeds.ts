@@ -11,8 +11,8 @@ const MAX_DIGITS = String(MAX_SEED).length;
 export type RequestedSeeds = readonly (Seed | null)[];
 
 /**
- * Parses a seed of a client. Fractions are truncated; negative numbers and blanks mean random (null).
- * @returns undefined for text that is not a number, and for numbers above MAX_SEED
+ * Parses a seed from a client. Truncates fractions. Returns null, for a random seed, if the value is negative or
+ * blank. Returns undefined if the value is not a number or exceeds MAX_SEED.
  */
 export function parseSeed(value: string | number): Seed | null | undefined {
   const text = String(value).trim();

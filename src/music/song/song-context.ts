@@ -21,7 +21,7 @@ import { type AudioInput, type GenerationRequest, MAX_TURBO_STEPS } from "../req
 import { makesStems } from "../request/stems.js";
 import type { SongProgress } from "./progress.js";
 
-/** Same as `planSongs` of the engine, but also receives the language model of the task. */
+/** Like `planSongs` of the engine, but the first argument is the language model of the task. */
 export type PlanSongs = (
   lm: LanguageModelInfo,
   requests: PlanRequest[],
@@ -90,7 +90,7 @@ export interface ReadySlot {
 }
 
 /** Selects the slot of the requested model, and loads the model if needed. */
-export async function readySlot({
+export async function prepareSlot({
   engine,
   request,
   signal,
@@ -112,10 +112,10 @@ export async function readySlot({
 }
 
 /**
- * Applies the limits of the model that runs the task. They were unknown at submission if another model, or none,
- * was loaded then.
+ * Applies the limits of the loaded model. At submission the limits were unknown if another model, or none, was
+ * loaded.
  */
-export function withinModelLimits({ request, warnings }: SongContext, isTurbo: boolean): GenerationRequest {
+export function clampToModelLimits({ request, warnings }: SongContext, isTurbo: boolean): GenerationRequest {
   const { inferenceSteps } = request;
   if (!isTurbo || inferenceSteps <= MAX_TURBO_STEPS) return request;
   warnings.push(
@@ -128,8 +128,8 @@ export function withinModelLimits({ request, warnings }: SongContext, isTurbo: b
 const MIN_GPU_BYTES = 6 * 2 ** 30;
 
 /**
- * Resolves SVC_INIT_LLM: whether the language model is loaded at start, and also plans songs that do not require
- * it. "auto" means on if the language model runs on a GPU with enough memory.
+ * Resolves SVC_INIT_LLM. If on, the language model is loaded at start, and plans even songs that do not require it.
+ * "auto" means on if the language model runs on a GPU with enough memory.
  */
 export function usesLmByDefault(
   setting: "auto" | "on" | "off",
@@ -155,7 +155,7 @@ function needsLanguageModel(request: GenerationRequest): boolean {
   return request.analysis !== null || request.thinking || writesTextBeforePlanning(request);
 }
 
-/** Whether the language model writes or formats caption and lyrics before it plans. */
+/** Whether the language model writes or formats the caption and lyrics before it plans the song. */
 export function writesTextBeforePlanning({
   sampleMode,
   sampleQuery,
@@ -173,10 +173,9 @@ export function usesLanguageModel(request: GenerationRequest, usesLmByDefault: b
 }
 
 /**
- * Loads the language model if the task uses it. A task that requires the model always loads it. A task that the
- * model would only improve uses it if `SVC_INIT_LLM` resolves to true. It does not matter which models are loaded
- * at the moment, so a request always makes the same song. `cover`, `repaint` and `extract` never use the language
- * model; `lego` and `complete` use it for text.
+ * Loads the language model if the task uses it. If the task does not require the model, `SVC_INIT_LLM` decides. The
+ * models in memory never decide, so that a request always makes the same song. `cover`, `repaint` and `extract` never
+ * use the language model.
  * @returns the language model of the task, or null
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {

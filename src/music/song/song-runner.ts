@@ -41,8 +41,8 @@ export class SongRunner implements TaskRunner {
   readonly uploads: FileStorage;
   readonly previews = new Previews();
   /**
-   * Whether the language model also plans songs that do not require it (SVC_INIT_LLM). Computed once, so that
-   * loading a model later does not change the songs of a request.
+   * Whether the language model also plans songs that do not require a plan (SVC_INIT_LLM). The value is fixed at
+   * start, so that loading a model later does not change the songs of a request.
    */
   readonly usesLmByDefault: boolean;
   readonly #plansAhead: PlansAhead | null;
@@ -111,8 +111,8 @@ export class SongRunner implements TaskRunner {
   }
 
   /**
-   * Runs a task with the adapters of its request. If the request names none, a fleet task uses the adapters that
-   * were loaded at submission; a standalone server uses the loaded adapters of the slot.
+   * Runs a task. If the request names no adapters, a fleet uses the adapters that were loaded at submission. A
+   * standalone server uses the adapters that are loaded in the slot.
    */
   run(task: Task, { signal, report, waitingTasks }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
@@ -211,8 +211,8 @@ export class SongRunner implements TaskRunner {
   }
 
   /**
-   * Frees previews and plans of an ended task, and deletes the uploads and songs of a failed one. Files of a
-   * successful task are kept until it is removed.
+   * Frees the previews and plans of an ended task. If the task failed, also deletes its uploads and songs. The files of
+   * a successful task are kept until the task is removed.
    */
   async cleanUp(task: Task): Promise<void> {
     this.previews.end(task.id);

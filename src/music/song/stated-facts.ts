@@ -19,9 +19,9 @@ type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
 
 /**
  * Reads tempo, key and time signature from a caption.
- * @param fields values set by the client, which take precedence
- * @param usesUsualTempo whether a genre or a word such as "slow" sets its usual tempo, if the caption states none
- * @param remarks gets a line for each fact that was used, or that contradicts a field
+ * @param fields values that the client set; they override the caption
+ * @param usesUsualTempo whether a genre or a word such as "slow" sets a tempo if the caption states none
+ * @param remarks gets a line for each fact that is used or that contradicts a field
  */
 export function statedFacts(
   caption: string,

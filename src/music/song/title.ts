@@ -13,7 +13,10 @@ const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u
 interface Titled {
   title?: string | undefined;
   request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
-  /** Result of the task. Its prompt is the caption of the first song; it is used if the request has no prompt. */
+  /**
+   * Result of the task. `prompt` is the caption of the first song, which is used if the request has no
+   * prompt.
+   */
   result?: { prompt: string } | null;
 }
 
@@ -37,7 +40,7 @@ function shortened(text: string): string {
 /** Returns the file name of a song: `Title - A.mp3`, or `Title - drums.mp3` for a stem. */
 export function songFileName(title: string, version: string | null, extension: string): string {
   const safe = [...title.replace(UNSAFE, " ").replace(/\s+/g, " ").trim()].slice(0, MAX_TITLE).join("");
-  // Windows ignores trailing dots; a leading one hides the file.
+  // Windows drops dots at the end of a file name. A dot at the start hides the file on Linux and macOS.
   const name = safe.replace(/^[. ]+|[. ]+$/g, "") || "song";
   return `${name}${version === null ? "" : ` - ${version}`}.${extension}`;
 }

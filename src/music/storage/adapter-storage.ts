@@ -1,4 +1,4 @@
-/** Storage of adapters that all machines share. Each file is stored under the hash of its content. */
+/** Stores adapters where all machines can read them. Each file is stored under the hash of its content. */
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, stat, symlink } from "node:fs/promises";
@@ -17,8 +17,8 @@ const SAFETENSORS = ".safetensors";
 /** Extensions of PyTorch files. */
 const PICKLES = [".bin", ".pt", ".pth"];
 /**
- * Name of the weights that PEFT writes as a PyTorch file. Other PyTorch files, such as optimizer state, are not
- * adapters.
+ * Name of the PyTorch file in which PEFT stores weights. PyTorch files with other names, such as optimizer
+ * state, are not adapters.
  */
 const PICKLED_WEIGHTS = "adapter_model.bin";
 /** Subfolders that are searched for adapter files. */
@@ -74,7 +74,7 @@ export class AdapterStorage {
     }
   }
 
-  /** Stores a file under its hash, and returns its object name; null if there is no such file. */
+  /** Stores a file under its hash. Returns the name of the stored object; null if the file does not exist. */
   async #publish(path: string): Promise<string | null> {
     const file = await openRegular(path, MAX_ADAPTER_BYTES).catch((error: unknown) => {
       if (error instanceof UnusableFileError && error.reason === "absent") return null;
@@ -100,7 +100,7 @@ export class AdapterStorage {
 }
 
 /** Returns a hash of the path, sizes and modification times of the adapter files. @throws EngineError ADAPTER */
-export async function signatureOf(path: string): Promise<string> {
+export async function adapterSignature(path: string): Promise<string> {
   const { folder, names } = await adapterAt(path);
   const stats = names.map(async (name) => {
     const { size, mtimeMs, ino } = await stat(join(folder, name));

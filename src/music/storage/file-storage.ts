@@ -1,6 +1,6 @@
 /**
- * Folder with files of the service, optionally backed by an object store. With an object store, the folder holds
- * only new files and copies. A song is in the object store before its task is reported as done.
+ * Files of the service in a folder, and optionally in an object store. With an object store, the folder is a
+ * cache. Songs are in the object store before their tasks are reported as done.
  */
 import { access, copyFile, mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -15,12 +15,12 @@ export class FileStorage {
   constructor(
     readonly directory: string,
     /**
-     * Object store that keeps the files. Null: only the folder keeps them; it may be local or shared by several
-     * machines.
+     * Object store that keeps the files. Null: the files are only in `directory`, which several machines may
+     * share.
      */
     readonly store: ObjectStore | null,
     private readonly prefix: string,
-    /** Folder in which new files are written first, so that they survive if the shared folder becomes unavailable. */
+    /** Local folder that gets new files first, in case `directory` is unavailable. Null: no such folder. */
     private readonly staging: string | null = null,
   ) {}
 
@@ -63,8 +63,8 @@ export class FileStorage {
   }
 
   /**
-   * Copies the file from the object store to the folder if it is not there. Returns false if the file exists in
-   * neither.
+   * Copies the file from the object store to the folder, unless the folder has the file. Returns false if the file
+   * does not exist.
    * @throws StoreError
    */
   async fetch(path: string): Promise<boolean> {
@@ -86,8 +86,8 @@ export class FileStorage {
   }
 
   /**
-   * Removes local files that were not used for a day, if there is an object store. They are copies of stored
-   * objects, or files of failed tasks.
+   * Removes local files that were not used for a day. Does nothing without an object store, because the local
+   * files are then the only ones.
    */
   async removeUnusedCopies(): Promise<void> {
     if (this.store === null) return;

@@ -15,15 +15,18 @@ const ADAPTER_FILES = [WEIGHTS_NAME, "lokr_weights.safetensors", SINGLE_FILE_NAM
 const EXPORT_NAMES = new Set([...ADAPTER_FILES, CONFIG_NAME, "training_info.json", PEFT_FOLDER]);
 /** Trainer state. Exports omit it: it is needed only to resume training, and is larger than the adapter. */
 const STATE_FILE = /^training_state\./;
-/** Name of a checkpoint folder, saved after an epoch or when training was stopped within an epoch. */
+/**
+ * Name of a checkpoint folder. Training saves a checkpoint after an epoch, or when it is stopped within an
+ * epoch.
+ */
 const CHECKPOINT_FOLDER = /^(stopped_)?epoch_(\d+)_(?:step_(\d+))?/;
 
 /**
- * Copies `final`, or else the latest checkpoint, to `export_path`. The files of a LoRA are written to that folder
- * and to its subfolder `adapter`, or as one file if requested. An earlier export is replaced only when the new one
- * is complete.
- * @throws HttpError 404 without a trained adapter, 400 if `export_path` exists and is not an earlier export, or if
- * the adapter cannot be exported in the requested form
+ * Copies `final`, or else the latest checkpoint, to the folder `export_path`. A LoRA's files go to this
+ * folder and to its subfolder `adapter`, or become one file if requested. Replaces an earlier export only
+ * when the new one is complete.
+ * @throws HttpError 404 if there is no trained adapter, 400 if `export_path` exists but is not an earlier
+ * export, or if the adapter cannot be exported in the requested form
  */
 export async function exportAdapter(root: PermittedRoot, request: AdapterExport) {
   const found = await findAdapter(await root.resolve(request.outputDir), request.outputDir);
@@ -49,7 +52,7 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   const final = join(outputDirectory, "final");
   const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
   if ((await kindOf(final)) === "directory") {
-    // If a later run resumed from `final` and was stopped, its checkpoint is newer.
+    // The checkpoint is newer than `final` if a later run resumed from `final` and was stopped.
     return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;
@@ -63,8 +66,7 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
 async function latestCheckpoint(directory: string): Promise<string | null> {
   const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
     const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
-    // A checkpoint that was saved when training stopped within an epoch is older than that epoch's last
-    // checkpoint.
+    // If training was stopped within an epoch, its checkpoint is older than the one at the end of the epoch.
     const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
     return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
   });

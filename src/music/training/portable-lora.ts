@@ -1,6 +1,6 @@
 /**
  * Exports a trained LoRA for other programs. diffusers and ComfyUI ignore the alpha in adapter_config.json.
- * Training sets alpha = 2 * rank by default, so in these programs a plain copy would have half its strength.
+ * Training sets alpha = 2 * rank by default, so these programs would apply a plain copy at half strength.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export const SINGLE_FILE_NAME = "comfy_lora.safetensors";
 export interface PortableForm {
   /** Multiplies alpha / rank into lora_B and sets alpha to the rank, so that every program scales by 1. */
   foldAlpha: boolean;
-  /** Writes one file that also contains the alpha of each module as a tensor, as ComfyUI expects. */
+  /** Writes one file in the format of ComfyUI. The file contains the alpha of each module as a tensor. */
   comfySingleFile: boolean;
 }
 
@@ -27,7 +27,7 @@ interface Lora {
   tensors: Map<string, FloatTensor>;
 }
 
-/** Maximum size of the weights, which are read into a single Node buffer. */
+/** Maximum size of the weights file, because one Node buffer holds the whole file. */
 const MAX_WEIGHTS_BYTES = 2 ** 32;
 /** Metadata of the weights file, the same as PyTorch programs write. */
 const METADATA = { format: "pt" };
@@ -36,10 +36,7 @@ const LORA_B = ".lora_B.weight";
 const empty = z.strictObject({}).optional();
 const off = z.literal(false).optional();
 
-/**
- * Accepts only one rank and one alpha for all modules, and a scale of alpha / rank. All programs interpret these in
- * the same way.
- */
+/** Accepts only options that all programs interpret in the same way: one rank and one alpha per adapter. */
 const configSchema = z.object({
   r: z.int().positive(),
   lora_alpha: z.number(),
@@ -93,7 +90,7 @@ async function readLora(folder: string): Promise<Lora> {
       throw new RequestError(`${WEIGHTS_NAME}: ${name} does not have the rank of ${CONFIG_NAME}, ${rank}`);
     }
     const [begin, end] = data_offsets;
-    // Copy the values, because they may be unaligned in the file.
+    // Copies the bytes, because Float32Array needs an aligned offset.
     const values = () =>
       new Float32Array(new Uint8Array(bytes.subarray(dataBegin + begin, dataBegin + end)).buffer);
     tensors.set(name, { shape, values });

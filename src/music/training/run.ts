@@ -1,7 +1,7 @@
 /** One training run: its state, and how to stop it. Clients search the progress lines for fixed words. */
 import type { TrainingCall, TrainingEvent, TrainingResult } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
-import { isActive, newRecord, type RunPlan, type RunRecord } from "./status.js";
+import { isActive, newRunRecord, type RunPlan, type RunRecord } from "./status.js";
 
 const MAX_LOSSES = 1000;
 const MAX_LINES = 15;
@@ -25,7 +25,7 @@ export class TrainingRun {
   #onFirstStep!: () => void;
 
   constructor(plan: RunPlan, train: (call: TrainingCall) => Promise<TrainingResult>) {
-    this.record = newRecord(plan);
+    this.record = newRunRecord(plan);
     this.#appendLines(STARTING_LINE, ...plan.notices);
     const firstStep = new Promise<void>((resolve) => {
       this.#onFirstStep = resolve;
@@ -117,7 +117,7 @@ function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** Returns the progress lines for an event. Most steps have none. */
+/** Returns the lines that report an event to the user. Most events of kind "step" give no line. */
 export function progressLines(
   event: TrainingEvent,
   run: { epochs: number; gradientCheckpointing: boolean },

@@ -6,7 +6,7 @@ import { CONFIG_NAME } from "./portable-lora.js";
 /** Folder in which training stores the files of a LoRA. */
 const LORA_FOLDER = "adapter";
 const LOKR_NAME = "lokr_weights.safetensors";
-/** Maximum depth of the search. It finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
+/** Maximum depth of the search, which finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
 const DEPTH = 2;
 
 /**

@@ -17,8 +17,8 @@ export interface RunPlan {
 }
 
 /**
- * idle: no run since the process started. A run goes from starting to running, and ends as completed (`final/` was
- * written), stopped or failed. stopping: after a stop request, until the run ends. The last state stays until the
+ * idle: no run since the process started. A run is first starting, then running; after a stop request it is
+ * stopping. It ends as completed (`final/` was written), stopped or failed, and keeps this state until the
  * next start.
  */
 export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
@@ -52,7 +52,7 @@ export interface RunRecord {
   endedAtMs: number | null;
 }
 
-export function newRecord(plan: RunPlan): RunRecord {
+export function newRunRecord(plan: RunPlan): RunRecord {
   return {
     id: uuid(),
     state: "starting",
@@ -76,7 +76,7 @@ export function newRecord(plan: RunPlan): RunRecord {
 
 const NO_PLAN = { tensorDir: "", outputDirectory: "", config: {}, epochs: 0, notices: [] };
 const NO_RUN: RunRecord = {
-  ...newRecord({ ...NO_PLAN, adapterType: "lora", gradientCheckpointing: false }),
+  ...newRunRecord({ ...NO_PLAN, adapterType: "lora", gradientCheckpointing: false }),
   state: "idle",
 };
 

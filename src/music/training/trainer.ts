@@ -1,7 +1,7 @@
 /**
- * Adapter training. The process runs at most one training at a time. Training uses its own copy of the weights, so
- * songs made meanwhile do not change. The response to a start request is sent just before the first step, so that
- * mistakes in the request become HTTP errors instead of failed runs.
+ * Adapter training, at most one run at a time in this process. A run uses its own copy of the weights, so songs made
+ * meanwhile do not change. A start request is answered just before the first step, so a mistake in the request gives
+ * an HTTP error instead of a failed run.
  */
 import { basename } from "node:path";
 import type { TrainingOptions } from "../../engine/addon.js";
@@ -91,8 +91,9 @@ export class AdapterTrainer {
   }
 
   /**
-   * @param design adapter fields that the response contains
-   * @returns the response fields that are the same for LoRA and LoKr
+   * Starts a run.
+   * @param design adapter settings that the response repeats
+   * @returns the response fields that LoRA and LoKr have in common
    * @throws HttpError 400 if another run is in progress or the request is invalid, 500 for server errors
    */
   async #start(request: RunRequest, adapter: AdapterDesign, design: object, notices: readonly string[]) {

@@ -14,7 +14,7 @@ import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
-/** Limits of requests that write text. One text is written at a time, so that a song waits for at most one text. */
+/** Limits for requests that write text. Only one is written at a time, so a song waits for at most one text. */
 const TURNS = { places: 1, placesPerAddress: 1, waitingPerAddress: 64, retryAfterSeconds: 10 };
 
 /** Response of /format_input and /v1/create_sample. */
@@ -33,8 +33,8 @@ export class TextWriter {
 
   /**
    * Rewrites caption and lyrics.
-   * @throws HttpError 429 if too many requests of the caller wait, 400 for a text that is too long, 500 if the
-   * language model cannot be loaded; the reason of the signal of the caller; errors of the engine
+   * @throws HttpError 429 if too many requests of the caller wait, 400 if the text is too long, 500 if the
+   * language model cannot be loaded. Also throws the abort reason of the caller's signal, and engine errors.
    */
   formatInput(input: FormatInput, caller: Caller): Promise<WrittenText> {
     const { prompt: caption, lyrics, bpm, keyScale, timeSignature, durationSeconds } = input;
@@ -57,7 +57,7 @@ export class TextWriter {
     );
   }
 
-  /** @param words text whose stated facts fill empty values in `fields` */
+  /** @param words text of the client; facts stated in it fill empty values in `fields` */
   #write(
     { temperature, warnings }: { temperature: number; warnings: string[] },
     words: string,
@@ -74,7 +74,7 @@ export class TextWriter {
     return this.#turns.run({ ...caller, ...call }, async () => {
       await ensureLanguageModel(this.engine, call);
       const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
-        throw mapPromptTooLong(error);
+        throw toRequestErrorIfPromptTooLong(error);
       });
       return answerOf(sheet, [...warnings, ...remarks]);
     });
@@ -97,7 +97,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
 }
 
 /** Turns PROMPT_TOO_LONG into an HTTP 400; returns other errors unchanged. */
-export function mapPromptTooLong(error: unknown): unknown {
+export function toRequestErrorIfPromptTooLong(error: unknown): unknown {
   const isTooLong = error instanceof EngineError && error.code === "PROMPT_TOO_LONG";
   return isTooLong ? new RequestError(error.message) : error;
 }

@@ -1,6 +1,6 @@
 /** Fields for all parameters that have no other control in the form. Generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
-import { call, type Parameters } from "./api.js";
+import { callApi, type Parameters } from "./api.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 
@@ -60,13 +60,13 @@ interface AdvancedProps {
   set: (change: Parameters) => void;
 }
 
-export function Advanced({ values, set }: AdvancedProps) {
+export function AdvancedFields({ values, set }: AdvancedProps) {
   const [isOpen, setOpen] = useState(false);
   const [schemas, setSchemas] = useState<[string, Schema][]>([]);
   const [failure, setFailure] = useState("");
   useEffect(() => {
     if (!isOpen || schemas.length > 0) return;
-    call<Description>("GET", "/openapi.json").then(
+    callApi<Description>("GET", "/openapi.json").then(
       ({ paths }) => {
         const schema = paths["/release_task"]?.post.requestBody.content["application/json"]?.schema;
         const all = Object.entries(schema?.properties ?? {});

@@ -37,17 +37,17 @@ export function hasSession(): boolean {
 
 /** Exchanges the key for a cookie, so that no link carries the key. @throws ApiError 401 for a wrong key */
 export async function unlock(key: string): Promise<void> {
-  await call("POST", "/v1/session", {}, { Authorization: `Bearer ${key}` });
+  await callApi("POST", "/v1/session", {}, { Authorization: `Bearer ${key}` });
   localStorage.setItem(SESSION_ITEM, "active");
 }
 
 export async function forgetKey(): Promise<void> {
-  await call("DELETE", "/v1/session");
+  await callApi("DELETE", "/v1/session");
   localStorage.removeItem(SESSION_ITEM);
 }
 
 /** Sends a request. @returns `data` of the response's envelope, or the whole response if it has no envelope */
-export async function call<T>(
+export async function callApi<T>(
   method: string,
   path: string,
   body?: object,
@@ -92,14 +92,14 @@ export function submit(
   idempotencyKey: string,
 ): Promise<{ task_id: string }> {
   const headers = { "Idempotency-Key": idempotencyKey };
-  if (Object.keys(files).length === 0) return call("POST", "/release_task", parameters, headers);
+  if (Object.keys(files).length === 0) return callApi("POST", "/release_task", parameters, headers);
   const form = new FormData();
   for (const [field, value] of Object.entries(parameters)) {
     if (value === null || value === undefined) continue;
     for (const part of Array.isArray(value) ? value : [value]) form.append(field, String(part));
   }
   for (const [field, file] of Object.entries(files)) form.append(field, file);
-  return call("POST", "/release_task", form, headers);
+  return callApi("POST", "/release_task", form, headers);
 }
 
 /** `crypto.randomUUID` is missing on pages without TLS. */
@@ -109,5 +109,5 @@ export function newIdempotencyKey(): string {
 
 export function listTasks(query: Record<string, string | number>): Promise<TaskPage> {
   const entries = Object.entries(query).map(([name, value]) => [name, String(value)]);
-  return call("GET", `/v1/tasks?${new URLSearchParams(entries)}`);
+  return callApi("GET", `/v1/tasks?${new URLSearchParams(entries)}`);
 }

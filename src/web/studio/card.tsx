@@ -1,13 +1,13 @@
 /** A song of the library: cover, waveform, versions and actions. */
 import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
-import { Plan } from "./codes.js";
+import { SongPlan } from "./codes.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
-import { Download, LyricsFile, nameOf, songUrl, type Track, versionLetter } from "./song.js";
+import { Download, LyricsFile, songName, songUrl, type Track, versionLetter } from "./song.js";
 import { recordingTasks } from "./source.js";
 import { formatTime, timeAgo } from "./words.js";
 
@@ -39,7 +39,7 @@ interface CardProps {
 export function Card({ task, expiry, track, onPlay, on }: CardProps) {
   const [isRenaming, setRenaming] = useState(false);
   const [isOpen, setOpen] = useState(false);
-  const name = nameOf(task);
+  const name = songName(task);
   const isCurrent = track?.task.task_id === task.task_id;
   const { isPlaying } = usePlayback(isCurrent);
   const isHeard = isCurrent && isPlaying;
@@ -261,12 +261,12 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           <button type="button" onClick={() => on.describe(song)} title={t("Tempo, key, language and style")}>
             {t("Describe")}
           </button>
-          <Download name={nameOf(task)} song={song} />
-          {song.lrc && <LyricsFile name={nameOf(task)} lrc={song.lrc} />}
+          <Download name={songName(task)} song={song} />
+          {song.lrc && <LyricsFile name={songName(task)} lrc={song.lrc} />}
           <span class="faint">
             {t("seed {seed}", { seed: String(song.seed) })} · {song.dit_model}
           </span>
-          <Plan
+          <SongPlan
             task={task}
             index={index}
             onReuse={(parameters) =>

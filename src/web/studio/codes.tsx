@@ -1,9 +1,9 @@
 /** Audio codes of songs, five per second: planned by the language model, or entered by the user. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, type Parameters, type Song, type Task } from "./api.js";
+import { callApi, type Parameters, type Song, type Task } from "./api.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
-import { nameOf } from "./song.js";
+import { songName } from "./song.js";
 import { formatTime } from "./words.js";
 
 const CODES_PER_SECOND = 5;
@@ -53,7 +53,7 @@ interface PlanProps {
 }
 
 /** Plan of a song: metadata and audio codes. */
-export function Plan(props: PlanProps) {
+export function SongPlan(props: PlanProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="whole" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -67,7 +67,7 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
   const [song, setSong] = useState(task.songs[index]);
   const [failure, setFailure] = useState("");
   useEffect(() => {
-    call<Task>("GET", `/v1/tasks/${task.task_id}`).then(
+    callApi<Task>("GET", `/v1/tasks/${task.task_id}`).then(
       (whole) => setSong(whole.songs[index]),
       (error: Error) => setFailure(error.message),
     );
@@ -95,7 +95,7 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
           <textarea
             readonly
             rows={3}
-            aria-label={t("Audio codes of {song}", { song: nameOf(task) })}
+            aria-label={t("Audio codes of {song}", { song: songName(task) })}
             value={codes.join(", ")}
           />
           <div class="row">

@@ -1,7 +1,7 @@
 /** The song form: prompt and lyrics first, other parameters in disclosures. */
 import { useState } from "preact/hooks";
-import { Advanced } from "./advanced.js";
-import { call, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
+import { AdvancedFields } from "./advanced.js";
+import { callApi, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
 import { clearedDraft, type Draft, hasSource, withValues } from "./draft.js";
 import { Group, NumberField, SelectField } from "./fields.js";
@@ -69,7 +69,7 @@ export function Composer({
     attempt(async () => {
       setWriting(true);
       try {
-        const sheet = await call<SongSheet>("POST", path, body);
+        const sheet = await callApi<SongSheet>("POST", path, body);
         const words = {
           prompt: sheet.caption,
           lyrics: isInstrumental ? NO_VOCALS : sheet.lyrics,
@@ -167,7 +167,7 @@ export function Composer({
         </Group>
         <Reference draft={draft} onChange={onChange} />
         {!hasSource(draft) && <CodesField {...fields} />}
-        <Advanced {...fields} />
+        <AdvancedFields {...fields} />
         <PresetsGroup draft={draft} onReplace={onReplace} onSettingsFile={onSettingsFile} />
       </div>
       <div class="submit">
@@ -244,7 +244,7 @@ function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentence
           aria-describedby="wish-length"
           onKeyDown={(event) => {
             if (event.key !== "Enter") return;
-            // Enter makes a song from this sentence instead of submitting the form.
+            // Enter makes a song from this sentence. It must not submit the form.
             event.preventDefault();
             event.stopPropagation();
             if (isReady) write("/v1/create_sample", body, onSubmit);

@@ -1,8 +1,8 @@
-/** The draft of a song. It survives a reload, without its files. */
+/** The draft of a song in the form. A reload of the page keeps the values of the draft, but not its files. */
 import type { Parameters, Song } from "./api.js";
 
 export interface Draft {
-  /** Parameters by their API names; the service fills in the rest. */
+  /** Parameters by their API names. The service sets the missing ones. */
   values: Parameters;
   /** Files by field name. */
   files: Record<string, File>;
@@ -45,8 +45,8 @@ addEventListener("pagehide", () => {
   const own = sessionStorage.getItem(ITEM);
   if (own !== null) localStorage.setItem(ITEM, own);
 });
-// A tab restored from the back/forward cache still has its draft. Remove the copy, so that no new tab takes
-// it over.
+// A tab that the browser restores from the back/forward cache still has its draft. Remove the stored copy, so
+// that a new tab does not load it too.
 addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
 
 /** Returns the draft with values set; empty values are removed. */
@@ -98,7 +98,7 @@ const TASK_PARAMETERS: Record<string, string[]> = {
   track_classes: ["complete"],
 };
 
-/** Task type of a draft with a source: cover unless another one is chosen. */
+/** Task type of a draft that has a source: cover, unless the user chose another type. */
 export function taskTypeOf({ values }: Draft): string {
   const { task_type: task = "text2music" } = values;
   return task === "text2music" ? "cover" : String(task);
@@ -112,7 +112,10 @@ export function parametersOf(draft: Draft): Parameters {
   return hasSource(draft) ? { ...withAllWindows(values), task_type: task } : values;
 }
 
-/** Adds the selected window to a list of windows, because the API takes either a list or a single window. */
+/**
+ * If there is a list of windows, adds the selected window to it, because the API takes either a list or one
+ * window.
+ */
 function withAllWindows(values: Parameters): Parameters {
   const {
     repainting_windows: windows,

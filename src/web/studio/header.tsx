@@ -1,14 +1,14 @@
 /** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
 import { useEffect, useState } from "preact/hooks";
-import { call } from "./api.js";
+import { callApi } from "./api.js";
 import { Icon } from "./icons.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
-import { type Live, watchChanges } from "./live.js";
+import { type LiveData, watchChanges } from "./live.js";
 import { applyTheme, storedTheme, THEMES, type Theme } from "./theme.js";
 
 interface HeaderProps {
-  live: Live;
+  live: LiveData;
   onLanguage: (code: string) => void;
 }
 
@@ -17,7 +17,7 @@ export function Header({ live, onLanguage }: HeaderProps) {
   useEffect(() => {
     if (live.connection !== "online") return;
     const read = () =>
-      void call<{ default_model: string }>("GET", "/v1/models").then(
+      void callApi<{ default_model: string }>("GET", "/v1/models").then(
         (models) => setModel(models.default_model),
         () => setModel(""),
       );
@@ -76,7 +76,7 @@ function Appearance() {
   );
 }
 
-function wordsOf(connection: Live["connection"]): string {
+function wordsOf(connection: LiveData["connection"]): string {
   switch (connection) {
     case "connecting":
       return t("Connecting…");

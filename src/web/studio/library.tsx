@@ -4,13 +4,13 @@ import type { Task } from "./api.js";
 import { Card, type SongActions } from "./card.js";
 import { SelectField } from "./fields.js";
 import { t } from "./language.js";
-import { type LibraryQuery, type Live, PAGE_SIZE } from "./live.js";
-import { Ordering } from "./ordering.js";
+import { type LibraryQuery, type LiveData, PAGE_SIZE } from "./live.js";
+import { PlaylistOrdering } from "./ordering.js";
 import type { Attempt } from "./part.js";
 import { setPlaylist, usePlaylists } from "./playlists.js";
 import { expiryText, retentionText, useRetention } from "./retention.js";
 import { Selection } from "./selection.js";
-import { nameOf, type Track } from "./song.js";
+import { songName, type Track } from "./song.js";
 import { VirtualList } from "./virtual-list.js";
 
 const examples = () => [
@@ -20,7 +20,7 @@ const examples = () => [
 ];
 
 interface LibraryProps {
-  live: Live;
+  live: LiveData;
   query: LibraryQuery;
   onQuery: (query: LibraryQuery) => void;
   track: Track | null;
@@ -56,7 +56,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
       <>
         {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
         {list !== null && list.name in playlists ? (
-          <Ordering
+          <PlaylistOrdering
             task={task}
             ids={list.ids}
             onOrder={(ids) => {
@@ -65,7 +65,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
             }}
           >
             {card}
-          </Ordering>
+          </PlaylistOrdering>
         ) : (
           card
         )}
@@ -161,7 +161,7 @@ function Choice({ task, chosen, onChoose }: ChoiceProps) {
   return (
     <input
       type="checkbox"
-      aria-label={t("Select {song}", { song: nameOf(task) })}
+      aria-label={t("Select {song}", { song: songName(task) })}
       checked={chosen.has(task.task_id)}
       onChange={(event) => {
         const others = [...chosen].filter(([id]) => id !== task.task_id);

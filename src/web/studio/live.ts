@@ -28,7 +28,7 @@ export interface LibraryQuery {
   offset: number;
 }
 
-export interface Live {
+export interface LiveData {
   connection: Connection;
   /** Running and waiting tasks in queue order. */
   active: Task[];
@@ -55,7 +55,7 @@ export function watchChanges(onChange: () => void): () => void {
   return () => channel.close();
 }
 
-export function useLive(query: LibraryQuery): Live {
+export function useLive(query: LibraryQuery): LiveData {
   const [connection, setConnection] = useState<Connection>("connecting");
   const [active, setActive] = useState<Task[]>([]);
   const [failed, setFailed] = useState<Task[]>([]);

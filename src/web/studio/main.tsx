@@ -1,7 +1,15 @@
 /** The studio: song form on one side, queue and library on the other, player below. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, newIdempotencyKey, type Parameters, type Song, submit, type Task } from "./api.js";
+import {
+  ApiError,
+  callApi,
+  newIdempotencyKey,
+  type Parameters,
+  type Song,
+  submit,
+  type Task,
+} from "./api.js";
 import { Composer } from "./composer.js";
 import {
   draftFromParameters,
@@ -20,14 +28,14 @@ import { type LibraryQuery, notifyTabs, useLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
-import { nameOf, songUrl, useTrack } from "./song.js";
+import { songName, songUrl, useTrack } from "./song.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { Workshop } from "./workshop.js";
 
 const NOTICE_MS = 5000;
 
-/** View shown on a phone; large screens show both. */
+/** The studio has two views. A phone shows one of them; a large screen shows both. */
 type View = "make" | "songs";
 
 interface NoticeText {
@@ -46,7 +54,7 @@ function Studio() {
   const replace = (change: DraftChange, done: string) => notify(done, false, replaceDraft(change));
   const live = useLive(query);
   const [track, setTrack] = useTrack(live, (task) =>
-    notify(t("{song} was deleted, so it no longer plays.", { song: nameOf(task) }), true),
+    notify(t("{song} was deleted, so it no longer plays.", { song: songName(task) }), true),
   );
   const isLocked = live.connection === "locked";
   useEffect(() => {
@@ -112,14 +120,14 @@ function Studio() {
   const cancel = (task: Task) =>
     attempt(async () => {
       try {
-        await call("POST", "/cancel_task", { task_id: task.task_id });
+        await callApi("POST", "/cancel_task", { task_id: task.task_id });
         if (track?.task.task_id === task.task_id) setTrack(null);
       } catch (error) {
         if (!(error instanceof ApiError && error.status === 404)) throw error;
-        notify(t("{song} was finished already.", { song: nameOf(task) }));
+        notify(t("{song} was finished already.", { song: songName(task) }));
       }
     });
-  /** Plays the song after or before the one that plays, in the order of the library. */
+  /** Plays the next (1) or previous (-1) song of the library. */
   const step = (by: 1 | -1) => {
     const at = live.library.findIndex(({ task_id }) => task_id === track?.task.task_id);
     const next = at < 0 ? undefined : live.library.slice(by > 0 ? at + 1 : 0, by > 0 ? undefined : at);
@@ -130,7 +138,7 @@ function Studio() {
     if (track?.task.task_id === task.task_id) setTrack(null);
     // Move the focus, because the pressed button disappears with its song.
     document.getElementById("library-title")?.focus();
-    void attempt(() => call("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
+    void attempt(() => callApi("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
   };
 
   const header = (
@@ -207,10 +215,10 @@ function Studio() {
               reference: (task, song) =>
                 replace(
                   (now) => withReference(now, song),
-                  t("{song} is the reference recording.", { song: nameOf(task) }),
+                  t("{song} is the reference recording.", { song: songName(task) }),
                 ),
               change: (task, change) =>
-                void attempt(() => call("PATCH", `/v1/tasks/${task.task_id}`, change)),
+                void attempt(() => callApi("PATCH", `/v1/tasks/${task.task_id}`, change)),
             }}
           />
           <Workshop attempt={attempt} />

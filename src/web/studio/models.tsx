@@ -1,6 +1,6 @@
 /** Menus that choose the model of each slot, and model downloads. */
 import { useEffect, useState } from "preact/hooks";
-import { call, type ModelInventory, type ModelPull } from "./api.js";
+import { callApi, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
 import { byteSize } from "./words.js";
@@ -15,7 +15,7 @@ export function Models({ attempt }: { attempt: Attempt }) {
       async () => {
         setLoading(name);
         try {
-          await call("POST", "/v1/init", body);
+          await callApi("POST", "/v1/init", body);
         } finally {
           setLoading("");
           await read();
@@ -93,8 +93,8 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
       void onPulled();
     };
   }, [isRunning]);
-  const ask = (method: string, body?: object) => attempt(() => call(method, "/v1/models/pull", body));
-  // The endpoint is missing on a gateway of a fleet, which has no models.
+  const ask = (method: string, body?: object) => attempt(() => callApi(method, "/v1/models/pull", body));
+  // A gateway of a fleet has no models, and therefore no such endpoint.
   if (answer === null) return null;
   const { published, pull } = answer;
   return (

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Task } from "./api.js";
 import { t } from "./language.js";
 import { moveId } from "./playlists.js";
-import { nameOf } from "./song.js";
+import { songName } from "./song.js";
 
 const DRAGGED = "application/x-carillon-song";
 
@@ -14,10 +14,10 @@ interface OrderingProps {
   children: ComponentChildren;
 }
 
-export function Ordering({ task, ids, onOrder, children }: OrderingProps) {
+export function PlaylistOrdering({ task, ids, onOrder, children }: OrderingProps) {
   const id = task.task_id;
   const index = ids.indexOf(id);
-  const song = nameOf(task);
+  const song = songName(task);
   return (
     <fieldset
       class="ordering"

@@ -4,7 +4,7 @@ import type WaveSurfer from "wavesurfer.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, updatePlayback } from "./playback.js";
-import { Download, lyricLineAt, nameOf, type Track, versionLetter } from "./song.js";
+import { Download, lyricLineAt, songName, type Track, versionLetter } from "./song.js";
 import { watchTheme } from "./theme.js";
 import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
 import { makeWave, SpectrogramButton, WAVEFORM_SAMPLE_RATE_HZ, waveColors } from "./wave.js";
@@ -142,7 +142,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       )}
       <div class="about">
         <span class="name" dir="auto">
-          {track ? nameOf(track.task) : ""}
+          {track ? songName(track.task) : ""}
         </span>
         <span class="faint facts">
           {failure ||
@@ -169,7 +169,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       )}
       <SpectrogramButton wave={wave.current} label={t("the song that plays")} />
       <Volume wave={wave} />
-      {track && song && <Download name={nameOf(track.task)} song={song} />}
+      {track && song && <Download name={songName(track.task)} song={song} />}
       <button
         type="button"
         class="plain round close"

@@ -3,8 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Playlists = Readonly<Record<string, readonly string[]>>;
 
-/** Maximum number of songs in a playlist, because requests contain their ids in the URL. */
-export const MAX_SONGS = 100;
+/** Maximum number of songs in a playlist. A request for a playlist contains the ids of all its songs in the URL. */
+export const MAX_PLAYLIST_SONGS = 100;
 
 const ITEM = "carillon-playlists";
 const CHANGED = "carillon-playlists-changed";
@@ -42,8 +42,8 @@ export function setPlaylist(name: string, ids: readonly string[]): void {
 /** Appends songs that the playlist does not have yet. @returns whether all of them fit */
 export function addToPlaylist(name: string, ids: readonly string[]): boolean {
   const all = [...new Set([...(load()[name] ?? []), ...ids])];
-  setPlaylist(name, all.slice(0, MAX_SONGS));
-  return all.length <= MAX_SONGS;
+  setPlaylist(name, all.slice(0, MAX_PLAYLIST_SONGS));
+  return all.length <= MAX_PLAYLIST_SONGS;
 }
 
 /** Copy of the list, with `id` moved to `index`. */

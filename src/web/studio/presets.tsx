@@ -24,7 +24,7 @@ function settingsOf({ values }: Draft): Parameters {
   return Object.fromEntries(Object.entries(values).filter(([name]) => !SONG_PARAMETERS.has(name)));
 }
 
-/** Draft whose settings are replaced by those of a preset. */
+/** Returns the draft with the settings of a preset instead of its own settings. */
 function withPreset(draft: Draft, preset: Parameters): Draft {
   const own = Object.keys(settingsOf(draft)).map((name) => [name, null]);
   return withValues(draft, { ...Object.fromEntries(own), ...preset });

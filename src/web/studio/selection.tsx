@@ -1,10 +1,10 @@
 /** Actions on several songs at once. */
 import { useState } from "preact/hooks";
-import { call, type Task } from "./api.js";
+import { callApi, type Task } from "./api.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
-import { addToPlaylist, MAX_SONGS, usePlaylists } from "./playlists.js";
-import { nameOf, versionLetter } from "./song.js";
+import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
+import { songName, versionLetter } from "./song.js";
 
 interface SelectionProps {
   chosen: readonly Task[];
@@ -41,7 +41,7 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
         disabled={chosen.length === 0}
         onClick={() =>
           void each(
-            ({ task_id }) => call("PATCH", `/v1/tasks/${task_id}`, { favorite: !isAllStarred }),
+            ({ task_id }) => callApi("PATCH", `/v1/tasks/${task_id}`, { favorite: !isAllStarred }),
             isAllStarred ? t("Removed from favourites.") : t("Added to favourites."),
           )
         }
@@ -58,7 +58,9 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
                 chosen.map(({ task_id }) => task_id),
               );
               if (!isWhole)
-                throw new Error(t("A playlist can hold at most {count} songs.", { count: MAX_SONGS }));
+                throw new Error(
+                  t("A playlist can hold at most {count} songs.", { count: MAX_PLAYLIST_SONGS }),
+                );
               onEnd();
             },
             t("Added to {name}.", { name }),
@@ -72,7 +74,7 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
         onClick={() =>
           isSure
             ? void each(
-                ({ task_id, state }) => call("DELETE", `/v1/tasks/${task_id}?state=${state}`),
+                ({ task_id, state }) => callApi("DELETE", `/v1/tasks/${task_id}?state=${state}`),
                 t("Removed."),
               )
             : setSure(true)
@@ -127,12 +129,12 @@ async function saveZip(tasks: readonly Task[]): Promise<void> {
     for (const task of tasks) {
       for (const [index, song] of task.songs.entries()) {
         const version = task.songs.length > 1 ? ` - ${versionLetter(index)}` : "";
-        const base = `${nameOf(task).replace(/[\\/:*?"<>|]/g, "_")}${version}`;
+        const base = `${songName(task).replace(/[\\/:*?"<>|]/g, "_")}${version}`;
         const count = (names.get(base) ?? 0) + 1;
         names.set(base, count);
         const extension = /\.(\w+)(?:$|&)/.exec(song.file)?.[1] ?? "mp3";
         const response = await fetch(song.file);
-        if (!response.ok) throw new Error(t("{song} cannot be downloaded.", { song: nameOf(task) }));
+        if (!response.ok) throw new Error(t("{song} cannot be downloaded.", { song: songName(task) }));
         yield { name: `${base}${count > 1 ? ` (${count})` : ""}.${extension}`, input: response };
       }
     }

@@ -1,17 +1,17 @@
 /** Settings files: JSON files that recreate a song with the same lyrics, settings and seeds. */
 import type { Parameters, Task } from "./api.js";
 import { t } from "./language.js";
-import { nameOf } from "./song.js";
+import { songName } from "./song.js";
 
 const TYPE = "carillon-song";
 
 export function SaveSettings({ task }: { task: Task }) {
-  const json = JSON.stringify({ type: TYPE, title: nameOf(task), parameters: task.parameters }, null, 2);
+  const json = JSON.stringify({ type: TYPE, title: songName(task), parameters: task.parameters }, null, 2);
   return (
     <a
       class="button"
       href={`data:application/json;charset=utf-8,${encodeURIComponent(json)}`}
-      download={`${nameOf(task)}.json`}
+      download={`${songName(task)}.json`}
       title={t("Open this file in the form to make the same song again")}
     >
       {t("Save settings")}

@@ -1,9 +1,9 @@
 /** Titles, links and downloads of songs, shared by queue, library and player. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, call, type Song, type Task } from "./api.js";
+import { ApiError, callApi, type Song, type Task } from "./api.js";
 import { extensionOf, FORMATS } from "./formats.js";
 import { t } from "./language.js";
-import type { Live } from "./live.js";
+import type { LiveData } from "./live.js";
 
 export interface Track {
   task: Task;
@@ -21,7 +21,7 @@ export interface Track {
  * @param onGone called when the song is removed while it is in the player
  */
 export function useTrack(
-  { library, connection }: Live,
+  { library, connection }: LiveData,
   onGone: (task: Task) => void,
 ): [Track | null, (track: Track | null) => void] {
   const [track, setTrack] = useState<Track | null>(null);
@@ -35,7 +35,7 @@ export function useTrack(
       take(known);
       return;
     }
-    call<Task>("GET", `/v1/tasks/${id}`).then(
+    callApi<Task>("GET", `/v1/tasks/${id}`).then(
       (task) => isOver || take(task),
       (error: unknown) => {
         // Only 404 means that the song is gone; other errors show as the connection state.
@@ -54,7 +54,7 @@ export function useTrack(
 const MAX_NAME = 60;
 
 /** The title; if empty, the first phrase of the prompt or of the first sung line. */
-export function nameOf({ title, prompt, lyrics, task_type }: Task): string {
+export function songName({ title, prompt, lyrics, task_type }: Task): string {
   if (title !== "") return title;
   const sung = lyrics.split("\n").find((line) => /^[^[]/.test(line)) ?? "";
   const phrase = /[^\s,.;:!?\n。、，][^,.;:!?\n。、，]*/.exec(prompt || sung)?.[0].trim() || task_type;

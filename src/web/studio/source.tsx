@@ -7,7 +7,7 @@ import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import { Recorder } from "./recorder.js";
 import { roundToTenths, type TimeRange, Wave } from "./wave.js";
-import { Windows } from "./windows.js";
+import { RepaintWindows } from "./windows.js";
 import { formatTime } from "./words.js";
 
 /** Task types that need a source recording, with name and help text in the user's language. */
@@ -231,7 +231,7 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
                 {t("Extend the end")}
               </button>
             </div>
-            <Windows values={values} window={window} set={set} />
+            <RepaintWindows values={values} window={window} set={set} />
           </>
         )}
         {(task === "lego" || task === "extract") && (
@@ -274,7 +274,7 @@ function effectOf({ start, end }: TimeRange, length: number): string {
   return words === "" ? "" : `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 }
 
-/** URL of a song or of an uploaded recording that the server keeps; "" for other paths. */
+/** URL of a song or of an uploaded recording on the server; "" for any other path. */
 function addressOf(path: string): string {
   if (path.startsWith("upload:")) return `/v1/audio?path=${encodeURIComponent(path)}`;
   return path.startsWith("/v1/audio") ? path : "";

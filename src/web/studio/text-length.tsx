@@ -5,7 +5,10 @@ import { t } from "./language.js";
 /** Maximum lengths that the service accepts (../../parameters.ts). */
 export const MAX_PROMPT_CHARACTERS = 4096;
 export const MAX_LYRICS_CHARACTERS = 32_768;
-/** Approximate number of characters that models read: 256 tokens of prompt and metadata, 2048 tokens of lyrics. */
+/**
+ * Approximate numbers of characters that models read: 256 tokens of prompt and metadata, and 2048 tokens of
+ * lyrics.
+ */
 export const PROMPT_CHARACTERS_READ = 800;
 export const LYRICS_CHARACTERS_READ = 6000;
 
@@ -14,7 +17,7 @@ interface TextLengthProps {
   text: string;
   /** Maximum number of characters that the service accepts. */
   max: number;
-  /** Models read only about this many characters. */
+  /** Approximate number of characters that models read; by default all. */
   used?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Colour scheme: chosen by the user, else the system's. */
+/** Colour scheme: the user's choice or, without one, the system's scheme. */
 const ITEM = "carillon-theme";
 
 export const THEMES = ["system", "light", "dark"] as const;

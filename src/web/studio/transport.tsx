@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
-import { nameOf, type Track } from "./song.js";
+import { songName, type Track } from "./song.js";
 
 type WaveRef = RefObject<WaveSurfer | null>;
 
@@ -42,7 +42,7 @@ interface MediaSessionOptions {
 /** Connects the player to media keys, headsets and the lock screen. */
 export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSessionOptions): void {
   const session = navigator.mediaSession;
-  const name = track ? nameOf(track.task) : "";
+  const name = track ? songName(track.task) : "";
   useEffect(() => {
     if (session === undefined) return;
     session.metadata = name === "" ? null : new MediaMetadata({ title: name, artist: "Carillon" });

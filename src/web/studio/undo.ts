@@ -52,7 +52,7 @@ export function useDraft(): DraftHistory {
       steps.current = [...steps.current, step].slice(-MAX_STEPS);
       show(step.after);
       return () => {
-        // Later replacements are undone, too.
+        // This also undoes all later replacements.
         const index = steps.current.indexOf(step);
         if (index < 0) return;
         steps.current = steps.current.slice(0, index);

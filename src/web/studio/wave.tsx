@@ -110,7 +110,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
 
   useEffect(() => {
     if (regions === null || length === 0 || window === undefined) return;
-    // A region over the whole recording would leave no space to draw a window.
+    // A window of the whole recording is not shown: its region would leave no space to draw a new one.
     if (window.start === 0 && window.end === 0) {
       regions.clearRegions();
       return;

@@ -7,14 +7,14 @@ import { formatTime } from "./words.js";
 /** Start and end in seconds, as in the API. An end of 0 means the end of the recording. */
 type Pair = readonly [start: number, end: number];
 
-interface WindowsProps {
+interface RepaintWindowsProps {
   values: Parameters;
-  /** The part that is selected now. */
+  /** Selected part of the recording. */
   window: TimeRange;
   set: (change: Parameters) => void;
 }
 
-export function Windows({ values, window, set }: WindowsProps) {
+export function RepaintWindows({ values, window, set }: RepaintWindowsProps) {
   const windows = (values.repainting_windows ?? []) as readonly Pair[];
   const isSelected = window.start !== 0 || window.end !== 0;
   return (

@@ -11,7 +11,7 @@ import { FieldError } from "../../../src/city/wire/answers.js";
 import { propertyRuns } from "../../property-runs.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
-/** Coordinates in and around the small town that often coincide, and some extreme ones. */
+/** Coordinates near the small town, which often coincide, and a few extreme coordinates. */
 const coordinate = fc.oneof(
   { weight: 20, arbitrary: fc.integer({ min: -1, max: 11 }).map((i) => i * 40) },
   { weight: 4, arbitrary: fc.double({ min: -100, max: 600, noNaN: true }) },
@@ -157,7 +157,7 @@ function tryApply(city: SimulatedCity, { type, ...body }: Call): "done" | "refus
   }
 }
 
-describe("any sequence of commands", () => {
+describe("a city after any sequence of commands", () => {
   before(() => {
     const city = newCity();
     smallTown(city);

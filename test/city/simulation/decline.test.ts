@@ -22,7 +22,7 @@ function messageIds(city: SimulatedCity): string[] {
 }
 
 describe("growth in the embedded city", () => {
-  it("growth fills a supplied, connected town with people who work and shop", () => {
+  it("a connected town with all supplies fills with people who work and shop", () => {
     const city = grownTown();
     expect(city.citizenCount).to.be.greaterThan(40);
     const shops = city.world.buildings.all().filter(({ prefab }) => prefab.service === "Commercial");

@@ -6,7 +6,7 @@ import { advance, cityOf, fingerprint, newCity, place, smallTown, zone } from ".
 
 const TEN_YEARS_WEEKS = 522;
 
-describe("the embedded city", () => {
+describe("determinism of the embedded city", () => {
   const play = (seed: number) => {
     const city = newCity("highway", seed);
     smallTown(city);
@@ -40,7 +40,7 @@ describe("the embedded city", () => {
     fc.assert(property, { numRuns: 2 });
   }).timeout(300_000);
 
-  it("another seed gives other land and people", () => {
+  it("a different seed gives different land and people", () => {
     const [one, other] = [play(5), play(6)];
     expect(one.groundHeight(-4000, -4000)).to.not.equal(other.groundHeight(-4000, -4000));
     expect(one.citizenCount).to.be.greaterThan(20);

@@ -8,7 +8,7 @@ import { takeLoan } from "../../../src/city/commands/take-loan.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { cityTotals } from "../../../src/city/simulation/life/census.js";
-import { demandTargets, satisfyDemand } from "../../../src/city/simulation/life/demand.js";
+import { demandTargets, lowerDemand } from "../../../src/city/simulation/life/demand.js";
 import { reportCity } from "../../../src/city/simulation/life/messages.js";
 import { payUpkeep } from "../../../src/city/simulation/life/taxes.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
@@ -25,7 +25,7 @@ const everything = {
   level: "" as string | number,
 };
 
-describe("the embedded city's finances", () => {
+describe("taxes, costs and loans of the embedded city", () => {
   it("each filter selects its tax rows", () => {
     const city = newCity("empty");
     const rows = (filter: Partial<typeof everything>) =>
@@ -68,7 +68,7 @@ describe("the embedded city's finances", () => {
       return incomeCents - (totals.Milestones ?? 0);
     };
     expect(income(0)).to.equal(0);
-    // Citizens tolerate these rates; above 10 some leave.
+    // Citizens tolerate these tax rates; above 10 % some citizens leave.
     expect(income(9)).to.be.greaterThan(2 * income(3));
   });
 
@@ -139,7 +139,7 @@ describe("the embedded city's finances", () => {
     expect(bought.ended).to.be.lessThan(without.ended);
   });
 
-  it("a growable that is removed from the wrong zone gives no refund", () => {
+  it("a growable gives no refund if it is removed because it stands in the wrong zone", () => {
     const city = newCity();
     buildNetwork.act(city, road(0, 0, 160, 0));
     zone(city, "ResidentialHigh", 120, 0, 20);
@@ -151,7 +151,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(balance);
   });
 
-  it("services cost 23 % more in a city of 8,000 than in a town of 4,000", () => {
+  it("a police station costs 23 % more upkeep in a city of 8,000 citizens than in a town of 4,000", () => {
     const upkeep = (citizens: number) => {
       const city = newCity("empty");
       const { world } = city;
@@ -165,7 +165,7 @@ describe("the embedded city's finances", () => {
     expect(upkeep(20_000)).to.equal(upkeep(8_000));
   });
 
-  it("a milestone pays a reward for each citizen since the last milestone", () => {
+  it("a milestone pays a reward for each citizen gained since the last milestone", () => {
     const city = newCity("empty");
     const rewardAt = (citizens: number) => {
       const before = city.budget.balance;
@@ -184,7 +184,7 @@ describe("the embedded city's finances", () => {
     expect(city.budget.balance).to.equal(START_MONEY - 40);
   });
 
-  it("each bank gives one loan, repaid weekly or at once", () => {
+  it("each bank gives one loan, which is repaid weekly or at once", () => {
     const city = newCity();
     const [offer] = city.budget.loanOffers;
     if (!offer) throw new Error("the city has no loan offers");
@@ -271,7 +271,7 @@ describe("the embedded city's demand", () => {
         world.households.put({ id, homeId: 0, wealth: 0, memberIds: [] });
       world.demand.residential = 100;
       const homes = households / 100;
-      satisfyDemand(world, {
+      lowerDemand(world, {
         prefab: findBuildingPrefab("H1 2x2 Tenement05"),
         homes,
         jobs: 0,

@@ -29,7 +29,7 @@ const WEEK = 4096;
 /** Maximum share of the people that may leave within a week. */
 const STEEPEST_WEEK = 0.15;
 
-describe("the population of a town with all services", () => {
+describe("changes of the population in a town with all services", () => {
   let grown: string;
   /** Number of citizens in each week of half a year without commands. */
   let untouched: number[];
@@ -130,7 +130,7 @@ describe("the population of a town with all services", () => {
   });
 });
 
-describe("a first town", () => {
+describe("growth of a first town", () => {
   for (const seed of [1, 2, 3]) {
     it(`a first town grows over a year without commands, for seed ${seed}`, () => {
       const city = firstTown(seed);
@@ -145,7 +145,7 @@ describe("a first town", () => {
   }
 });
 
-describe("a town with all services over two years", () => {
+describe("how fast education and home levels rise in a town with all services", () => {
   for (const seed of [7, 8]) {
     it(`a town with all services educates citizens slowly, and few homes reach level 5, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
@@ -162,7 +162,7 @@ describe("a town with all services over two years", () => {
     });
   }
 
-  it("the cemetery fills up, and takes the dead again once emptied @slow", () => {
+  it("a full cemetery takes the dead again once it is emptied @slow", () => {
     const city = servedTown();
     const [cemetery] = city.world.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");
@@ -198,7 +198,7 @@ describe("a town with all services over two years", () => {
   });
 });
 
-describe("growth", () => {
+describe("growth of families and housing demand", () => {
   it("grown children move into free homes in their street, each with a partner of the same age", () => {
     const city = newCity();
     homesOnly(city);

@@ -28,7 +28,7 @@ interface Spot {
 
 interface Block extends Spot {
   readonly center: GroundPoint;
-  /** Name of a zone, `square` for small services, or `civic` for a large service. */
+  /** The name of a zone, "square" for small services, or "civic" for a large service. */
   readonly use: string;
   readonly freeQuarters: GroundPoint[];
 }
@@ -111,7 +111,7 @@ export class Town {
     return best ?? this.#nearestFree(near);
   }
 
-  /** The suitable free block nearest to a place. Its distance to the highway is added with less weight. */
+  /** The nearest suitable free block. The distance to the highway counts too, with less weight. */
   #nearestFree(near: GroundPoint, isSuitable = (spot: Spot) => !isForSquare(spot)): Spot {
     const metersTo = (spot: Spot) =>
       metersBetween(centerOf(spot), near) + 0.3 * metersBetween(centerOf(spot), ORIGIN);

@@ -2,16 +2,16 @@ import { expect } from "chai";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { lastYear, MAYORS, type Mayor, NEGLECT_WEEKS, play } from "./mayors.js";
 
-describe("a scripted mayor", () => {
+describe("towns built by scripted mayors", () => {
   for (const seed of [1, 2, 3]) {
-    it(`reaches 400 citizens and a weekly surplus within a year with utilities alone, for seed ${seed}`, () => {
+    it(`a town with utilities alone has 400 citizens and a surplus within a year, for seed ${seed}`, () => {
       const city = play(MAYORS.starter as Mayor, seed, 1, () => undefined);
       expect(city.citizenCount).to.be.at.least(400);
       const { income, expenses } = city.statistics().at(-1) ?? { income: 0, expenses: 0 };
       expect(income).to.be.greaterThan(expenses);
     });
 
-    it(`keeps 340 citizens and its money for ten years with utilities alone, for seed ${seed} @slow`, () => {
+    it(`a town with utilities alone keeps 340 citizens and its money for ten years, for seed ${seed} @slow`, () => {
       const city = play(MAYORS.starter as Mayor, seed, 10, () => undefined);
       const later = city.statistics().slice(52);
       expect(Math.min(...later.map(({ citizens }) => citizens))).to.be.at.least(340);
@@ -19,7 +19,7 @@ describe("a scripted mayor", () => {
     });
   }
 
-  it("borrows to start with most services, and reaches 4,000 citizens in 15 months without overdraft @slow", () => {
+  it("a town that borrows to start with most services reaches 4,000 citizens in 15 months @slow", () => {
     const city = play(MAYORS.loans as Mayor, 1, 1.25, () => undefined);
     expect(city.citizenCount).to.be.at.least(4_000);
     expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
@@ -29,7 +29,7 @@ describe("a scripted mayor", () => {
     ["bars", "following demand and missing services"],
     ["oneByOne", "building one service at a time"],
   ] as const) {
-    it(`grows steadily to 5,000 citizens in two and a half years by ${way} @slow`, () => {
+    it(`a town grows steadily to 5,000 citizens in two and a half years by ${way} @slow`, () => {
       const city = play(MAYORS[name] as Mayor, 1, 2.5, () => undefined);
       const year = lastYear(city);
       const shown = JSON.stringify(year);
@@ -45,7 +45,7 @@ describe("a scripted mayor", () => {
     }).timeout(900_000);
   }
 
-  it("loses half its citizens without services, then builds services, doubles in a year, and saves money @slow", () => {
+  it("a town without services loses half its citizens; with services it then doubles within a year @slow", () => {
     const city = play(MAYORS.neglectful as Mayor, 1, 7.5, () => undefined);
     const citizens = city.statistics().map((week) => week.citizens);
     const mended = NEGLECT_WEEKS - 1;

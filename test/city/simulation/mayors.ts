@@ -40,7 +40,7 @@ const SOLAR_MONEY = 100_000;
 
 /** A service gets another building if its load exceeds this multiple of its capacity. */
 const BUSY = 1.3;
-/** If a missing, unaffordable service costs more points of happiness, the town stops zoning homes. */
+/** The town zones no homes while it cannot afford a missing service that costs more happiness than this. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();
@@ -84,8 +84,8 @@ function keepUtilities(town: Town): boolean {
 }
 
 /**
- * Zones by demand. The limit on unfinished blocks depends on the town's size. A town that saves for a service gets no
- * homes, only shops and workplaces, whose taxes pay for the service.
+ * Zones by demand, up to a number of unfinished blocks that grows with the town.
+ * @param getsHomes false while the town saves for a service, to which new shops and workplaces contribute taxes
  */
 function zoneByBars(town: Town, getsHomes: boolean): void {
   const { city } = town;
@@ -108,10 +108,10 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
 }
 
 /**
- * Builds the services that many households lack, in order of happiness gained per price, and then further buildings
- * for overloaded services. If money is short for one building, the town saves for it.
+ * Builds the services that many households lack, those with the most happiness per price first. Then builds further
+ * buildings for overloaded services. Stops at a building that the town cannot afford yet.
  * @param most maximum number of new buildings
- * @returns false if money is short for a missing service that costs much happiness
+ * @returns false if the town cannot afford a service whose lack costs more than TOLERABLE_POINTS
  */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
@@ -153,7 +153,7 @@ function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {
   }
 }
 
-/** Services that the second public script of the game's bridge adds to the starter town: prefab, x and z. */
+/** Buildings (prefab, x, z) that the second public script of the game's bridge adds to the starter town. */
 const SCRIPTED_SERVICES = [
   ["711884134.Koban Police Box_Data", 300, 180],
   ["Fire House", 360, 180],

@@ -17,7 +17,7 @@ import {
   zone,
 } from "./towns.js";
 
-describe("the embedded city's network", () => {
+describe("roads and buildings of the embedded city", () => {
   it("the first road creates two nodes, one segment and four zone blocks, and sets build index 4", () => {
     const city = newCity("empty");
     const { built } = buildNetwork.act(city, road(0, 0, 80, 0));
@@ -95,7 +95,7 @@ describe("the embedded city's network", () => {
     buildNetwork.act(city, road(0, 10, 4, 10));
   });
 
-  it("warns about overlapping service buildings at any rotation; strict rejects them", () => {
+  it("rejects overlapping service buildings at any rotation if strict is true", () => {
     const city = newCity("empty");
     const first = place(city, "Elementary School", 0, 0, 30);
     const tower = (x: number, z: number, angleDegrees: number) => {
@@ -110,7 +110,8 @@ describe("the embedded city's network", () => {
       expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
-    // A rotated school whose corner just clears the edge of the first school. Circles around both would overlap.
+    // The corner of this rotated school is just outside the first school. Circles around the schools would
+    // overlap.
     const { width } = city.world.buildings.at(first).prefab;
     const away = width * 4 + 8;
     expect(tower(away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30)).to.throw(
@@ -120,7 +121,7 @@ describe("the embedded city's network", () => {
     expect(moveBuilding.act(city, { ...move, strict: false }).faults.join()).to.not.include("on building");
   });
 
-  it("holds at most eight segments at a node", () => {
+  it("a node has at most eight segments", () => {
     const city = newCity("empty");
     for (let i = 0; i < 8; i++) buildNetwork.act(city, road(0, 0, 80 * Math.cos(i), 80 * Math.sin(i)));
     expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
@@ -142,7 +143,7 @@ describe("the embedded city's network", () => {
     );
   });
 
-  it("removes every attached segment with a node", () => {
+  it("removes a node together with every segment that ends there", () => {
     const city = newCity("empty");
     layLattice(city, 0, 0, 2, 2);
     const middle = city.nodes().find(({ position }) => position.x === 80 && position.z === 80);
@@ -162,7 +163,7 @@ describe("the embedded city's network", () => {
     });
   });
 
-  it("roads follow the ground, and the water surface over the river", () => {
+  it("roads follow the ground; over the river they follow the water surface", () => {
     const city = newCity("empty");
     expect(city.surfaceHeight(0, 0)).to.equal(60);
     const wet = Array.from({ length: 60 }, (_, i) => 700 + i * 16).filter(

@@ -53,7 +53,7 @@ describe("saves of the embedded city", () => {
     expect(fingerprint(restored)).to.equal(fingerprint(city));
   });
 
-  it("restored records have the same field order as new records, for speed", async () => {
+  it("restored records have the same field order as new records, so that V8 shares their hidden classes", async () => {
     const { city, path } = await savedTown(9_137);
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
@@ -153,7 +153,7 @@ describe("saves of the embedded city", () => {
     expect(city.statistics()).to.have.length(2);
   });
 
-  it("saves of the version before traffic still load and get traffic", async () => {
+  it("loads saves of version 2, which had no traffic, and simulates traffic", async () => {
     const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-2.crp")));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([54, 22]);
     expect(city.budget.balance).to.equal(151_424.41);
@@ -162,7 +162,7 @@ describe("saves of the embedded city", () => {
     expect(driven.length).to.be.greaterThan(3);
   });
 
-  it("saves of the version before waits at services still load and run", async () => {
+  it("loads and runs saves of version 3, which had no waiting times at services", async () => {
     const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-3.crp")));
     expect([city.citizenCount, city.buildings().length]).to.deep.equal([124, 14]);
     expect(city.world.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
@@ -170,7 +170,7 @@ describe("saves of the embedded city", () => {
     expect(city.citizenCount).to.be.greaterThan(60);
   });
 
-  it("saves of versions without a city identity still load and get one", async () => {
+  it("loads saves without a city id, and gives such a city an id", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");
     const { path } = saves.begin(city.world, "old");
@@ -195,7 +195,7 @@ describe("saves of the embedded city", () => {
     expect(error).to.be.instanceOf(SaveFileError);
   });
 
-  it("the save written last counts as newest, despite changes of the system clock", async () => {
+  it("the save written last is the newest save, even if the system clock was changed", async () => {
     const { world } = newCity("empty");
     const { path } = saves.begin(world, "ahead");
     await saves.settled();
@@ -285,7 +285,7 @@ describe("automatic saves over a long life", () => {
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("load" as const), choice: fc.nat() }) },
   );
 
-  it("automatic saves keep five per city and never replace those of another city; the newest intact one is resumed", async () => {
+  it("each city keeps its five newest automatic saves, and the newest intact save is resumed", async () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), liveThrough), {
       numRuns: 12,
     });
@@ -358,13 +358,13 @@ describe("automatic saves over a long life", () => {
     return new Map(await Promise.all(paths.map(async (path) => [path, await stamp(path)] as const)));
   }
 
-  /** Identifies one write of a file. Comparing bytes would miss a write of the same bytes. */
+  /** Returns a value that changes with every write of the file, even if the new bytes are the same. */
   async function stamp(path: string): Promise<string> {
     const { ino, mtimeNs } = await stat(path, { bigint: true });
     return `${ino} ${mtimeNs}`;
   }
 
-  /** State without the id, because a city loaded from an earlier state gets a new id. */
+  /** State without the city id: loading an older save gives the city a new id. */
   function stateOf(city: SimulatedCity): string {
     return fingerprint(city).replace(/^\{"cityId":"\w+",/, "{");
   }

@@ -24,7 +24,7 @@ function fireCover(city: SimulatedCity, id: number): number {
   return requestServiceQuality(city.world, city.world.buildings.at(id), "fire", 1);
 }
 
-describe("services of the embedded city", () => {
+describe("public services in the embedded city", () => {
   it("services reach buildings along roads: fully nearby, less with distance, not at all without a connection", () => {
     const { city } = town();
     for (let x = 400; x < 4400; x += 80) buildNetwork.act(city, road(x, 80, x + 80, 80));
@@ -101,7 +101,7 @@ describe("services of the embedded city", () => {
     expect(city.world.buildings.at(far).lastLoad).to.equal(0);
   });
 
-  it("a service that is switched off, without power or without a road serves nobody", () => {
+  it("a service serves nobody if it is switched off, or has no power or no road", () => {
     const outcomes = [
       (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),
       (city: SimulatedCity) => {
@@ -126,7 +126,7 @@ describe("services of the embedded city", () => {
     expect(outcomes).to.deep.equal([0, 0, 0]);
   });
 
-  it("a service building costs its price once, a fifth to move, and upkeep every week while switched on", () => {
+  it("a service building costs its price once, a fifth of the price per move, and upkeep while it is switched on", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const { totals } = city.world.ledger;

@@ -226,8 +226,8 @@ const CITY_SERVICES = [
   "University",
 ];
 /**
- * Zones of the first blocks of the large city. Blocks of Industrial and Office follow, then the sequence
- * repeats.
+ * Zones of consecutive blocks in the large city. After these, blocks of Industrial and Office follow; then the
+ * sequence repeats.
  */
 const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHigh CommercialHigh ".repeat(2);
 

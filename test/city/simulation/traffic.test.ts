@@ -95,7 +95,7 @@ describe("traffic in the embedded city", () => {
   });
 });
 
-describe("goods by road", () => {
+describe("transport of goods by road", () => {
   it("a power plant cut off from the map edge runs out of fuel after weeks, and restarts when reconnected", () => {
     const city = newCity();
     const cut = buildNetwork.act(city, road(400, 220, 400, 300)).built?.segmentId as number;

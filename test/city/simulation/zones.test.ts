@@ -37,7 +37,7 @@ const repair = {
   minUnzonedCells: 6,
 };
 
-describe("the embedded city's zones", () => {
+describe("painting and repair of zones in the embedded city", () => {
   it("set-zone paints whole blocks and counts only changed cells", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));

@@ -68,7 +68,7 @@ const plain = fc
 const around = (statement: fc.Arbitrary<string>) =>
   fc.tuple(plain, statement, plain).map((parts) => parts.filter(Boolean).join(", "));
 
-describe("the caption parser", () => {
+describe("facts that are found in captions", () => {
   it("finds a tempo in any notation and position", () => {
     const forms = (
       '# bpm|#bpm|# BPM|BPM: #|bpm=#|tempo #|tempo: #|a tempo of #|# beats per minute|around # beats a minute|♩ = #|(# b.p.m.)|#ish bpm|#+ bpm|tempo should be #|[BPM: #]|"bpm": #|' +
@@ -254,7 +254,7 @@ describe("the caption parser", () => {
     );
   });
 
-  it("returns only supported values for random text", () => {
+  it("finds only supported values in random text", () => {
     const pieces = fc.constantFrom(
       ..."a b m # ♭ - / . , : in at key of no not bpm tempo minor maj dur moll la si 120 90 4 6/8 b5 升 大调 短調 ロ 가단조 slow rock".split(
         " ",

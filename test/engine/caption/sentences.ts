@@ -1,11 +1,14 @@
-/** Sentences with words that look like facts of a song, and the facts that they state, if any. */
+/**
+ * Captions with words that look like facts of a song. Each entry lists the facts that its caption really
+ * states.
+ */
 
 export interface Sentence {
   language: "en" | "de" | "fr" | "es" | "pt" | "it" | "zh" | "ja" | "ko";
   caption: string;
   /** Stated beats per minute. */
   bpm?: number;
-  /** Whether a pace or genre implies a usual tempo. */
+  /** Whether the caption names a pace or a genre that implies a tempo. */
   usual?: true;
   key?: string;
   metre?: string;

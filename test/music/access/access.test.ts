@@ -9,7 +9,7 @@ import { errorHandler } from "../../../src/music/errors.js";
 import { serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-/** Test application: GET takes the key in a header, POST also in the body; /health needs no key. */
+/** Application that requires the key in a header. POST accepts the key in the body, too; /health needs no key. */
 function app(apiKey: string) {
   const authenticator = new Authenticator(apiKey);
   const server = express();
@@ -30,7 +30,7 @@ function app(apiKey: string) {
   return server;
 }
 
-describe("authentication", () => {
+describe("authentication with an API key", () => {
   const headerCases: [string, Record<string, string>, number, string?][] = [
     ["no key", {}, 401, "Missing ai_token or Authorization header"],
     ["the key as Bearer", { Authorization: "Bearer k1" }, 200],
@@ -89,7 +89,7 @@ describe("authentication", () => {
     expect((await request(app("k1")).get("/health").set("Authorization", "Bearer k2")).status).to.equal(401);
   });
 
-  describe("with the cookie of a browser session", () => {
+  describe("authentication with a session cookie", () => {
     const server = serverForAll({
       SVC_API_KEY: "first key",
       SVC_API_KEYS: "second key",
@@ -103,7 +103,7 @@ describe("authentication", () => {
       return response.headers.get("set-cookie") as string;
     }
 
-    it("a session cookie does not contain the key, and lets the server's own pages read and write", async () => {
+    it("the server's own pages can read and write with a session cookie, which does not contain the key", async () => {
       for (const key of ["first key", "second key"]) {
         const set = await startSession(key);
         expect(set).to.match(/^carillon_\d+=.*; Path=\/; Max-Age=2592000; HttpOnly; SameSite=Strict$/);
@@ -120,7 +120,7 @@ describe("authentication", () => {
       );
     });
 
-    it("a forged or expired session cookie, or one sent from another site, is refused; DELETE clears it", async () => {
+    it("refuses session cookies that are forged, expired or from another site; DELETE clears the cookie", async () => {
       const Cookie = (await startSession("first key")).split(";")[0] as string;
       const [name, value = ""] = Cookie.split("=");
       const [, mac] = value.split(".");
@@ -142,7 +142,7 @@ describe("authentication", () => {
   });
 });
 
-describe("origins", () => {
+describe("check of the Origin header", () => {
   const ok: RequestHandler = (_, response) => void response.json({});
   const app = (...allowed: string[]) =>
     express()
@@ -212,13 +212,13 @@ describe("origins", () => {
     expect((await request(app("*")).post("/").set("Origin", "https://any.example")).status).to.equal(200);
   });
 
-  it("names SVC_ALLOWED_ORIGINS and the needed value when it refuses an origin", async () => {
+  it("the error for a refused origin names SVC_ALLOWED_ORIGINS and the value to set", async () => {
     const reply = await request(app("null")).post("/").set("Origin", "http://192.168.1.5:3000");
     expect(reply.status).to.equal(403);
     expect(reply.body.detail).to.match(/set SVC_ALLOWED_ORIGINS=null,http:\/\/192\.168\.1\.5:3000$/);
   });
 
-  it("accepts its own pages if their origin is an IP address; a host name could be DNS rebinding", async () => {
+  it("accepts its own pages at an IP address, and refuses a host name to prevent DNS rebinding", async () => {
     const post = (host: string) => request(app()).post("/").set("Host", host).set("Origin", `http://${host}`);
     expect((await post("192.168.1.5:8001")).status).to.equal(200);
     expect((await post("rebound.example:8001")).status).to.equal(403);
@@ -229,7 +229,7 @@ describe("origins", () => {
   });
 });
 
-describe("hosts", () => {
+describe("check of the Host header", () => {
   const app = (...allowed: string[]) =>
     express()
       .use(checkHost({ isLocal: true, apiKey: "", allowedHosts: allowed }))
@@ -261,7 +261,7 @@ describe("hosts", () => {
     });
   }
 
-  it("names SVC_ALLOWED_HOSTS and the needed value when it refuses a host", async () => {
+  it("the error for a refused host names SVC_ALLOWED_HOSTS and the value to set", async () => {
     const detailOf = async (host: string, ...allowed: string[]) =>
       (
         await request(app(...allowed))
@@ -313,7 +313,7 @@ describe("a server on a loopback address", () => {
     return Number(reply.split(" ")[1]);
   }
 
-  it("on a loopback address, accepts only loopback names in the Host header and the request target", async () => {
+  it("a loopback server accepts only loopback names in the Host header and the request target", async () => {
     expect(await statusOf("/health", "localhost")).to.equal(200);
     expect(await statusOf("/health", "rebound.example")).to.equal(403);
     expect(await statusOf("http://localhost/health", "rebound.example")).to.equal(200);
@@ -339,7 +339,7 @@ describe("a server on a loopback address", () => {
   });
 });
 
-describe("start of a server", () => {
+describe("requirements for starting a server", () => {
   it("a server that other machines can reach needs a key or SVC_ALLOW_NO_KEY=true to start", async () => {
     const failure = await startLiveServer(temporaryDirectory(), { SVC_API_HOST: "0.0.0.0" }).catch((e) => e);
     expect(failure).to.be.instanceOf(ConfigError);

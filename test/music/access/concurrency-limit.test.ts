@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type Caller, ConcurrencyLimit } from "../../../src/music/access/concurrency-limit.js";
 import { HttpError } from "../../../src/music/errors.js";
 
-describe("ConcurrencyLimit", () => {
+describe("limit on concurrent calls", () => {
   const options = { places: 3, placesPerAddress: 2, waitingPerAddress: 3, retryAfterSeconds: 10 };
 
   /** Makes calls that run until `end`, and records the order in which they start. */
@@ -25,7 +25,7 @@ describe("ConcurrencyLimit", () => {
     }
   }
 
-  it("limits running calls per address, alternates between addresses, and keeps each address's order", async () => {
+  it("the limit applies per address; waiting addresses take turns, each in the order of its calls", async () => {
     const calls = new CallRecorder();
     for (const name of ["many1", "many2", "many3", "many4", "many5", "one1", "other1"]) void calls.call(name);
     expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);
@@ -41,7 +41,7 @@ describe("ConcurrencyLimit", () => {
     expect(calls.started.at(-1)).to.equal("many5");
   });
 
-  it("answers 429 only to the address with too many waiting calls", async () => {
+  it("only the address with too many waiting calls gets status 429", async () => {
     const calls = new CallRecorder();
     for (let index = 1; index <= 5; index++) void calls.call(`many${index}`);
     const failure = await calls.call("many6").catch((error: unknown) => error);
@@ -51,7 +51,7 @@ describe("ConcurrencyLimit", () => {
     expect(calls.started).to.deep.equal(["many1", "many2", "one1"]);
   });
 
-  it("drops waiting calls whose client disconnected", async () => {
+  it("waiting calls of disconnected clients are dropped", async () => {
     const calls = new CallRecorder();
     const gone = new AbortController();
     const reason = new Error("gone");

@@ -130,7 +130,7 @@ describe("input recordings of tasks", () => {
     );
   });
 
-  it("checks a path again before the job reads the file", async () => {
+  it("checks an accepted path again before a job reads the file", async () => {
     const inputs = new AudioInputs(limits);
     const path = writeRecording(at("music", "b.wav"), { seconds: 1 });
     const admitted = await inputs.admit(cover(path), caller);
@@ -181,7 +181,7 @@ describe("input recordings of tasks", () => {
     await inputs.admit(parse({ reference_audio_path: click }), caller);
   });
 
-  describe("repaint windows", () => {
+  describe("validation of repaint windows", () => {
     const window = (repainting_start: number, repainting_end: number | null, task_type = "repaint") =>
       cover(at("songs", "a b.wav"), { task_type, repainting_start, repainting_end });
 
@@ -212,7 +212,7 @@ describe("input recordings of tasks", () => {
       expect(await refusalOf(window(-300, 400))).to.match(/make a song of 700\.00 seconds/);
     });
 
-    it("accepts any repaint window for cover, extract and complete, which ignore it", async () => {
+    it("accepts any repaint window for tasks that ignore it: cover, extract and complete", async () => {
       for (const task_type of ["cover", "extract", "complete"]) {
         await new AudioInputs(limits).admit(window(7, 9, task_type), caller);
       }

@@ -105,7 +105,7 @@ describe("GET /v1/audio", () => {
     expect((await server.client.get("/v1/audio?path=a&path=b")).status).to.equal(400);
   });
 
-  it("survives a client that disconnects during the transfer", async () => {
+  it("the server survives a client that disconnects during a transfer", async () => {
     writeFileSync(join(audioDirectory, "large.wav"), Buffer.alloc(32 << 20));
     await new Promise<void>((resolve) => {
       const download = httpRequest(`${server.url}/v1/audio?path=large.wav`, (response) => {
@@ -185,7 +185,7 @@ describe("GET /v1/audio", () => {
     }
   });
 
-  it("converts a downloaded song with format parameters, and rejects invalid ones or those without a format", async () => {
+  it("converts a downloaded song; rejects invalid parameters, and parameters without a format", async () => {
     const { file } = await server.client.makeOne({ ...shortSong, audio_format: "wav" });
     expect(await download(`${file}&format=mp3&mp3_bitrate=192`)).to.include({ codec: "mp3", bits: 192_000 });
     expect(await download(`${file}&format=ogg&sample_rate=44100`)).to.include({

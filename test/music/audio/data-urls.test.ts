@@ -10,7 +10,7 @@ import { DataUrls } from "../../../src/music/audio/data-urls.js";
 import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("songs as data URLs", () => {
+describe("songs that are sent as data URLs", () => {
   const directory = temporaryDirectory();
 
   it("a data URL contains the bytes of its file, whatever the length", async () => {

@@ -10,7 +10,7 @@ import { RECORDING_FORMATS, runFfmpeg, writeRecording, writeSilence } from "./re
 
 const SAMPLE_RATE = 48_000;
 
-describe("decoding recordings", () => {
+describe("decoding of recordings", () => {
   const directory = temporaryDirectory();
   const at = (name: string): string => join(directory, name);
   const decode = (path: string, maxSeconds = 600) => decodeAudio({ path, name: "src_audio", maxSeconds });
@@ -171,7 +171,7 @@ describe("decoding recordings", () => {
     return at(name);
   }
 
-  it("rejects headers that would take more memory or time than any song", async () => {
+  it("rejects a file whose header would need more memory or time than any song", async () => {
     const others = childrenNow();
     for (const [sampleRate, channels] of [
       [1, 2], // After resampling from 1 Hz, the file would take gigabytes.
@@ -223,7 +223,7 @@ describe("decoding recordings", () => {
     }
   });
 
-  it("stops on abort", async () => {
+  it("decoding stops on abort", async () => {
     const path = writeSilence(at("ten minutes.flac"), 600);
     const reason = new Error("enough");
     const controller = new AbortController();

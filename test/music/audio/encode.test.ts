@@ -42,7 +42,7 @@ const expected: Record<AudioFormat, { codec: string; container: string }> = {
   wav32: { codec: "pcm_f32le", container: "wav" },
 };
 
-describe("encodeAudio", () => {
+describe("encoding songs to audio files", () => {
   const directory = temporaryDirectory();
   const audio = twoTones();
   const samplesPerChannel = audio.length / 2;
@@ -61,7 +61,7 @@ describe("encodeAudio", () => {
     return encodeAudio(finish === undefined ? job : { ...job, finish });
   }
 
-  /** Interleaved samples decoded by ffmpeg. */
+  /** Decodes a file with ffmpeg. Returns interleaved samples. */
   function samplesOf(name: string): Float32Array {
     const args = ["-v", "error", "-i", join(directory, name), "-f", "f32le", "-"];
     const bytes = execFileSync("ffmpeg", args, { maxBuffer: 1 << 26 });
@@ -154,7 +154,7 @@ describe("encodeAudio", () => {
     }
   });
 
-  it("rounds and clips to 16 bits in wav, as ffmpeg does", async () => {
+  it("rounds and clips 16-bit wav samples as ffmpeg does", async () => {
     const loud = Float32Array.from({ length: 2 * 1000 }, (_, i) => 1.2 * Math.sin(i / 7));
     const path = join(directory, "loud.wav");
     const job = { audio: loud, samplesPerChannel: 1000, sampleRate };
@@ -172,7 +172,7 @@ describe("encodeAudio", () => {
   });
 
   for (const format of AUDIO_FORMATS) {
-    it(`writes ${format} as stereo at 48 kHz, with the right length and the tags it supports`, async () => {
+    it(`writes ${format} as stereo at 48 kHz, with the right length and all tags of the format`, async () => {
       const tags = {
         title: "Über den Wolken 夜",
         prompt: "a waltz = for two; #1",

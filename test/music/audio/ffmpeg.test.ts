@@ -15,10 +15,10 @@ import { writeRecording } from "./recordings.js";
 const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, maxWaitSeconds: 0 } as const;
 const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 
-describe("a system without free file descriptors, processes or memory", () => {
+describe("start of ffmpeg on a system without free file descriptors, processes or memory", () => {
   const directory = temporaryDirectory();
 
-  it("without free file descriptors, answers 503 with Retry-After and still saves a finished song", function () {
+  it("a server without free file descriptors answers 503 with Retry-After and saves a finished song", function () {
     if (process.platform === "win32") this.skip();
     const script = fileURLToPath(new URL("./short-of-descriptors.ts", import.meta.url));
     const recording = writeRecording(join(directory, "tone.wav"), { seconds: 1 });
@@ -76,7 +76,7 @@ describe("the start of ffmpeg", () => {
     expect(await failureOf(started)).to.equal(reason);
   });
 
-  it("fails with an FfmpegError that contains ffmpeg's message", async () => {
+  it("a failure of ffmpeg gives an FfmpegError with ffmpeg's message", async () => {
     const { exited } = await startFfmpeg(["-i", "file:/no/such/file"], { ...START, signal: undefined });
     const failure = await failureOf(exited);
     expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_FAILED" });
@@ -139,7 +139,7 @@ describe("the start of ffmpeg", () => {
       const { stdout, exited } = await startFfmpeg(FOREVER, options);
       process.env.PATH = `${folder}:${PATH}`;
       let outputs = 0;
-      // Waits for the first output. Until then, ffmpeg may not yet be set to end with its parent.
+      // Wait for the first output before killing the parent. Earlier, ffmpeg might not end with its parent.
       for await (const _ of stdout) if (outputs++ === 0) process.kill(small, "SIGKILL");
       expect(await failureOf(exited))
         .to.be.instanceOf(FfmpegError)
@@ -170,7 +170,7 @@ describe("the start of ffmpeg", () => {
       .and.include({ code: "TIMEOUT" });
   });
 
-  it("fails with a shell's exit code if the program is missing or not executable", async () => {
+  it("a missing program fails with exit code 127, and a program that is not executable with 126", async () => {
     const failure = await failureOf(ProcessSandbox.probe("no-such-program", ["-version"], process.env));
     expect(failure).to.include({ code: 127 });
     expect(await failureOf(ProcessSandbox.probe("/dev/null", ["-version"], process.env))).to.include({
@@ -179,7 +179,7 @@ describe("the start of ffmpeg", () => {
   });
 });
 
-describe("limits of ffmpeg", () => {
+describe("resource limits of the ffmpeg process", () => {
   const directory = temporaryDirectory();
   const at = (name: string): string => join(directory, name);
   const limits: ProcessLimits = { cpuSeconds: 60, memoryBytes: 2 ** 29, fileBytes: 0 };

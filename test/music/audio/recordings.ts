@@ -52,7 +52,10 @@ export function runFfmpeg(args: readonly string[]): void {
   execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args]);
 }
 
-/** Decodes a wav32 song to planar samples, without ffmpeg: its start would take longer than making a short song. */
+/**
+ * Decodes a wav32 song to planar samples. Does not use ffmpeg, because starting it takes longer than making a
+ * song.
+ */
 export function samplesOf(wav: Buffer): Float32Array {
   const bytes = wav.subarray(WAV_HEADER_BYTES, WAV_HEADER_BYTES + wav.readUInt32LE(WAV_HEADER_BYTES - 4));
   const interleaved = new Float32Array(new Uint8Array(bytes).buffer);

@@ -11,19 +11,19 @@ import {
 } from "../../../src/music/audio/uploads.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("uploads", () => {
+describe("storage of uploads", () => {
   let directory: string;
   beforeEach(() => {
     directory = temporaryDirectory();
   });
 
-  it("are accepted in four form fields", () => {
+  it("uploads are accepted in four form fields", () => {
     expect(
       ["ref_audio", "reference_audio", "ctx_audio", "src_audio", "file", "__proto__"].map(uploadKind),
     ).to.deep.equal(["referenceAudio", "referenceAudio", "sourceAudio", "sourceAudio", null, null]);
   });
 
-  it("are stored in the uploads directory, whatever the client's file name", () => {
+  it("uploads are stored in the uploads directory, whatever the client's file name", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.constantFrom("../../x.exe", "a/../../b.wav", "..", "\0.wav")),
@@ -37,14 +37,14 @@ describe("uploads", () => {
     expect(uploadPath(directory, "referenceAudio", "My Song.FLAC")).to.match(/\.FLAC$/);
   });
 
-  it("are written completely", async () => {
+  it("uploads are written completely", async () => {
     const path = join(directory, "new", "ctx_audio_1.wav");
     const bytes = await storeUpload(Readable.from([Buffer.from("ab"), Buffer.from("c")]), path);
     expect(bytes).to.equal(3);
     expect(await readFile(path, "utf8")).to.equal("abc");
   });
 
-  it("never overwrite a file", async () => {
+  it("an upload never overwrites a file", async () => {
     const path = join(directory, "ctx_audio_1.wav");
     await writeFile(path, "old");
     const failure = await storeUpload(Readable.from([Buffer.from("new")]), path).catch((error) => error);
@@ -52,7 +52,7 @@ describe("uploads", () => {
     expect(await readFile(path, "utf8")).to.equal("old");
   });
 
-  it("from an earlier process are deleted unless a task needs them; other files are kept", async () => {
+  it("uploads of an earlier process are deleted unless a task needs them; other files are kept", async () => {
     await mkdir(join(directory, "keep"));
     for (const name of ["ref_audio_1.wav", "ctx_audio_2", "ctx_audio_3.mp3", "song.mp3"])
       await writeFile(join(directory, name), "");

@@ -4,7 +4,7 @@ import { isPublic, parseCallbackUrl, resolveTarget } from "../../../src/music/ca
 import { CallbackSchedule } from "../../../src/music/queue/callback-schedule.js";
 import { CallbackReceiver } from "./callback-receiver.js";
 
-describe("callbacks", () => {
+describe("delivery of callbacks", () => {
   const never = new AbortController().signal;
 
   for (const address of [
@@ -78,7 +78,7 @@ describe("callbacks", () => {
     });
   }
 
-  it("accepts callback URLs of allowed hosts; an allowed host with a port allows only that port", async () => {
+  it("accepts callback URLs of allowed hosts, with any port or only with the allowed one", async () => {
     for (const allowed of ["localhost", "localhost:9000"]) {
       const { address } = await resolveTarget(parseCallbackUrl("http://localhost:9000/"), [allowed]);
       expect(address.address).to.be.oneOf(["127.0.0.1", "::1"]);

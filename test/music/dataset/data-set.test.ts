@@ -33,7 +33,7 @@ function changeFirst(set: DataSet, change: Partial<DataSetSample>): DataSet {
 
 const promptOf = (set: DataSet) => trainingPrompts(set).get("0");
 
-describe("training prompts", () => {
+describe("training prompts of a data set", () => {
   it("training prompts have the tag at its configured position", () => {
     const tagged = (tagPosition: DataSet["tagPosition"]) => dataSet(1, { customTag: "zydeco", tagPosition });
     expect(promptOf(tagged("prepend"))).to.equal("zydeco, caption 0");
@@ -67,7 +67,7 @@ describe("training prompts", () => {
   });
 });
 
-describe("sample ids", () => {
+describe("replacement of repeated sample ids", () => {
   it("repeated sample ids are replaced by unique ones; the first sample keeps its id", () => {
     const [sample] = dataSet(1).samples as [DataSetSample];
     const ids = withUniqueIds([sample, sample, sample]).map(({ id }) => id);
@@ -78,7 +78,7 @@ describe("sample ids", () => {
 
 const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json");
 
-describe("data set files", () => {
+describe("parsing and saving of data set files", () => {
   it("a data set file has defaults for missing fields", () => {
     const { createdAt, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
     expect(Date.parse(createdAt)).to.be.a("number").that.is.not.NaN;
@@ -112,7 +112,7 @@ describe("data set files", () => {
     });
   });
 
-  it("a data set file may be a bare list, with numbers as strings and strings as numbers", () => {
+  it("a data set file may be a bare list, and may store numbers as strings", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;

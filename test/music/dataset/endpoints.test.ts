@@ -29,7 +29,7 @@ describe("data set endpoints", () => {
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
 
-  it("answer 400 before a data set is loaded", async () => {
+  it("the endpoints answer 400 before a data set is loaded", async () => {
     await expectRefusal(client.get("/v1/dataset/samples"), 400, "No dataset loaded");
     await expectRefusal(client.get("/v1/dataset/sample/0"), 400, "No dataset loaded");
     await expectRefusal(
@@ -47,7 +47,7 @@ describe("data set endpoints", () => {
     await expectRefusal(client.get("/v1/dataset/preprocess_status/none"), 404, "Task not found");
   });
 
-  describe("with a folder of music", () => {
+  describe("data set made from a folder of music", () => {
     before(() => {
       const music = join(root, "music");
       mkdirSync(music);
@@ -57,7 +57,7 @@ describe("data set endpoints", () => {
       writeRecording(join(music, "two.wav"), { seconds: SECONDS + 1, channels: 1, sampleRate: 22050 });
     });
 
-    it("scan a folder of music into a data set", async () => {
+    it("scans a folder of music into a data set", async () => {
       const { status, body } = await client.post("/v1/dataset/scan", {
         audio_dir: "music",
         custom_tag: "zydeco",
@@ -83,7 +83,7 @@ describe("data set endpoints", () => {
       });
     });
 
-    it("return samples, and update one", async () => {
+    it("returns all samples, and updates one sample", async () => {
       const { data } = (await client.get("/v1/dataset/samples")).body;
       expect(data).to.include({ dataset_name: "my_lora_dataset", num_samples: 2, labeled_count: 1 });
       const change = { sample_idx: 0, caption: "a march", bpm: "90", keyscale: "C major", language: "en" };
@@ -102,7 +102,7 @@ describe("data set endpoints", () => {
       expect(sample).to.include.all.keys("id", "raw_lyrics", "formatted_lyrics", "custom_tag");
     });
 
-    it("reject unknown sample numbers and invalid values", async () => {
+    it("rejects unknown sample numbers and invalid values", async () => {
       for (const index of ["2", "-1", "1.5", "x", "99999999999"]) {
         await expectRefusal(client.get(`/v1/dataset/sample/${index}`), 404, "out of range");
         await expectRefusal(put(`/v1/dataset/sample/${index}`, {}), 404, "out of range");
@@ -117,7 +117,7 @@ describe("data set endpoints", () => {
       expect([status, headers.get("allow")]).to.deep.equal([405, "GET, PUT, HEAD"]);
     });
 
-    it("save and load the data set, and refuse to overwrite a file that is not a data set", async () => {
+    it("saves and loads the data set, and refuses to overwrite a file that is not a data set", async () => {
       const wish = {
         save_path: "sets/mine.json",
         dataset_name: "mine",
@@ -149,7 +149,7 @@ describe("data set endpoints", () => {
       expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
     });
 
-    it("prepare the samples for training: files that fit the model, and a manifest that lists them", async () => {
+    it("preprocessing writes training files that fit the model, and a manifest that lists the files", async () => {
       const { status, body } = await client.post("/v1/dataset/preprocess", { output_dir: "tensors" });
       expect(status, body.detail).to.equal(200);
       expect(body.data).to.deep.equal({
@@ -174,7 +174,7 @@ describe("data set endpoints", () => {
       expect(info.body.data).to.include({ dataset_name: "mine", num_samples: 2, custom_tag: "zydeco" });
     });
 
-    it("prepare samples on which an adapter can be trained", async () => {
+    it("an adapter can be trained on the preprocessed samples", async () => {
       const wish = { tensor_dir: "tensors", lora_output_dir: "lora", train_epochs: 1, lora_rank: 2 };
       const started = await client.post("/v1/training/start", wish);
       expect(started.status, started.body.detail).to.equal(200);
@@ -184,7 +184,7 @@ describe("data set endpoints", () => {
       expect(existsSync(join(root, "lora/final"))).to.equal(true);
     });
 
-    it("prepare in the background while songs are made, and report progress", async () => {
+    it("preprocessing runs in the background while songs are made, and reports its progress", async () => {
       const song = client.makeOne(shortSong);
       const { data } = (await client.post("/v1/dataset/preprocess_async", { output_dir: "again" })).body;
       expect(data).to.include({ message: "Preprocessing started", total: 2 });
@@ -205,14 +205,14 @@ describe("data set endpoints", () => {
       }
     });
 
-    it("keep finished files with skip_existing", async () => {
+    it("preprocessing with skip_existing keeps finished files", async () => {
       const [name] = readdirSync(join(root, "again")).filter((file) => file.endsWith(".pt")) as [string];
       writeFileSync(join(root, "again", name), "kept");
       await client.post("/v1/dataset/preprocess", { output_dir: "again", skip_existing: true });
       expect(readFileSync(join(root, "again", name), "utf8")).to.equal("kept");
     });
 
-    it("report a failing sample and continue with the others", async () => {
+    it("preprocessing reports a failing sample and continues with the others", async () => {
       const set = JSON.parse(readFileSync(join(root, "sets/mine.json"), "utf8"));
       set.samples[0].audio_path = "../music/gone.mp3";
       set.samples.push({ audio_path: "/etc/hosts", filename: "hosts", caption: "x", labeled: true });
@@ -236,7 +236,7 @@ describe("data set endpoints", () => {
       expect(existsSync(join(root, "nothing/manifest.json"))).to.equal(false);
     });
 
-    it("reject paths outside the root and bodies without a required field", async () => {
+    it("rejects paths outside the training root, and bodies without a required field", async () => {
       const outside = [
         ["/v1/dataset/scan", { audio_dir: "/etc" }],
         ["/v1/dataset/load", { dataset_path: "../set.json" }],
@@ -272,7 +272,7 @@ describe("data set endpoints", () => {
   }
 });
 
-describe("preparation of samples", () => {
+describe("preprocessing while the server stops", () => {
   it("a running preparation is aborted when the server stops, and leaves no partial files", async () => {
     const root = realpathSync(temporaryDirectory());
     mkdirSync(join(root, "music"));

@@ -6,7 +6,7 @@ import { writeRecording } from "../audio/recordings.js";
 import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("automatic labels", () => {
+describe("labeling of data set samples by the models", () => {
   const root = realpathSync(temporaryDirectory());
   const { client } = serverForAll({ SVC_TRAINING_ROOT: root });
 
@@ -33,7 +33,7 @@ describe("automatic labels", () => {
     expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
   });
 
-  it("transcribe_lyrics takes lyrics from the language model; skip_metas adds no metadata", async () => {
+  it("with transcribe_lyrics the language model writes the lyrics; with skip_metas no metadata are added", async () => {
     const wish = { transcribe_lyrics: true, skip_metas: true };
     const { samples } = (await client.post("/v1/dataset/auto_label", wish)).body.data;
     expect(samples[0]).to.include({ bpm: null, keyscale: "", timesignature: "" });
@@ -42,7 +42,7 @@ describe("automatic labels", () => {
     expect(sample.lyrics).to.equal(sample.formatted_lyrics || "la la la");
   });
 
-  it("labeling runs in the background, and saves after each sample", async () => {
+  it("auto_label_async labels in the background and saves after each sample", async () => {
     const { data } = (await client.post("/v1/dataset/auto_label_async", { save_path: "sets/set.json" })).body;
     expect(data).to.include({ message: "Auto-labeling started", total: 2 });
     const refused = await client.post("/v1/dataset/auto_label", {});
@@ -57,7 +57,7 @@ describe("automatic labels", () => {
     expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
   });
 
-  it("labeling is rejected for an unsafe path or a missing model, and an unknown labeling task is reported", async () => {
+  it("labeling with an unsafe path or a missing model is rejected, and an unknown labeling task is answered with 404", async () => {
     const refused = async (body: object, detail: string) => {
       const answer = await client.post("/v1/dataset/auto_label", body);
       expect(answer.body.detail).to.contain(detail);

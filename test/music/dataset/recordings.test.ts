@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("recordings for a data set", function () {
+describe("upload of recordings for a data set", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
   const server = serverForAll({ SVC_TRAINING_ROOT: root, SVC_API_KEY: "k1", SVC_UPLOAD_MAX_MB: "1" });
@@ -19,7 +19,7 @@ describe("recordings for a data set", function () {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
-  it("are stored byte for byte; a second upload replaces the first", async () => {
+  it("uploads are stored byte for byte; a second upload replaces the first", async () => {
     const { status, body } = await put("my%20songs/a%20tune.mp3", new Uint8Array([1, 2, 3]));
     expect(status).to.equal(200);
     expect(body.data).to.deep.equal({ audio_dir: "my songs", bytes: 3 });
@@ -27,7 +27,7 @@ describe("recordings for a data set", function () {
     expect([...readFileSync(join(root, "my songs/a tune.mp3"))]).to.deep.equal([4, 5]);
   });
 
-  it("are rejected with the reason, and leave no file", async () => {
+  it("rejects bad uploads with the reason, and leaves no file", async () => {
     const outside = temporaryDirectory();
     mkdirSync(join(root, "limits"));
     symlinkSync(outside, join(root, "link"));
@@ -48,7 +48,7 @@ describe("recordings for a data set", function () {
     expect(readdirSync(outside)).to.deep.equal([]);
   });
 
-  it("are rejected without the right API key", async () => {
+  it("rejects uploads without the right API key", async () => {
     expect((await put("limits/tune.mp3", "x", "wrong")).status).to.equal(401);
     expect(readdirSync(join(root, "limits"))).to.deep.equal([]);
   });

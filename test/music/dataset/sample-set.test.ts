@@ -5,7 +5,7 @@ import { discoverSamples } from "../../../src/music/dataset/sample-set.js";
 import { RequestError } from "../../../src/music/errors.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("sample set", () => {
+describe("which samples a data set folder contains", () => {
   let root: string;
   let tensors: string;
 
@@ -22,7 +22,7 @@ describe("sample set", () => {
   const writeManifest = (manifest: unknown) =>
     writeFile(join(tensors, "manifest.json"), JSON.stringify(manifest));
 
-  it("without a manifest, contains all sample files in order of their names", async () => {
+  it("without a manifest, finds all sample files in the order of their names", async () => {
     await write("sets/one/c.tmp.pt", "sets/one/training_state.pt", "sets/one/notes.txt");
     await mkdir(join(tensors, "folder.pt"));
     expect(await discoverSamples(tensors, root)).to.deep.equal({
@@ -32,7 +32,7 @@ describe("sample set", () => {
     });
   });
 
-  it("contains .safetensors and .pt files; a sample in both formats counts once", async () => {
+  it("finds .safetensors and .pt files; a sample in both formats counts once", async () => {
     await write(
       ...["sets/one/a.safetensors", "sets/one/c.safetensors"],
       ...["sets/one/training_state.safetensors", "sets/one/d.tmp.safetensors"],
@@ -49,7 +49,7 @@ describe("sample set", () => {
     ]);
   });
 
-  it("keeps the manifest's order; finds entries by relative path, or by file name in a moved set", async () => {
+  it("samples have the manifest's order; files of a moved set are found by their names", async () => {
     await writeManifest({
       metadata: { name: "set" },
       samples: ["b.pt", "sets/elsewhere.pt", "/gone/with/the/old/machine/a.pt"],
@@ -62,7 +62,7 @@ describe("sample set", () => {
     });
   });
 
-  it("contains a sample once even if the manifest repeats it", async () => {
+  it("a sample counts once even if the manifest repeats it", async () => {
     await writeManifest({ samples: ["a.pt", "./a.pt", join(tensors, "a.pt")] });
     expect((await discoverSamples(tensors, root)).samples).to.deep.equal([join(tensors, "a.pt")]);
   });

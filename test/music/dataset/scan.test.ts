@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Scan, scanFolder } from "../../../src/music/dataset/scan.js";
+import { type FolderScan, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
 import type { ScanRequest } from "../../../src/music/request/data-set-bodies.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
@@ -15,7 +15,7 @@ describe("scanning a folder", () => {
     root = temporaryDirectory();
   });
 
-  const scan = (change: Partial<ScanRequest> = {}): Promise<Scan> =>
+  const scan = (change: Partial<ScanRequest> = {}): Promise<FolderScan> =>
     scanFolder(
       {
         directory: root,
@@ -93,7 +93,7 @@ describe("scanning a folder", () => {
     expect(warnings.find((line) => line.includes("song.mp3"))).to.contain("no decodable audio");
   });
 
-  it("follows no link to a description outside the root", async () => {
+  it("ignores a link to a description outside the root", async () => {
     const outside = temporaryDirectory();
     writeFileSync(join(outside, "secret.txt"), "secret");
     writeRecording(join(root, "a.wav"), { seconds: 1 });

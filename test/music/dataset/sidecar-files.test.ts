@@ -4,7 +4,7 @@ import { describeAudio, parseSidecarJson, parseTable } from "../../../src/music/
 
 const noTables = new Map();
 
-/** Describes /music/song.mp3 from sidecar files. `files`: their contents by name. */
+/** Describes /music/song.mp3 from sidecar files. `files` maps file names to contents. */
 async function describeSong(files: Record<string, string>, tables = noTables) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;
@@ -12,8 +12,8 @@ async function describeSong(files: Record<string, string>, tables = noTables) {
   return { description, warnings };
 }
 
-describe("sidecar files", () => {
-  it("provide caption and lyrics", async () => {
+describe("reading sidecar files", () => {
+  it("sidecar files provide caption and lyrics", async () => {
     const { description } = await describeSong({
       "song.caption.txt": "a waltz\n",
       "song.lyrics.txt": "la la\n",
@@ -23,7 +23,7 @@ describe("sidecar files", () => {
     expect((await describeSong({ "song.txt": "la" })).description).to.deep.equal({ lyrics: "la" });
   });
 
-  it("provide no description if they are missing or blank", async () => {
+  it("missing or blank sidecar files give no description", async () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
@@ -43,7 +43,7 @@ describe("sidecar files", () => {
     });
   });
 
-  it("are skipped with a warning if their JSON is not an object", async () => {
+  it("sidecar JSON files that are not an object are skipped with a warning", async () => {
     for (const content of ["{", "[]", "null", '"caption"']) {
       const { description, warnings } = await describeSong({ "song.json": content, "song.txt": "la" });
       expect(description).to.deep.equal({ lyrics: "la" });
@@ -51,7 +51,7 @@ describe("sidecar files", () => {
     }
   });
 
-  it("are parsed without an exception for any JSON", () => {
+  it("parsing a sidecar JSON file never throws", () => {
     fc.assert(
       fc.property(fc.json(), (content) => {
         const { bpm = 0, ...texts } = parseSidecarJson(content, "song.json", () => {});
@@ -62,7 +62,7 @@ describe("sidecar files", () => {
   });
 });
 
-describe("sidecar tables", () => {
+describe("reading sidecar tables", () => {
   const read = (content: string) => {
     const warnings: string[] = [];
     const table = parseTable(content, "songs.csv", (line) => warnings.push(line));
@@ -111,7 +111,7 @@ describe("sidecar tables", () => {
     );
   });
 
-  it("quoted names and captions in tables are read unchanged, whatever they contain", () => {
+  it("tables may quote any name and caption", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

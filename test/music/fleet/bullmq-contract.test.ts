@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import manifest from "../../../package.json" with { type: "json" };
 import { RedisServer } from "./redis-server.js";
 
-describe("BullMQ", () => {
+describe("internals of BullMQ that the fleet relies on", () => {
   let server: RedisServer;
   let redis: Redis;
 
@@ -19,13 +19,13 @@ describe("BullMQ", () => {
     await server.kill();
   });
 
-  it("is pinned in package.json and installed in the version that these tests describe", () => {
+  it("BullMQ is pinned in package.json and installed in the version that these tests describe", () => {
     const installed = createRequire(import.meta.url)("bullmq/package.json") as { version: string };
     expect(manifest.dependencies.bullmq).to.equal("6.7.0");
     expect(installed.version).to.equal(manifest.dependencies.bullmq);
   });
 
-  it("keeps waiting jobs in `prioritized`, and a lock with an expiry for each running job", async () => {
+  it("BullMQ keeps waiting jobs in `prioritized`, and a lock with an expiry for each running job", async () => {
     const options = { connection: redis, prefix: "contract" };
     const queue = new Queue<object, null, string>("songs", options);
     const lease = { autorun: false, skipStalledCheck: true, skipLockRenewal: true, lockDuration: 5_000 };
@@ -51,7 +51,7 @@ describe("BullMQ", () => {
     }
   });
 
-  it("moves a job whose lock expired to the front of `wait`, so that it is taken next", async () => {
+  it("BullMQ moves a job whose lock expired to the front of `wait`, so that it is taken next", async () => {
     const options = { connection: redis, prefix: "stalled" };
     // The queue passes these options to the script that moves stalled jobs. Their TypeScript type lacks them.
     const stalled = { maxStalledCount: 10, stalledInterval: 1 };

@@ -1,4 +1,4 @@
-/** Tests the deployment files of a fleet. Tests cannot deploy, so they check only the names in the files. */
+/** Tests a fleet's deployment files. The tests cannot deploy, so they check only the names in the files. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -6,7 +6,7 @@ import { renderConfigTable } from "../../../src/config.js";
 
 const folder = new URL("../../../src/music/fleet/deploy/", import.meta.url);
 
-describe("deployment files of a fleet", () => {
+describe("settings named in a fleet's deployment files", () => {
   it("deployment files use only settings that exist", () => {
     const files = readdirSync(fileURLToPath(folder));
     const texts = files.map((name) => readFileSync(new URL(name, folder), "utf8"));

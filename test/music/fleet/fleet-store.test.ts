@@ -8,11 +8,11 @@ import { connectRedis } from "../../../src/music/fleet/redis.js";
 import { EVERY_TASK, makeTask } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
-/** Number of changes: one more than Redis keeps. */
+/** One more change than Redis keeps. */
 const MANY = 10_001;
 const BATCH = 500;
 
-describe("the tasks of a fleet", () => {
+describe("task search in a fleet", () => {
   let server: RedisServer;
   const connections: Redis[] = [];
 
@@ -36,7 +36,7 @@ describe("the tasks of a fleet", () => {
   const search = async (store: FleetStore, words: string, state: "succeeded" | null = null) =>
     (await store.page({ ...EVERY_TASK, state, search: words })).ids;
 
-  it("a search sees tasks as they are after changes by other processes", async () => {
+  it("a search finds tasks as other processes have changed them", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const tasks = [1, 2, 3].map((sequence) => makeTask({ sequence }));
     const [first, second, third] = tasks.map(({ id }) => id) as [string, string, string];
@@ -55,7 +55,7 @@ describe("the tasks of a fleet", () => {
     expect(others).to.deep.equal({ total: 1, ids: [third] });
   });
 
-  it("a search sees tasks as they are after more changes than Redis keeps", async () => {
+  it("a search finds the current tasks after more changes than Redis keeps", async () => {
     const [near, far] = [await openStore(), await openStore()];
     const removed = makeTask({ state: "succeeded", finishedAtMs: 1 });
     await near.add(removed);
@@ -70,7 +70,7 @@ describe("the tasks of a fleet", () => {
     expect(ids).to.deep.equal([tasks[0]?.id]);
   });
 
-  it("a search sees tasks as they are after Redis has lost changes", async () => {
+  it("a search finds only the current tasks after Redis has lost its data", async () => {
     const store = await openStore();
     const lost = makeTask({ sequence: 1 });
     await store.add(lost);

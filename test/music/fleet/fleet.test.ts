@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { EngineError } from "../../../src/engine/errors.js";
 import { HttpError, RequestError } from "../../../src/music/errors.js";
-import { Calls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
+import { RemoteCalls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
@@ -21,7 +21,7 @@ const DAY_MS = 24 * 60 * 60_000;
 
 type Member = ReturnType<typeof memberOf>;
 
-describe("a fleet", () => {
+describe("gateways and workers of a fleet", () => {
   let server: RedisServer;
   const members: Member[] = [];
 
@@ -218,7 +218,8 @@ describe("a fleet", () => {
     const { task } = await worker.queue.submit(request);
     const { redis } = worker.fleet;
     await redis.zrem(worker.fleet.queueOf(task.route as string).toKey("prioritized"), task.id);
-    // Removes the running task's job from its list too. The task must not be requeued: its worker still holds the lock.
+    // Also removes the running task's job from its list. The task must still not be requeued, because its
+    // worker holds the lock.
     await redis.del(worker.fleet.queueOf(task.route as string).toKey("active"));
     const other = await join();
     await other.fleet.reconcile(0);
@@ -231,7 +232,7 @@ describe("a fleet", () => {
     expect(worker.runner.started).to.have.length(2);
   });
 
-  it("while Redis is down, rejects new tasks and returns ended ones; later records tasks that ended", async () => {
+  it("without Redis, new tasks are rejected and ended ones readable; ends are recorded later", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;
@@ -241,7 +242,8 @@ describe("a fleet", () => {
     const job = await worker.runner.startedAtLeast(2);
     const ends: string[] = [];
     gateway.queue.events.on("ended", ({ id }) => ends.push(id));
-    // Delays the gateway's command connection, so that it cannot read the record when the end is announced.
+    // Delays the gateway's command connection: the gateway then cannot read the record when the end is
+    // announced.
     gateway.fleet.redis.options.retryStrategy = () => 60_000;
     await server.kill();
     const refused = await failureOf(gateway.queue.submit(request));
@@ -265,7 +267,7 @@ describe("a fleet", () => {
     const open = async () => {
       const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
       fleets.push(fleet);
-      return new Calls(fleet);
+      return new RemoteCalls(fleet);
     };
     const [caller, first, second] = await Promise.all([open(), open(), open()]);
     try {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { Calls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
+import { RemoteCalls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
 import { hasEnded } from "../../../src/music/queue/catalog.js";
@@ -17,7 +17,7 @@ const request = { prompt: "a song", lyrics: "", model: "stub", lmModelPath: null
 const LEASE_MS = 600;
 const GARBAGE = "garbage \u0000:~ {";
 
-type Member = ReturnType<typeof memberOf> & { calls: Calls };
+type Member = ReturnType<typeof memberOf> & { calls: RemoteCalls };
 
 describe("a fleet with foreign data in Redis", () => {
   let server: RedisServer;
@@ -30,7 +30,7 @@ describe("a fleet with foreign data in Redis", () => {
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
     const name = `worker ${members.length}`;
     const worker = model && { name, places: 2, describes: { models: [stubModel(model)] } };
-    const member = { ...memberOf(fleet, { log, worker: worker || null }), calls: new Calls(fleet) };
+    const member = { ...memberOf(fleet, { log, worker: worker || null }), calls: new RemoteCalls(fleet) };
     members.push(member);
     member.queue.start();
     while (model !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
@@ -66,7 +66,7 @@ describe("a fleet with foreign data in Redis", () => {
     }
   };
 
-  it("drops foreign messages with one log line, and still receives its own messages", async () => {
+  it("a fleet drops foreign messages with one log line per channel, and still receives its own messages", async () => {
     const gateway = await join(null);
     const worker = await join("stub");
     const foreign = [
@@ -91,7 +91,7 @@ describe("a fleet with foreign data in Redis", () => {
     expect(dropped[0]).to.include("carillon:0:events").and.include("hello");
   });
 
-  it("receives no messages of a fleet in another database of the same Redis", async () => {
+  it("a fleet receives no messages of another fleet in another database of the same Redis", async () => {
     const gateway = await join(null);
     const neighbour = await Fleet.open(`${server.url}/5`, "", log);
     const received: unknown[] = [];
@@ -103,9 +103,9 @@ describe("a fleet with foreign data in Redis", () => {
     await neighbour.close();
   });
 
-  /** Kinds of foreign values. Each function overwrites a key, or returns null for a key whose type does not fit. */
+  /** Writers of foreign values, by kind. A writer returns null if its value does not fit the type of the key. */
   const KINDS: Record<string, (key: string, type: string) => Promise<unknown>> = {
-    // One transaction deletes and replaces the key. Otherwise a heartbeat could write it in between.
+    // A single transaction deletes and replaces the key, so that no heartbeat writes the key in between.
     "another type": (key, type) => {
       const replacing = other.multi().del(key);
       return (type === "list" ? replacing.set(key, GARBAGE) : replacing.rpush(key, GARBAGE, "{}")).exec();
@@ -141,7 +141,7 @@ describe("a fleet with foreign data in Redis", () => {
   };
 
   for (const [kind, overwrite] of Object.entries(KINDS)) {
-    it(`keeps working with ${kind} in any of its Redis keys`, async () => {
+    it(`a fleet keeps working with ${kind} in any of its Redis keys`, async () => {
       const gateway = await join(null);
       const worker = await join("stub");
       const busy = await join("busy");

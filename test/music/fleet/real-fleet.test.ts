@@ -8,7 +8,7 @@ import { RedisServer } from "./redis-server.js";
 
 const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
 
-describe("a fleet of real engines", () => {
+describe("a fleet of servers with real engines", () => {
   const folder = temporaryDirectory();
   const style = writeLora(join(folder, "style"));
   const storage = `file://${temporaryDirectory()}`;
@@ -62,7 +62,7 @@ describe("a fleet of real engines", () => {
     return answer.body.data;
   }
 
-  it("renders with an adapter loaded on any gateway, on any worker", async () => {
+  it("any worker renders with an adapter that was loaded on any gateway", async () => {
     const base = await song();
     const loaded = await change("load", { lora_path: style });
     expect(loaded.message).to.match(/^✅ LoRA loaded from .*\(\d+ modules\)$/);
@@ -100,7 +100,7 @@ describe("a fleet of real engines", () => {
     expect((await worker.client.get("/v1/lora/status")).body.data.adapters).to.deep.equal([]);
   });
 
-  it("renders with several adapters, and with adapters of a request, on any worker", async () => {
+  it("any worker renders with several loaded adapters, or with the adapters named in a request", async () => {
     const base = await song();
     const other = writeLora(join(folder, "other"), { seed: 5, dora: true });
     await change("load", { lora_path: style });

@@ -16,7 +16,7 @@ import { RedisServer } from "./redis-server.js";
 
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
 
-describe("the store of a fleet", () => {
+describe("task store that is shared by a fleet", () => {
   let server: RedisServer;
   const log = pino({ level: "silent" });
   const fleets: Fleet[] = [];

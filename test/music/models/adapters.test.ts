@@ -29,7 +29,7 @@ const nothingLoaded = {
   synthetic_default_mode: false,
 };
 
-describe("the adapter endpoints", () => {
+describe("loading and switching of adapters", () => {
   const folder = temporaryDirectory();
   const style = writeLora(join(folder, "style"));
   const other = writeLora(join(folder, "other"), { seed: 5 });
@@ -46,7 +46,7 @@ describe("the adapter endpoints", () => {
 
   afterEach(() => client.post("/v1/lora/unload", {}));
 
-  /** Bytes of one fixed song with the active adapters. */
+  /** Makes the same song on each call, with the active adapters. Returns the bytes of the song. */
   async function song(): Promise<Buffer> {
     return client.download(await client.makeOne(seededSong));
   }
@@ -65,7 +65,7 @@ describe("the adapter endpoints", () => {
     expect(await status()).to.deep.equal(nothingLoaded);
   });
 
-  it("renders with an adapter until it is unloaded, then the same bytes as before", async () => {
+  it("an adapter changes songs until it is unloaded; later songs have the same bytes as before", async () => {
     const loaded = await change("load", { lora_path: style });
     expect(loaded).to.deep.equal({
       message: loaded.message,
@@ -189,7 +189,7 @@ describe("the adapter endpoints", () => {
     expect(await status()).to.deep.include({ adapters: ["style"], scales: { style: 1 } });
   });
 
-  describe("adapters of a request (loras)", () => {
+  describe("adapters that a request lists in loras", () => {
     const under = async (loras: unknown) => {
       const record = await client.makeOne({ ...seededSong, loras });
       return { bytes: await client.download(record), info: record.generation_info };
@@ -264,7 +264,7 @@ describe("the adapter endpoints", () => {
     expect((await song()).equals(trained)).to.equal(false);
   });
 
-  it("does not change a rendering song when an adapter is loaded", async () => {
+  it("loading an adapter does not change a song that is being rendered", async () => {
     const slowSong = { ...seededSong, inference_steps: 8, batch_size: 1 };
     const alone = await client.download(await client.makeOne(slowSong));
     let loading: Promise<unknown> | undefined;
@@ -364,7 +364,7 @@ describe("the adapter endpoints", () => {
   });
 });
 
-describe("adapters and the models of slot 1", () => {
+describe("adapters when the model of slot 1 changes", () => {
   let server: LiveServer;
 
   before(async () => {
@@ -396,7 +396,7 @@ describe("adapters and the models of slot 1", () => {
   });
 });
 
-describe("adapters of a public server", () => {
+describe("adapter requests on a public server", () => {
   const root = temporaryDirectory();
   const server = serverForAll({
     SVC_API_HOST: "0.0.0.0",
@@ -418,7 +418,7 @@ describe("adapters of a public server", () => {
   });
 });
 
-describe("adapters before the model of slot 1 is loaded", () => {
+describe("adapter requests before the model of slot 1 is loaded", () => {
   const path = writeLora(join(temporaryDirectory(), "style"));
   let adapters: Adapters;
 

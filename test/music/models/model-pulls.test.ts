@@ -11,7 +11,7 @@ import { temporaryDirectory } from "../tasks.js";
 
 const WEIGHTS = "acestep-v15-turbo/model.safetensors";
 
-describe("/v1/models/pull", () => {
+describe("downloads through /v1/models/pull", () => {
   const checkpoints = temporaryDirectory();
   let hub: FakeHub;
   let server: LiveServer;
@@ -55,7 +55,7 @@ describe("/v1/models/pull", () => {
   const received = () =>
     statSync(join(checkpoints, ".incomplete", WEIGHTS), { throwIfNoEntry: false })?.size ?? 0;
 
-  it("reports progress, refuses a second download, and resumes a cancelled one", async () => {
+  it("a download reports progress; a second one is refused; a cancelled one can be resumed", async () => {
     hub.cuts[WEIGHTS] = { afterBytes: 300_000, hangs: true };
     expect((await pull("acestep-v15-turbo")).status).to.equal(200);
     for (;;) {
@@ -101,7 +101,7 @@ describe("/v1/models/pull", () => {
     expect(song.dit_model).to.equal("acestep-v15-turbo");
   });
 
-  it("reports why a download failed", async () => {
+  it("the status of a failed download contains the reason", async () => {
     hub.repositories["someone/gone"] = { "README.md": Buffer.from("nothing") };
     await pull("someone/gone");
     const { state, error } = await ended();
@@ -109,7 +109,7 @@ describe("/v1/models/pull", () => {
     expect(error).to.include("someone/gone has no model");
   });
 
-  it("needs the key if one is set, and hides server directories", async () => {
+  it("requests need the API key if one is set, and responses hide server directories", async () => {
     const settings = { SVC_CHECKPOINTS: checkpoints, HF_ENDPOINT: hub.url, SVC_API_KEY: "open sesame" };
     const guarded = await startLiveServer(temporaryDirectory(), settings);
     const lock = await lockDirectory(join(checkpoints, ".incomplete"), "SVC_CHECKPOINTS");

@@ -10,8 +10,8 @@ type Schema = Record<string, unknown> & { properties: Record<string, Schema> };
 const bodyOf = (path: string) =>
   document.paths[path]?.post?.requestBody?.content["application/json"]?.schema as Schema;
 
-describe("the OpenAPI document", () => {
-  it("is valid OpenAPI 3.1", async () => {
+describe("content of the OpenAPI document", () => {
+  it("the document is valid OpenAPI 3.1", async () => {
     const { valid, errors } = await new Validator().validate({ ...document });
     expect(errors).to.equal(undefined);
     expect(valid).to.equal(true);
@@ -87,7 +87,7 @@ describe("the OpenAPI document", () => {
     ]);
   });
 
-  it("gives every operation a unique id, and declares exactly the parameters in its path", () => {
+  it("every operation has a unique id and declares exactly the parameters of its path", () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.values(methods).map((operation) => ({ path, ...operation })),
     );
@@ -101,10 +101,10 @@ describe("the OpenAPI document", () => {
   });
 });
 
-describe("API documentation of a server", () => {
+describe("access to the API documentation", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
 
-  it("is served as JSON without a key", async () => {
+  it("a client needs no key to get the OpenAPI document", async () => {
     const { status, body } = await server.client.get("/openapi.json");
     expect(status).to.equal(200);
     expect(body).to.include({ openapi: "3.1.1" });

@@ -60,7 +60,7 @@ function redis(): Kind {
 }
 
 for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Redis": redis() })) {
-  describe(`a queue, ${name}`, () => {
+  describe(`the contract of a task queue, ${name}`, () => {
     let runner: ManualRunner;
     let queue: TaskQueue;
     let closeParts: () => Promise<void>;
@@ -117,7 +117,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
     });
 
-    it("counts positions from 1 and updates them as tasks start", async () => {
+    it("queue positions count from 1 and decrease as tasks start", async () => {
       expect((await queue.submit(request)).position).to.equal(1);
       const running = await runner.startedAtLeast(1);
       const second = await queue.submit(request);
@@ -130,7 +130,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect((await queue.live(second.task.id)).position).to.equal(undefined);
     });
 
-    it("rejects tasks beyond its capacity with a retry time and stores nothing of them", async () => {
+    it("a full queue rejects tasks with a retry time, and does not store them", async () => {
       await submit();
       await runner.startedAtLeast(1);
       const answers = await Promise.allSettled(Array.from({ length: 10 }, () => queue.submit(request)));
@@ -143,14 +143,14 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect((await queue.page(EVERY_TASK)).total).to.equal(3);
     });
 
-    it("runs as many jobs at once as it has workers", async () => {
+    it("the number of jobs that run at once is the number of workers", async () => {
       await reopen({ workers: 2, capacity: 0 });
       for (let i = 0; i < 3; i++) await submit();
       await runner.startedAtLeast(2);
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
-    it("alternates between clients, and runs the tasks of a client in order of acceptance", async () => {
+    it("clients take turns; the tasks of one client run in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");
       await runner.startedAtLeast(1);
@@ -231,7 +231,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       );
     });
 
-    it("requeues a running job on stop and starts it first next time", async () => {
+    it("stopping requeues a running job, which starts first next time", async () => {
       const first = await submit();
       await runner.startedAtLeast(1);
       const second = await submit();
@@ -243,7 +243,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(runner.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
-    it("waits for running jobs for the grace period, then discards results of jobs that ignore the abort", async () => {
+    it("stopping waits for running jobs for the grace period, then discards jobs that ignore the abort", async () => {
       const id = await submit();
       const job = await runner.startedAtLeast(1);
       const stopped = queue.stop(60);
@@ -297,7 +297,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await page(retake.id)).to.deep.equal({ total: 1, ids: [retake.id] });
     });
 
-    it("keeps an idempotency key until its task is removed, and lists ended tasks for clean-up", async () => {
+    it("an idempotency key is kept until its task is removed; ended tasks are listed for removal", async () => {
       const submission = { key: "the key", digest: "the digest" };
       const { task } = await queue.submit(request, { submission });
       expect(await queue.submittedAs("the key")).to.equal(task.id);

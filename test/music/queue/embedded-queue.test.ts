@@ -39,7 +39,7 @@ describe("EmbeddedQueue", () => {
     await store.close();
   });
 
-  it("reports the average duration of only the last jobs", () => {
+  it("the average job duration includes only the last jobs", () => {
     const average = new JobStatistics(5, 3);
     expect(average.averageJobSeconds).to.equal(5);
     for (const seconds of [100, 1, 2, 3]) average.jobFinished(seconds);
@@ -68,7 +68,7 @@ describe("EmbeddedQueue", () => {
     expect(sequences).to.have.members([1, 2, 3, 4]);
   });
 
-  describe("with a full disk", () => {
+  describe("tasks on a full disk", () => {
     let freeBytes: number;
 
     beforeEach(async () => {
@@ -96,7 +96,7 @@ describe("EmbeddedQueue", () => {
       });
     });
 
-    it("records the end of a job when the full disk has space again", async () => {
+    it("the end of a job is recorded once the full disk has space again", async () => {
       await openQueue();
       const { task } = await queue.submit(request);
       const job = await runner.startedAtLeast(1);
@@ -108,7 +108,7 @@ describe("EmbeddedQueue", () => {
       expect((await untilSettled(task.id)).state).to.equal("succeeded");
     });
 
-    it("rejects a cancellation that it cannot record on a full disk", async () => {
+    it("a cancellation is rejected if the full disk cannot record it", async () => {
       await openQueue();
       await queue.submit(request);
       await runner.startedAtLeast(1);
@@ -136,7 +136,7 @@ describe("EmbeddedQueue", () => {
     expect(runner.ends).to.deep.equal([]);
   });
 
-  it("starts other tasks before one that was interrupted twice, also after a restart", async () => {
+  it("a task that was interrupted twice starts after all others, also after a restart", async () => {
     await queue.stop(0);
     const suspect = makeTask({ sequence: 1, state: "running", interruptions: 1 });
     const other = makeTask({ sequence: 2 });
@@ -148,7 +148,7 @@ describe("EmbeddedQueue", () => {
     }
   });
 
-  it("runs no other task while it repeats an interrupted one", async () => {
+  it("no other task runs while the queue repeats an interrupted one", async () => {
     const suspect = makeTask({ sequence: 1, interruptions: 1 });
     const others = [makeTask({ sequence: 2 }), makeTask({ sequence: 3 })];
     for (const task of [suspect, ...others]) await store.add(task);
@@ -160,7 +160,7 @@ describe("EmbeddedQueue", () => {
     await runner.startedAtLeast(3);
   });
 
-  it("tells a running job which tasks start next, except interrupted ones", async () => {
+  it("a running job can see the tasks that start next, but not interrupted ones", async () => {
     const tasks = [0, 0, 1, 0].map((interruptions, index) =>
       makeTask({ sequence: index + 1, interruptions }),
     );

@@ -19,7 +19,7 @@ async function fillStore(directory: string, count: number): Promise<void> {
   await store.close();
 }
 
-describe("large task store", () => {
+describe("loading of a large task store", () => {
   afterEach(endServed);
 
   it("a server loads a store larger than the JavaScript heap, cleans it up and accepts tasks @slow", async () => {

@@ -68,7 +68,7 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("unknown")).to.equal(undefined);
   });
 
-  it("is not treated as damaged if it has records of lost tasks or of a newer version", async () => {
+  it("a store with records of lost tasks or of a newer version does not count as damaged", async () => {
     const home = temporaryDirectory();
     const task = makeTask();
     const old = LmdbTaskStore.open(join(home, "tasks"));
@@ -100,7 +100,7 @@ describe("LmdbTaskStore", () => {
     await fresh.close();
   });
 
-  it("on a nearly full disk, rejects new tasks and updates stored ones; accepts tasks when space is free", async () => {
+  it("on a nearly full disk, the store updates stored tasks, but rejects new tasks until space is free", async () => {
     let freeBytes = 2 ** 30;
     const small = LmdbTaskStore.open(temporaryDirectory(), () => freeBytes);
     const failureOf = (write: Promise<unknown>) => write.catch((error: unknown) => error);
@@ -124,7 +124,7 @@ describe("LmdbTaskStore", () => {
     await small.close();
   });
 
-  it("keeps every acknowledged task when its process is killed", async () => {
+  it("the store keeps every acknowledged task when the process is killed", async () => {
     const place = temporaryDirectory();
     const script = fileURLToPath(new URL("./store-writer.ts", import.meta.url));
     const child = spawn(process.execPath, ["--import", "tsx", script, place], {

@@ -1,14 +1,14 @@
 import { expect } from "chai";
 import { longSong, serverForAll, shortSong } from "../live-server.js";
 
-describe("a small queue", () => {
+describe("limits of a small queue", () => {
   const server = serverForAll({
     SVC_QUEUE_MAXSIZE: "2",
     SVC_AVG_JOB_SECONDS: "12",
   });
   const { client } = server;
 
-  it("answers 429 with Retry-After when full, and cancels waiting and running tasks", async () => {
+  it("a full queue answers 429 with Retry-After; its waiting and running tasks can be cancelled", async () => {
     const running = await client.submit(longSong);
     await client.untilStarted(running);
     const waiting = [await client.submit(longSong), await client.submit(longSong)];
@@ -42,7 +42,7 @@ describe("a small queue", () => {
     expect((await client.get("/v1/stats")).body.data.jobs).to.include({ queued: 0, running: 0, failed: 3 });
   });
 
-  it("answers 404 for cancelling an unknown task, 400 without an id", async () => {
+  it("cancelling an unknown task gives 404, and cancelling without an id 400", async () => {
     expect((await client.post("/cancel_task", { task_id: "nope" })).status).to.equal(404);
     expect((await client.post("/cancel_task", {})).status).to.equal(400);
   });

@@ -13,7 +13,7 @@ const nowMs = 1_765_000_000_000;
 const hourMs = 3_600_000;
 const silent = pino({ level: "silent" });
 
-describe("Retention", () => {
+describe("retention of tasks and audio", () => {
   let store: LmdbTaskStore;
   let files: AudioFiles;
   let queue: EmbeddedQueue;
@@ -134,7 +134,7 @@ describe("Retention", () => {
   });
 });
 
-describe("AudioFiles", () => {
+describe("clean-up of AudioFiles", () => {
   it("removes partial and unlisted audio files, and moves songs without a task to quarantine", async () => {
     const root = temporaryDirectory();
     const files = new AudioFiles(join(root, "audio"));
@@ -157,8 +157,8 @@ describe("AudioFiles", () => {
   });
 });
 
-describe("AudioFiles of several servers", () => {
-  it("in a folder that servers share, removes only partial files older than a day", async () => {
+describe("clean-up of AudioFiles that servers share", () => {
+  it("in a shared folder, AudioFiles removes only partial files older than a day", async () => {
     const files = new AudioFiles(join(temporaryDirectory(), "audio"));
     const [dead, alive] = [makeTask(), makeTask()];
     const unfinished = (id: string) => `${files.nameOf(id, 0, "mp3")}.part`;
@@ -186,7 +186,7 @@ describe("RetentionClock", () => {
     file = join(temporaryDirectory(), "clock.json");
   });
 
-  /** Starts the clock at system time `wallMs`. Returns its time, rounded to hours. */
+  /** Starts a clock at system time `wallMs`. Returns the time of the clock, rounded to hours. */
   async function started(wallMs: number, newestMs: number | null = null): Promise<number> {
     const clock = new RetentionClock(file, 24 * hourMs, silent, () => wallMs);
     await clock.start(newestMs);
@@ -203,7 +203,7 @@ describe("RetentionClock", () => {
     expect(await started(first + hourMs)).to.equal(first + 27 * hourMs);
   });
 
-  it("the clock continues from the newest task's time if its file is missing or damaged", async () => {
+  it("the clock continues from the newest task's time if the clock's file is missing or damaged", async () => {
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);
     writeFileSync(file, "{");
     expect(await started(first + 8 * 24 * hourMs, first)).to.equal(first + 24 * hourMs);

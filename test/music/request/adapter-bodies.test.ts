@@ -21,7 +21,7 @@ function refusalOf(parse: (fields: Fields) => object, fields: Fields): string {
   return (error as RequestError).detail;
 }
 
-describe("training requests", () => {
+describe("parsing of training requests", () => {
   const common = {
     tensorDir: "sets/mine",
     batchSize: 1,

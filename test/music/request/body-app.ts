@@ -18,7 +18,7 @@ export interface BodyAppOptions {
 export interface BodyApp {
   app: Express;
   directory: string;
-  /** File names in the upload directory. */
+  /** Names of the files in the upload directory. */
   storedFiles(): Promise<string[]>;
   /** Internal errors of the application. Tests expect this list to be empty. */
   faults: unknown[];

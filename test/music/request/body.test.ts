@@ -36,7 +36,7 @@ describe("request bodies", () => {
     return rawPost(app, path, `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   };
 
-  describe("content types", () => {
+  describe("content types of bodies", () => {
     const object = '{"prompt":"café"}';
     for (const type of [
       "application/json",
@@ -44,7 +44,7 @@ describe("request bodies", () => {
       "Application/JSON;charset=UTF-8",
       "application/vnd.x+json",
     ]) {
-      it(`reads ${type}`, async () => {
+      it(`accepts Content-Type ${type}`, async () => {
         const { status, body } = await send(object, type);
         expect(status).to.equal(200);
         expect(body.fields).to.deep.equal({ prompt: "café" });
@@ -59,7 +59,7 @@ describe("request bodies", () => {
       expect(body.fields).to.deep.equal({ prompt: "a b!", x: "2", blank: "" });
     });
 
-    it("reads JSON that curl sent with its default Content-Type, that of a form", async () => {
+    it("accepts JSON that has the Content-Type of a form, which is curl's default", async () => {
       const { body } = await send(object, "application/x-www-form-urlencoded");
       expect(body.fields).to.deep.equal({ prompt: "café" });
     });
@@ -75,7 +75,7 @@ describe("request bodies", () => {
       expect((await sendWithoutType("prompt=x&a=")).body.fields).to.deep.equal({ prompt: "x", a: "" });
     });
 
-    it("reads a compressed body and other charsets", async () => {
+    it("accepts a compressed body and other charsets", async () => {
       const zipped = await send(gzipSync(object), "application/json", "/releaseTask", {
         "Content-Encoding": "gzip",
       });
@@ -85,7 +85,7 @@ describe("request bodies", () => {
     });
 
     for (const type of ["text/xml", "text/plain", "application/octet-stream", "nonsense"]) {
-      it(`refuses ${type} with 415`, async () => {
+      it(`refuses Content-Type ${type} with 415`, async () => {
         const { status, body } = await send(object, type);
         expect(status).to.equal(415);
         expect(body.detail).to.include(type).and.to.include("application/json");
@@ -144,7 +144,7 @@ describe("request bodies", () => {
     expect(multipart).to.deep.equal(json);
   });
 
-  describe("bad bodies", () => {
+  describe("rejection of bad bodies", () => {
     const cases: [string, string | Buffer, string, RegExp][] = [
       ["malformed JSON", '{"prompt":', "application/json", /^Malformed JSON payload/],
       ["a JSON array", "[1]", "application/json", /must be an object/],
@@ -253,7 +253,7 @@ describe("request bodies", () => {
     });
   });
 
-  describe("multipart", () => {
+  describe("multipart bodies", () => {
     it("returns the fields of multipart data, with repeated fields as a list", async () => {
       const { app } = start();
       const reply = await request(app)
@@ -280,7 +280,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("prefers ctx_audio to src_audio", async () => {
+    it("ctx_audio takes precedence over src_audio", async () => {
       const { app } = start();
       const reply = await request(app)
         .post("/releaseTask")
@@ -387,7 +387,7 @@ describe("request bodies", () => {
     });
   });
 
-  describe("API keys", () => {
+  describe("API keys in a body", () => {
     const audio = Buffer.from("sound");
 
     const unreadable: [what: string, type: string, body: string, status: number][] = [
@@ -420,7 +420,7 @@ describe("request bodies", () => {
       });
     }
 
-    it("answers with the error of a form, not with 401, if a valid ai_token precedes it", async () => {
+    it("a form error is answered as such, not with 401, if a valid ai_token precedes the bad field", async () => {
       const { app } = start({ apiKey: "k1", maxFileBytes: 3 });
       const post = (token: string) =>
         request(app).post("/releaseTask").field("ai_token", token).attach("src_audio", audio, "a.wav");

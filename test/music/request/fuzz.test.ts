@@ -6,7 +6,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import fc from "fast-check";
 import { RequestError } from "../../../src/music/errors.js";
-import { NESTED_NAMES } from "../../../src/music/request/fields.js";
+import { NESTED_OBJECT_NAMES } from "../../../src/music/request/fields.js";
 import { generationSchema, LIST_NAMES } from "../../../src/music/request/schema.js";
 import {
   parseFormatInput,
@@ -47,11 +47,14 @@ const nested = fc.oneof(
 const fields = fc
   .tuple(
     flatFields,
-    fc.dictionary(fc.constantFrom(...Object.values(NESTED_NAMES).flat()), nested, { maxKeys: 3 }),
+    fc.dictionary(fc.constantFrom(...Object.values(NESTED_OBJECT_NAMES).flat()), nested, { maxKeys: 3 }),
   )
   .map(([flat, inner]): Fields => ({ ...flat, ...inner }));
 
-/** Returns the result of `run`, or undefined if it throws a RequestError. Its detail must be one line. */
+/**
+ * Returns the result of `run`. If `run` throws a RequestError, checks that its detail is one line and returns
+ * undefined.
+ */
 function orRefusal<T>(run: () => T): T | undefined {
   try {
     return run();
@@ -64,7 +67,7 @@ function orRefusal<T>(run: () => T): T | undefined {
 
 describe("request parsers under random input", () => {
   for (const rangePolicy of ["refuse", "clamp"] as const) {
-    it(`random song requests are parsed to values in range or refused, range policy ${rangePolicy}`, () => {
+    it(`random song requests are refused, or give values in range, with range policy ${rangePolicy}`, () => {
       fc.assert(
         fc.property(fields, fc.boolean(), (input, isTurbo) => {
           const request = orRefusal(() =>
@@ -254,7 +257,7 @@ describe("request bodies under random input", () => {
   const multipart = fc
     .array(part, { maxLength: 5 })
     .map((parts) => Buffer.from(`${parts.join("")}--b--\r\n`));
-  /** Multipart bodies with a random piece replaced by noise, split into chunks. */
+  /** Multipart bodies in which noise replaces a random piece. They are split into chunks. */
   const damaged = fc
     .tuple(
       multipart,
@@ -318,7 +321,7 @@ describe("request bodies under random input", () => {
 /** How long a test waits for a response before it disconnects. */
 const PATIENCE_MS = 50;
 
-describe("a live server under attack", () => {
+describe("a live server that gets hostile requests", () => {
   const POST_PATHS = [
     "/release_task",
     "/query_result",
@@ -348,7 +351,7 @@ describe("a live server under attack", () => {
     return reply === "" ? null : Number(reply.split(" ")[1]);
   }
 
-  /** Like `send`, for incomplete requests: disconnects if the server waits for more. */
+  /** Sends an incomplete request. Disconnects if the server waits for the rest. */
   const sendIncomplete = (...chunks: (string | Buffer)[]) => send(chunks, sleep(PATIENCE_MS));
 
   /** Asserts that the response is not a server error and that the next request succeeds. */
@@ -490,7 +493,7 @@ describe("a live server under attack", () => {
     }
   });
 
-  it("answers ids that no store can hold", async () => {
+  it("answers requests with ids that no store can hold", async () => {
     for (const id of ["", "x".repeat(3000), "\u0000", "é".repeat(7000), "../x", "__proto__", "\ud800"]) {
       await survives((await server.client.post("/query_result", { task_id_list: [id, id] })).status);
       await survives((await server.client.post("/cancel_task", { task_id: id })).status);
@@ -542,7 +545,7 @@ describe("a live server under attack", () => {
     ),
   );
 
-  it("answers hostile headers or closes the connection", async () => {
+  it("answers requests with hostile headers, or closes the connection", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "POST", "OPTIONS", "CONNECT", "PUT"),

@@ -6,7 +6,7 @@ import { COMPANIONS, SAMPLES } from "./samples.js";
 
 const parameterNames = Object.values(generationSchema.shape).map((schema) => namesOf(schema));
 
-describe("generation requests", () => {
+describe("parsing of generation requests", () => {
   it("a generation request has the defaults of the API", () => {
     expect(parse({})).to.deep.equal({
       prompt: "",
@@ -93,7 +93,7 @@ describe("generation requests", () => {
     expect(JSON.parse(JSON.stringify(request))).to.deep.equal(request);
   });
 
-  describe("names", () => {
+  describe("parameter names", () => {
     it("each parameter name belongs to only one parameter", () => {
       const all = parameterNames.flat();
       expect(new Set(all).size).to.equal(all.length);
@@ -153,15 +153,15 @@ describe("generation requests", () => {
     }
   });
 
-  describe("lookup", () => {
-    it("takes a value from the top level, else from param_obj, else from the metadata", () => {
+  describe("order in which the objects of a request are searched for a parameter", () => {
+    it("takes a parameter from the top level first, then from param_obj, then from the metadata", () => {
       const metas = { bpm: 120 };
       expect(parse({ bpm: 100, param_obj: { bpm: 110 }, metas }).bpm).to.equal(100);
       expect(parse({ param_obj: { bpm: 110 }, metas }).bpm).to.equal(110);
       expect(parse({ param_obj: {}, metas }).bpm).to.equal(120);
     });
 
-    it("looks for all names of a parameter in one object before the next object", () => {
+    it("looks for every name of a parameter in one object before it looks in the next object", () => {
       expect(parse({ caption: "b", prompt: "a" }).prompt).to.equal("a");
       expect(parse({ caption: "b", param_obj: { prompt: "a" } }).prompt).to.equal("b");
     });

@@ -3,7 +3,7 @@ import { lostUploadFields, parametersOf } from "../../../src/music/request/repla
 import type { GenerationRequest } from "../../../src/music/request/schema.js";
 import { parse } from "./request-parsing.js";
 
-describe("parameters to repeat a task", () => {
+describe("parameters that repeat a task", () => {
   const bodies: [what: string, body: Record<string, unknown>][] = [
     ["nothing but defaults", {}],
     ["random seeds", { batch_size: 3 }],
@@ -39,7 +39,7 @@ describe("parameters to repeat a task", () => {
     ["metadata for words", { analysis_only: true, prompt: "p" }],
   ];
   for (const [what, body] of bodies) {
-    it(`parameters to repeat a task give the same request again: ${what}`, () => {
+    it(`sending the parameters of a task again gives the same request: ${what}`, () => {
       const { warnings, ...settled } = parse(body);
       const again = parse(
         JSON.parse(JSON.stringify(parametersOf({ request: { ...settled, warnings }, state: "succeeded" }))),
@@ -49,7 +49,7 @@ describe("parameters to repeat a task", () => {
     });
   }
 
-  it("parameters to repeat a task refer to uploads kept with the songs; other uploads are lost", () => {
+  it("the parameters of a task refer to uploads only if the uploads were kept with the songs", () => {
     const request = {
       ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
       sourceAudio: { path: "/uploads/x.mp3", isUpload: true },

@@ -1,4 +1,4 @@
-/** Parser for tests: a turbo model and no uploads by default; every random seed is RANDOM_SEED. */
+/** Parses requests in tests. By default the model is a turbo model, and there are no uploads. */
 
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";

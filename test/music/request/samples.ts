@@ -98,7 +98,7 @@ export const SAMPLES: Record<string, { value: unknown; key: string; read?: unkno
   extract_codes_only: { value: true, key: "analysis", read: "codes" },
 };
 
-/** For each parameter, the other fields without which it has no effect. */
+/** For each parameter, other fields that it needs to have an effect. */
 export const COMPANIONS: Record<string, Fields> = {
   seed: { use_random_seed: false },
   use_random_seed: { seed: 5 },

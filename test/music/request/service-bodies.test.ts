@@ -15,7 +15,7 @@ const refusal = (parse: () => unknown): string => {
   return (error as RequestError).detail;
 };
 
-describe("task id lists", () => {
+describe("parsing of task_id_list", () => {
   const accepted: [string, unknown, string[]][] = [
     ["an array, keeping order and repetitions", ["b", "a", "b"], ["b", "a", "b"]],
     ["JSON text of an array", '["a","b"]', ["a", "b"]],
@@ -55,7 +55,7 @@ describe("task id lists", () => {
   });
 });
 
-describe("format input", () => {
+describe("parsing of /format_input bodies", () => {
   const parse = (fields: Fields) => parseFormatInput(fields, "refuse");
 
   it("/format_input has a default for every field", () => {
@@ -115,7 +115,7 @@ describe("format input", () => {
   });
 });
 
-describe("random sample requests", () => {
+describe("parsing of random sample requests", () => {
   it("sample_type is simple_mode by default; any other value means custom_mode", () => {
     expect(parseRandomSample({}).sampleType).to.equal("simple_mode");
     expect(parseRandomSample({ sample_type: "" }).sampleType).to.equal("simple_mode");
@@ -125,7 +125,7 @@ describe("random sample requests", () => {
   });
 });
 
-describe("model switches", () => {
+describe("parsing of model switches", () => {
   it("a model switch has a default for every field", () => {
     expect(parseModelSwitch({})).to.deep.equal({
       model: null,

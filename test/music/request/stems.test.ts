@@ -7,8 +7,8 @@ const extract = { task_type: "extract", src_audio_path: "/a.mp3" };
 const lego = { task_type: "lego", src_audio_path: "/a.mp3" };
 const complete = { task_type: "complete", src_audio_path: "/a.mp3" };
 
-describe("a request with stems", () => {
-  it("makes one song per stem of track_classes, in any list form", () => {
+describe("parsing of a request with stems", () => {
+  it("makes one song for each stem in track_classes, which may be a list or a text", () => {
     for (const track_classes of [
       ["drums", "bass"],
       "drums,bass",

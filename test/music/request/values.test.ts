@@ -21,19 +21,19 @@ const BASE_VALUES = {
 };
 
 describe("values of generation requests", () => {
-  describe("types", () => {
+  describe("value types of generation parameters", () => {
     it("JSON values and their text give equal requests", () => {
       const typed: Fields = BASE_VALUES;
       const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
       expect(parse(text)).to.deep.equal(parse(typed));
     });
 
-    it("integer parameters drop fractions of numbers and of text", () => {
+    it("integer parameters drop the fraction of a number, also of a number in text", () => {
       for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
       expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
     });
 
-    it("flags may be words and numbers", () => {
+    it("flags may be sent as words or as numbers", () => {
       for (const thinking of [true, 1, 1.0, 2, "1", "true", "TRUE", "yes", "y", "on", " On ", "1.0"]) {
         expect(parse({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
       }
@@ -148,7 +148,7 @@ describe("values of generation requests", () => {
     }
   });
 
-  describe("ranges", () => {
+  describe("ranges of generation parameters", () => {
     /** For each parameter: name, parsed field, minimum, maximum and smallest step. */
     const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
       ["bpm", "bpm", 30, 300, 1],
@@ -209,7 +209,7 @@ describe("values of generation requests", () => {
       expect(refusal({ metas: { bpm: 9999 } })).to.include("bpm");
     });
 
-    it("values that mean automatic may lie outside the range", () => {
+    it("a value that means automatic may lie outside the range", () => {
       for (const auto of [0, -1, "0", "-1", -0.5]) {
         expect(parse({ bpm: auto, audio_duration: auto })).to.include({
           bpm: null,
@@ -232,8 +232,8 @@ describe("values of generation requests", () => {
     });
   });
 
-  describe("music", () => {
-    it("normalises time signatures to the numerator", () => {
+  describe("normalisation of parameter values", () => {
+    it("a time signature is reduced to its numerator", () => {
       const read = (time_signature: unknown) => parse({ time_signature }).timeSignature;
       expect(["2", "3", "4", "6", 4, "2/4", "3/4", "4/4", "6/8", " 6 / 8 "].map(read)).to.deep.equal([
         "2",
@@ -250,7 +250,7 @@ describe("values of generation requests", () => {
       expect(read("N/A")).to.equal("");
     });
 
-    it("ignores an unknown time signature, with a warning", () => {
+    it("an unknown time signature is ignored with a warning", () => {
       for (const time_signature of ["5/4", "4/8", "waltz"]) {
         const request = parse({ time_signature });
         expect(request.timeSignature).to.equal("");
@@ -258,12 +258,12 @@ describe("values of generation requests", () => {
       }
     });
 
-    it("treats key_scale N/A as no key", () => {
+    it("key_scale=N/A means no key", () => {
       expect(parse({ key_scale: "n/a" }).keyScale).to.equal("");
       expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
     });
 
-    it("reads format as use_format, not as audio_format", () => {
+    it("the field format means use_format, not audio_format", () => {
       expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
       expect(parse({ format: true, audio_format: "FLAC" })).to.include({
         audioFormat: "flac",
@@ -271,25 +271,25 @@ describe("values of generation requests", () => {
       });
     });
 
-    it("uses ode for unknown solver names, with a warning", () => {
+    it("an unknown solver name is replaced by ode, with a warning", () => {
       const request = parse({ infer_method: "unipc" });
       expect(request.inferMethod).to.equal("ode");
       expect(request.warnings[0]).to.include('got "unipc"');
       expect(parse({ infer_method: "euler" })).to.deep.include({ inferMethod: "ode", warnings: [] });
     });
 
-    it("keeps a model name unchanged, because it is looked up when the task runs", () => {
+    it("a model name is kept unchanged, because it is looked up when the task runs", () => {
       expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep/acestep-v15-turbo");
       expect(parse({ model: " whatever " }).model).to.equal("whatever");
       expect(parse({ model: "" }).model).to.equal(null);
     });
 
-    it("accepts any lm_backend", () => {
+    it("any lm_backend is accepted", () => {
       expect(parse({ lm_backend: "anything" }).lmBackend).to.equal("anything");
     });
   });
 
-  describe("seeds", () => {
+  describe("accepted forms of seeds", () => {
     const seeds = (seed: unknown, rest: Fields = {}) =>
       parse({ seed, use_random_seed: false, ...rest }).seeds;
 
@@ -369,7 +369,7 @@ describe("values of generation requests", () => {
     });
   });
 
-  describe("timesteps", () => {
+  describe("accepted forms of timesteps", () => {
     it("timesteps may be text or a list; a missing final 0 is added", () => {
       const standard = "0.97,0.76,0.615,0.5,0.395,0.28,0.18,0.085,0";
       expect(parse({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
@@ -406,7 +406,7 @@ describe("values of generation requests", () => {
     });
   });
 
-  describe("audio codes", () => {
+  describe("use and accepted forms of audio codes", () => {
     const codes = (audio_code_string: unknown, rest: Fields = {}) =>
       parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
 
@@ -516,7 +516,7 @@ describe("values of generation requests", () => {
     });
 
     for (const value of [[], [""], [" ", "", null], "", null]) {
-      it(`audio codes are absent if sent as ${JSON.stringify(value)}`, () => {
+      it(`audio codes sent as ${JSON.stringify(value)} count as absent`, () => {
         for (const asking of [{}, { thinking: true }, { use_audio_codes: true }]) {
           const { audioCodes, warnings } = parse({ audio_code_string: value, ...asking });
           expect(audioCodes).to.equal(null);
@@ -543,7 +543,7 @@ describe("values of generation requests", () => {
     }
   });
 
-  describe("tasks", () => {
+  describe("requirements of each task type", () => {
     it("an unknown task_type is refused", () => {
       for (const task_type of ["stem_separation", "ai_mix", "midi_generate"]) {
         expect(refusal({ task_type })).to.equal(
@@ -594,7 +594,7 @@ describe("values of generation requests", () => {
       expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
     });
 
-    it("a task is refused if its file was discarded because it came before the API key", () => {
+    it("a task is refused if its upload was discarded, because the upload came before the API key", () => {
       for (const [kind, field] of [
         ["sourceAudio", "src_audio"],
         ["referenceAudio", "reference_audio"],

@@ -47,7 +47,7 @@ describe("the service endpoints", () => {
     expect(data).to.include.all.keys("default_model", "lm_models", "loaded_lm_model", "llm_initialized");
   });
 
-  it("GET /v1/stats starts at zero", async () => {
+  it("GET /v1/stats reports zero jobs before the first task", async () => {
     expect((await client.get("/v1/stats")).body.data).to.deep.equal({
       jobs: { total: 0, queued: 0, running: 0, succeeded: 0, failed: 0 },
       queue_size: 0,
@@ -230,7 +230,7 @@ describe("a server with several models", () => {
   });
 });
 
-describe("a server with a key", () => {
+describe("a server with an API key", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
   const { client } = server;
   const posts = [
@@ -294,7 +294,7 @@ describe("a server with a key", () => {
     expect(refused.body.detail).to.include("SVC_TRAINING_ROOT").and.not.include(process.cwd());
   });
 
-  it("answers /health without a key and refuses a wrong one", async () => {
+  it("GET /health needs no key, but rejects a wrong key", async () => {
     expect((await client.get("/health")).status).to.equal(200);
     expect((await client.get("/health", { Authorization: "Bearer k2" })).status).to.equal(401);
   });
@@ -303,13 +303,13 @@ describe("a server with a key", () => {
 describe("a server whose language model is broken", () => {
   const server = serverForAll({ SVC_LM_MODEL_PATH: "/no/such/lm" });
 
-  it("answers 500 in one line, without a stack trace, if it needs a broken language model", async () => {
+  it("a request that needs a broken language model gets 500 in one line, without a stack trace", async () => {
     const { status, body } = await server.client.post("/format_input", { prompt: "x" });
     expect(status).to.equal(500);
     expect(body.detail).to.include("LLM init failed").and.include("/no/such/lm").and.not.include("\n");
   });
 
-  it("fails a task with thinking if the language model is broken, but not one without thinking", async () => {
+  it("a broken language model fails a task with thinking, but no task without thinking", async () => {
     const thinking = await server.client.finished(
       await server.client.submit({ ...shortSong, thinking: true }),
     );

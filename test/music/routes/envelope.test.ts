@@ -12,8 +12,8 @@ import { sendEnvelope } from "../../../src/music/routes/route.js";
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
 
-describe("envelope", () => {
-  it("is UTF-8 JSON with status 200, five keys in order and a timestamp in milliseconds", async () => {
+describe("the response envelope", () => {
+  it("the envelope is UTF-8 JSON with status 200, five keys in order and a timestamp in milliseconds", async () => {
     const before = Date.now();
     const app = express().get("/", (_, response) => sendEnvelope(response, ["né"]));
     const reply = await request(app).get("/");
@@ -26,7 +26,7 @@ describe("envelope", () => {
   });
 });
 
-describe("errors", () => {
+describe("responses to errors", () => {
   const faults: unknown[] = [];
   const answer = async (thrown: unknown, path = "/") => {
     faults.length = 0;

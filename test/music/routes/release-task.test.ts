@@ -9,7 +9,7 @@ describe("POST /release_task and /query_result", () => {
   const server = serverForAll();
   const { client } = server;
 
-  it("accepts a task and answers in the envelope", async () => {
+  it("accepts a task, and returns its id in the response envelope", async () => {
     const { status, body } = await client.post("/release_task", shortSong);
     expect(status).to.equal(200);
     expect(Object.keys(body)).to.deep.equal(envelopeKeys);
@@ -97,7 +97,7 @@ describe("POST /release_task and /query_result", () => {
     expect(record.warnings.join()).to.include("acestep-v15-other");
   });
 
-  it("reports the progress of each task, which never falls, from queued to succeeded", async () => {
+  it("reports the progress of a task from queued to succeeded, and the progress never falls", async () => {
     const long = { ...shortSong, audio_duration: 15, inference_steps: 4 };
     const first = await client.submit(long);
     const second = await client.submit(shortSong);
@@ -182,7 +182,7 @@ describe("POST /release_task and /query_result", () => {
   });
 });
 
-describe("numbers out of range", () => {
+describe("task requests with numbers out of range", () => {
   const outOfRange = { ...shortSong, bpm: 9999, audio_duration: 2 };
   let clamping: LiveServer;
   let refusing: LiveServer;

@@ -19,7 +19,7 @@ async function all(events: AsyncIterable<TaskEvent>): Promise<TaskEvent[]> {
   return list;
 }
 
-describe("the list of tasks", () => {
+describe("listing, searching and deleting tasks", () => {
   const directory = temporaryDirectory();
   const renderMs = { value: 5 };
   let server: LiveServer;
@@ -150,7 +150,7 @@ describe("the list of tasks", () => {
     expect([status, body.detail]).to.deep.equal([404, `No such task: "${NO_SUCH_TASK}"`]);
   });
 
-  it("deletes a finished task with its files, also during a download", async () => {
+  it("deletes a finished task and its files, even during a download of a song", async () => {
     const id = await client.submit({ ...shortSong, audio_format: "wav", audio_duration: 60 });
     await client.finished(id);
     const [song] = (await client.get(`/v1/tasks/${id}`)).body.data.songs;
@@ -252,7 +252,7 @@ describe("the list of tasks", () => {
     expect(ids).to.deep.equal([third.task_id, second.task_id, first]);
   });
 
-  it("refuses a retake of an unknown task, with changed parameters, or if an upload is gone", async () => {
+  it("refuses a retake if the task is unknown, a parameter is changed, or an upload is gone", async () => {
     const missing = await client.post(`/v1/tasks/${NO_SUCH_TASK}/retake`, {});
     expect(missing.status).to.equal(404);
     const upload = new File(
@@ -264,7 +264,7 @@ describe("the list of tasks", () => {
     const other = await client.post(`/v1/tasks/${id}/retake`, { prompt: "other" });
     expect([other.status, other.body.detail]).to.deep.equal([
       400,
-      `"prompt" cannot be changed in a retake, only seed and batch_size: send the task's parameters to POST /release_task`,
+      `A retake can change only seed and batch_size, not "prompt"; to change others, send all parameters to POST /release_task`,
     ]);
     const { status, body } = await client.post(`/v1/tasks/${id}/retake`, {});
     expect(status).to.equal(200);
@@ -374,10 +374,10 @@ describe("the list of tasks", () => {
   });
 });
 
-describe("tasks of a server with a key", () => {
+describe("access to tasks on a server with a key", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
 
-  it("lists, follows and deletes tasks only with the configured key; event streams take it in the query", async () => {
+  it("tasks are accessible only with the key; an event stream also accepts the key in the query", async () => {
     const { client } = server;
     const key = { "X-API-Key": "k1" };
     const { body } = await client.post("/release_task", shortSong, key);

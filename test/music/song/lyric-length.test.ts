@@ -35,7 +35,7 @@ describe("song length estimated from lyrics", () => {
   });
 
   it("long lines count as more bars, in any script", () => {
-    // 25 syllables take five seconds: three bars.
+    // 25 syllables take five seconds, rounded up to three bars.
     for (const line of [
       "la ".repeat(25),
       "啦".repeat(25),

@@ -6,7 +6,7 @@ import { temporaryDirectory } from "../tasks.js";
 
 const LYRICS = "[Verse]\nSleep, the tide is low\nboats lie in a row\n\n[Chorus]\nhush";
 
-describe("lyric timestamps", function () {
+describe("timestamps for the lyrics of a song", function () {
   this.timeout(180_000);
   const server = serverForAll(lyricModel(temporaryDirectory()));
 

@@ -10,7 +10,7 @@ import {
 import type { SongResult } from "../../../src/music/queue/store.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("songs without a server", () => {
+describe("making songs without a server", () => {
   const directory = temporaryDirectory();
   const config = loadConfig({ SVC_DEVICE: "cpu", SVC_CHECKPOINTS: join(directory, "checkpoints") });
   let engine: MusicEngine;

@@ -23,7 +23,7 @@ interface Planning {
   fail(error: Error): void;
 }
 
-describe("PlansAhead", () => {
+describe("planning of waiting tasks while another task runs", () => {
   const lm: LanguageModelInfo = { name: "lm", writesText: false };
   let calls: Planning[];
   let plansAhead: PlansAhead;
@@ -83,13 +83,13 @@ describe("PlansAhead", () => {
     "that write no audio codes": { thinking: false },
     "with a source": { task_type: "cover", src_audio_path: "song.wav" },
   })) {
-    it(`does not plan tasks ahead ${what}`, async () => {
+    it(`tasks ${what} are not planned ahead`, async () => {
       const others = [taskOf("other", { audio_duration: 30, ...parameters })];
       expect(await plannedWith(taskOf("own", { audio_duration: 30 }), others)).to.deep.equal(["own"]);
     });
   }
 
-  it("plans at most eight songs on a GPU; on a CPU at most four, and no more than twice the running task's", async () => {
+  it("plans at most eight songs on a GPU; on a CPU at most four, and at most twice those that run", async () => {
     const waiting = [..."abcd"].map((prompt) => taskOf(prompt, { batch_size: 2, seed: "1,2" }));
     expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", ..."aabbcc"]);
     for (const [seeds, planned] of [
@@ -153,7 +153,7 @@ describe("PlansAhead", () => {
   });
 });
 
-describe("the service with one worker", () => {
+describe("planning ahead in a service with one worker", () => {
   it("plans waiting tasks ahead, and makes the same songs as without planning ahead", async () => {
     const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: temporaryDirectory(), SVC_DEVICE: "cpu" });
     const engine = createEngine(config);

@@ -6,7 +6,7 @@ import { Preview, Previews } from "../../../src/music/song/preview.js";
 
 const SAMPLE_RATE = 48_000;
 const HEADER_BYTES = 44;
-/** -1 dB of full scale in 16 bits. */
+/** A 16-bit sample at -1 dB of full scale. */
 const PEAK = Math.round(10 ** (-1 / 20) * 32_768);
 
 /** Constant stereo signal. */
@@ -20,8 +20,8 @@ async function samplesOf(preview: Preview): Promise<Int16Array> {
   return new Int16Array(Uint8Array.from(bytes.subarray(HEADER_BYTES)).buffer);
 }
 
-describe("Preview", () => {
-  it("plays at the decoder's level; once the peak would exceed -1 dB, the rest of the song is quieter", async () => {
+describe("preview of a song during decoding", () => {
+  it("a preview plays at the decoder's level until its peak would exceed -1 dB; the rest of the song is quieter", async () => {
     const preview = new Preview();
     preview.add({ begin: 0, audio: tone(0.5) });
     preview.add({ begin: 4800, audio: tone(2) });
@@ -36,7 +36,7 @@ describe("Preview", () => {
     expect(Math.min(...samples)).to.be.greaterThan(0);
   });
 
-  it("keeps at most four minutes, and ignores parts that are decoded twice", async () => {
+  it("a preview keeps at most four minutes, and ignores parts that are decoded twice", async () => {
     const preview = new Preview();
     for (let second = 0; second < 100; second += 50)
       preview.add({ begin: second * SAMPLE_RATE, audio: tone(0.1, 50) });
@@ -49,7 +49,7 @@ describe("Preview", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
-  it("previews of ended tasks are freed even if readers stall; the latest two are kept", async () => {
+  it("the previews of ended tasks are freed even if their readers stall, except the latest two", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
     const parts: WeakRef<ArrayBufferLike>[] = [];
@@ -75,7 +75,7 @@ describe("Preview", () => {
     expect((await readers[33]?.next())?.done).to.equal(false);
   });
 
-  it("previews are freed when their tasks end; the latest two with readers are kept", async () => {
+  it("a preview is freed when its task ends, except the latest two that have readers", async () => {
     const previews = new Previews();
     const listener = new AbortController();
     const kept = ["unheard", "a", "b", "c"].map((id) => {

@@ -1,14 +1,14 @@
 import { expect } from "chai";
 import { progressLine, SongProgress, type TaskProgress } from "../../../src/music/song/progress.js";
 
-describe("SongProgress", () => {
+describe("progress of a song", () => {
   function record(run: (progress: SongProgress) => void): TaskProgress[] {
     const seen: TaskProgress[] = [];
     run(new SongProgress(3, (progress) => seen.push(progress)));
     return seen;
   }
 
-  it("rises through all steps and stays below 1", () => {
+  it("progress rises through all steps and stays below 1", () => {
     const seen = record((progress) => {
       progress.enter("load")({ stage: "load", done: 1, total: 2 });
       progress.enter("sample")({ stage: "metadata", done: 50, total: 100 });
@@ -35,7 +35,7 @@ describe("SongProgress", () => {
     ]);
   });
 
-  it("shows that songs are planned together, and gives each an equal share of rendering", () => {
+  it("progress shows that songs are planned together, and gives each song an equal share of rendering", () => {
     const seen = record((progress) => {
       progress.beginSongs(0, 3);
       progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
@@ -52,7 +52,7 @@ describe("SongProgress", () => {
     expect(ends.map(({ value }) => Math.round(6 * (value - 0.5)))).to.deep.equal([1, 2, 3]);
   });
 
-  it("does not fall when a stage repeats", () => {
+  it("progress does not fall when a stage repeats", () => {
     const seen = record((progress) => {
       const render = progress.enter("render");
       render({ stage: "decode", done: 2, total: 2 });

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { assignSeeds, drawSeed, MAX_SEED, parseSeed } from "../../../src/music/song/seeds.js";
 
-describe("seeds", () => {
-  it("are integers from 0 to 2^64 - 1", () => {
+describe("parsing and drawing of seeds", () => {
+  it("seeds are integers from 0 to 2^64 - 1", () => {
     expect(parseSeed(42)).to.equal(42);
     expect(parseSeed("42.9")).to.equal(42);
     for (const digits of ["9007199254740991", "+9007199254740991"])
@@ -19,12 +19,12 @@ describe("seeds", () => {
     expect(Object.is(parseSeed("-0"), 0)).to.equal(true);
   });
 
-  it("are random if sent negative or blank, and undefined if not a number", () => {
+  it("a negative or blank seed means a random one; other text gives no seed", () => {
     expect([-1, "-1", "", " ", "-7.5"].map(parseSeed)).to.deep.equal([null, null, null, null, null]);
     expect(["abc", "1e", "0x1", "nan", Number.NaN].map(parseSeed)).to.deep.equal(Array(5).fill(undefined));
   });
 
-  it("are drawn at random from 0 to 2^32 - 1", () => {
+  it("random seeds are from 0 to 2^32 - 1", () => {
     const drawn = Array.from({ length: 100 }, drawSeed);
     for (const seed of drawn) expect(seed).to.be.within(0, 2 ** 32 - 1);
     expect(new Set(drawn).size).to.be.above(90);

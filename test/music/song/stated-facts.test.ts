@@ -4,8 +4,8 @@ import { parse } from "../request/request-parsing.js";
 
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
 
-describe("facts stated in the prompt", () => {
-  it("facts in the prompt are listed in warnings at submission, with the words they come from", () => {
+describe("facts in the prompt, such as tempo and key", () => {
+  it("warnings at submission list the facts found in the prompt and quote its words", () => {
     expect(warningsOf({ prompt: "75bpm waltz in F# min" })).to.have.members([
       'bpm 75 was taken from the prompt\'s "75bpm"',
       'key_scale F# minor was taken from the prompt\'s "F# min"',
@@ -14,7 +14,7 @@ describe("facts stated in the prompt", () => {
     expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58 to 80 is usual for "lento"']);
   });
 
-  it("fields override facts in the prompt; contradictions are listed in warnings", () => {
+  it("a field overrides a fact in the prompt, and a warning reports the contradiction", () => {
     const fields = { bpm: 90, key_scale: "Am", time_signature: "4/4" };
     expect(warningsOf({ ...fields, prompt: "a slow song, 90 bpm in A minor" })).to.deep.equal([]);
     expect(warningsOf({ ...fields, prompt: "120 bpm waltz in C major" })).to.have.members([
@@ -24,12 +24,12 @@ describe("facts stated in the prompt", () => {
     ]);
   });
 
-  it("facts are read from sample_query instead of the prompt if there is one", () => {
+  it("facts in sample_query replace those in the prompt", () => {
     const { stated } = parse({ sample_query: "house at 124 in G minor", prompt: "90 bpm" });
     expect(stated).to.deep.equal({ tempo: { min: 124, max: 124 }, keyScale: "G minor", timeSignature: "" });
   });
 
-  it("the usual tempo of a genre is not used if there is a source or audio codes", () => {
+  it("a genre in the prompt sets no tempo if there is a source or audio codes", () => {
     const source = { src_audio_path: "a.wav", task_type: "cover" };
     expect(parse({ ...source, prompt: "techno" }).stated?.tempo).to.equal(null);
     expect(parse({ ...source, prompt: "techno at 130 bpm" }).stated?.tempo).to.deep.equal({
@@ -40,14 +40,14 @@ describe("facts stated in the prompt", () => {
     expect(parse({ ...codes, prompt: "techno" }).stated?.tempo).to.equal(null);
   });
 
-  describe("in songs", () => {
+  describe("facts stated in the prompt of a song", () => {
     const server = serverForAll({ SVC_INIT_LLM: "false" });
 
     const stated = { ...shortSong, prompt: "75bpm waltz in F# min" };
     const facts = { bpm: 75, keyscale: "F# minor", timesignature: "3" };
 
     for (const thinking of [false, true]) {
-      it(`facts in the prompt fill the metadata with thinking ${thinking}, and the record's warnings list them`, async () => {
+      it(`with thinking ${thinking}, facts in the prompt set the song's metadata and are listed in its warnings`, async () => {
         const record = await server.client.makeOne({ ...stated, thinking });
         expect(record.metas).to.include(facts);
         expect(record.warnings).to.include('bpm 75 was taken from the prompt\'s "75bpm"');
@@ -56,7 +56,7 @@ describe("facts stated in the prompt", () => {
       });
     }
 
-    it("facts in the prompt make the same song as the equivalent fields", async () => {
+    it("a tempo in the prompt makes the same song as the field bpm", async () => {
       const seeded = { ...shortSong, prompt: "75bpm", use_random_seed: false, seed: 5, audio_format: "wav" };
       const audioOf = async (fields: object) =>
         (await server.client.download(await server.client.makeOne({ ...seeded, ...fields }))).toString(
@@ -73,7 +73,7 @@ describe("facts stated in the prompt", () => {
       expect(alone.metas.bpm).to.equal(62);
     });
 
-    it("facts in the prompt apply to /format_input and /v1/create_sample", async () => {
+    it("/format_input and /v1/create_sample use facts in the prompt", async () => {
       const written = await server.client.post("/format_input", { prompt: stated.prompt });
       expect(written.body.data).to.include({ bpm: 75, key_scale: "F# minor", time_signature: "3" });
       const sample = await server.client.post("/v1/create_sample", { query: stated.prompt });
@@ -81,7 +81,7 @@ describe("facts stated in the prompt", () => {
       expect(sample.body.data.warnings.join()).to.include("F# min");
     });
 
-    it("facts in the prompt apply to analysis_only", async () => {
+    it("analysis_only uses facts in the prompt", async () => {
       const record = await server.client.finished(
         await server.client.submit({ prompt: stated.prompt, analysis_only: true }),
       );

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { songFileName, titleOf } from "../../../src/music/song/title.js";
 
-describe("the title of a song", () => {
+describe("choice of a song's title", () => {
   const request = { prompt: "", lyrics: "", taskType: "cover" as const };
   const cases: [string, Parameters<typeof titleOf>[0], string][] = [
     ["is the user's title", { title: " Evening ", request: { ...request, prompt: "a waltz" } }, "Evening"],
@@ -27,7 +27,7 @@ describe("the title of a song", () => {
   }
 });
 
-describe("the file name of a song", () => {
+describe("file name for a song's title", () => {
   for (const [title, version, name] of [
     ["Evening", null, "Evening.mp3"],
     ["Evening", "A", "Evening - A.mp3"],
@@ -35,7 +35,7 @@ describe("the file name of a song", () => {
     ['../a\\b:"c"\n\u202e?', null, "a b c.mp3"],
     ["...", null, "song.mp3"],
   ] as const) {
-    it(`is ${name}`, () => {
+    it(`the file name is ${name}`, () => {
       expect(songFileName(title, version, "mp3")).to.equal(name);
     });
   }

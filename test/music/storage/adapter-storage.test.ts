@@ -38,7 +38,7 @@ describe("adapters in a shared storage", () => {
     );
   const refusal = async (path: string) => (await failureOf(machine.publish(path))).message;
 
-  it("are the same on another machine; adapters with equal content are stored once", async () => {
+  it("adapters are the same on another machine, and are stored once if their content is equal", async () => {
     const make = (name: string, weights: string) => {
       const path = join(folder, name);
       mkdirSync(path);
@@ -57,14 +57,14 @@ describe("adapters in a shared storage", () => {
     expect(await filesOf(changed)).to.deep.equal({ ...files, "adapter_model.safetensors": "other weights" });
   });
 
-  it("keep their file names, and include their configuration", async () => {
+  it("adapters keep their file names and include their configuration", async () => {
     const path = join(folder, "first", "adapter_model.safetensors");
     const named = await machine.publish(path);
     expect(await other.withAdapter(named, async (path) => readFileSync(path, "utf8"))).to.equal("weights");
     expect(Object.keys(named.files)).to.have.members(["adapter_model.safetensors", "adapter_config.json"]);
   });
 
-  it("include the PyTorch file of PEFT, without the optimizer's state", async () => {
+  it("adapters include the PyTorch file of PEFT, but no optimizer state", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);
     for (const name of ["adapter_config.json", "adapter_model.bin", "optimizer.bin"]) {
@@ -78,7 +78,7 @@ describe("adapters in a shared storage", () => {
     expect(entry).to.equal("adapter_model.bin");
   });
 
-  it("are rejected if there is no adapter at the path", async () => {
+  it("a path without an adapter is rejected", async () => {
     expect(await refusal(join(folder, "absent"))).to.include("there is no such file or folder");
     expect(await refusal(join(folder, "first", "notes.txt"))).to.include(
       "adapters are read from .safetensors",

@@ -101,7 +101,7 @@ describe("object store", () => {
     expect(silent.message).to.not.contain("\n");
   });
 
-  it("counts as unavailable while it answers 500 or truncates its answers", async () => {
+  it("a store counts as unavailable while it answers 500 or truncates its answers", async () => {
     const path = await file(Buffer.from("x"));
     await store.put("audio/one.flac", path);
     const { AWS_ENDPOINT_URL_S3: endpoint } = process.env;
@@ -153,7 +153,7 @@ describe("object store", () => {
     expect(await other.fetch(join(folder, basename(used)))).to.equal(true);
   });
 
-  it("is not needed if servers share a folder; while the folder is missing, the storage is unavailable", async () => {
+  it("servers that share a folder need no object store; a missing folder means that the storage is unavailable", async () => {
     const songs = new FileStorage(directory, null, "audio/");
     expect(await songs.fetch(join(directory, "none.flac"))).to.equal(false);
     const path = await file(Buffer.from("song"));

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { PermittedRoot, UnsafePathError } from "../../../src/music/storage/permitted-root.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("the permitted root", () => {
+describe("resolving a path inside the permitted root", () => {
   let outside: string;
   let root: string;
   let permitted: PermittedRoot;
@@ -60,7 +60,7 @@ describe("the permitted root", () => {
     ["a name too long for any file system", () => "x".repeat(5000)],
   ];
   for (const [how, path] of escapes) {
-    it(`refuses ${how}`, async () => {
+    it(`rejects ${how} as a path`, async () => {
       symlinkSync(outside, join(root, "escape"));
       symlinkSync(join(outside, "absent"), join(root, "dangling"));
       symlinkSync(join(root, "loop"), join(root, "loop"));

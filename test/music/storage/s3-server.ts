@@ -19,7 +19,7 @@ const ACCESS = {
 export interface S3Server {
   /** Environment variables that point the AWS SDK to this server. */
   environment: Record<string, string>;
-  /** Turns the check of signatures on or off. While it is on, every request for a bucket is rejected. */
+  /** Turns signature checks on or off. While checks are on, the server rejects every bucket request. */
   checkSignatures(isChecking: boolean): void;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export interface S3Server {
 export async function startS3(port = 0): Promise<S3Server> {
   const directory = temporaryDirectory();
   const configureBuckets = [{ name: BUCKET }];
-  // s3rver computes signatures of bucket requests differently from S3.
+  // Accept wrong signatures, because s3rver computes the signatures of bucket requests differently from S3.
   const allowMismatchedSignatures = true;
   const server = new S3rver({
     ...{ address: "127.0.0.1", port, directory, silent: true, configureBuckets },

@@ -59,7 +59,7 @@ describe("the studio's accessibility", function () {
   it("has no violations with running, queued and failed songs @slow", async () => {
     const { client } = studio.server;
     const page = await studio.open();
-    // The page hides cancelled songs. Another error text makes it show them as failed.
+    // The page recognizes cancelled songs by their error text and hides them. With another text they show as failed.
     await page.route(/state=failed/, async (route) => {
       const response = await route.fetch();
       const body = (await response.text()).replaceAll("Cancelled by user", "Out of memory");
@@ -121,7 +121,7 @@ describe("the studio's accessibility", function () {
     studio.browserErrors.length = 0;
   });
 
-  describe("with a key", () => {
+  describe("a studio that asks for a key", () => {
     const locked = new Studio({ SVC_API_KEY: "open sesame" });
 
     it("has no violations in the key prompt", async () => {
@@ -133,7 +133,7 @@ describe("the studio's accessibility", function () {
 
   it("lets the user write, make, play and delete a song by keyboard", async () => {
     const page = await studio.open();
-    /** Presses Tab until a control has focus; it must be visible, not hidden by the player. */
+    /** Presses Tab until a control has focus. Fails if the player hides the control. */
     const tabTo = async (target: Locator) => {
       await target.waitFor();
       for (let presses = 0; presses < 150; presses++) {

@@ -3,11 +3,11 @@ import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
-describe("the plan of a song in the studio", function () {
+describe("how the studio shows the plan of a song", function () {
   this.timeout(180_000);
   const studio = new Studio();
 
-  it("shows metadata and codes, which make the same song again", async () => {
+  it("shows the metadata and codes of a song; the codes make the same song again", async () => {
     const { client } = studio.server;
     const planned = await client.makeOne({ ...shortSong, thinking: true, audio_format: "wav" });
     const page = await studio.open();

@@ -7,10 +7,10 @@ import { button, Studio } from "./studio-fixture.js";
 
 const SONGS = 10_000;
 
-describe("the library of the studio", function () {
+describe("songs in the studio's library", function () {
   this.timeout(180_000);
 
-  describe("with 10,000 songs", () => {
+  describe("the studio's library with 10,000 songs", () => {
     const studio = new Studio();
 
     before(async () => {
@@ -23,7 +23,7 @@ describe("the library of the studio", function () {
 
     const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
 
-    it("draws only the songs in view, wherever the page is scrolled, and searches on the server", async () => {
+    it("the library draws only the songs in view, and searches on the server", async () => {
       const page = await studio.open();
       await page.getByRole("heading", { name: "Songs 10000" }).waitFor();
       await button(page, "Play song 9999").waitFor();
@@ -48,7 +48,7 @@ describe("the library of the studio", function () {
     });
   });
 
-  describe("in two tabs", () => {
+  describe("the studio's library in two tabs", () => {
     const studio = new Studio();
     let one: Page;
     let two: Page;
@@ -59,7 +59,7 @@ describe("the library of the studio", function () {
       two = await studio.openTab(await one.context().newPage());
     });
 
-    it("shows titles, favourites and deletions of the other tab, and stops a deleted song", async () => {
+    it("a tab shows titles, favourites and deletions of the other tab, and stops a deleted song", async () => {
       await button(two, "Play an old tune").click();
       await button(two, "Pause").waitFor();
       await button(one, "Favourite an old tune").click();
@@ -81,10 +81,10 @@ describe("the library of the studio", function () {
     });
   });
 
-  describe("after a restart of the server", () => {
+  describe("the studio's library after a restart of the server", () => {
     const studio = new Studio();
 
-    it("shows songs that are still being made, and their result @slow", async () => {
+    it("the library shows a song that is still being made, and can cancel it @slow", async () => {
       const page = await studio.open();
       await studio.server.client.submit({ ...longSong, prompt: "a long way" });
       await page.getByLabel("Progress of a long way").waitFor();

@@ -14,7 +14,7 @@ describe("the look of the studio", function () {
   this.timeout(180_000);
   const studio = new Studio();
 
-  it("is light or dark like the system, or as the user chooses", async () => {
+  it("the studio is light or dark like the system, or as the user chooses", async () => {
     const page = await studio.open();
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     await page.emulateMedia({ colorScheme: "light" });
@@ -30,7 +30,7 @@ describe("the look of the studio", function () {
     expect(await ground()).to.equal(dark);
   });
 
-  it("shows either the form or the songs on a phone, and switches to the songs after Make", async () => {
+  it("on a phone, the studio shows either the form or the songs; Make switches to the songs", async () => {
     const page = await studio.open();
     await page.setViewportSize(PHONE);
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
@@ -44,7 +44,7 @@ describe("the look of the studio", function () {
     await page.getByLabel("Sound").waitFor();
   });
 
-  it("sends no lyrics with the Instrumental switch, and keeps them in the form", async () => {
+  it("the Instrumental switch sends no lyrics, but keeps them in the form", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("strings alone");
     await page.getByLabel("Lyrics").fill("la la");
@@ -61,7 +61,7 @@ describe("the look of the studio", function () {
     expect(await page.getByLabel("Lyrics").inputValue()).to.equal("la la");
   });
 
-  it("has every text in every language, with the same placeholders", () => {
+  it("every text exists in every language, with the same placeholders", () => {
     const sources = readdirSync(STUDIO).filter((name) => /\.tsx?$/.test(name));
     const texts = sources.flatMap((name) =>
       [...readFileSync(STUDIO + name, "utf8").matchAll(TEXT)].map(([, text]) => text as string),
@@ -87,7 +87,7 @@ describe("the look of the studio", function () {
     }
   });
 
-  it("is in the browser's language, or in another that the user chooses", async () => {
+  it("the studio uses the browser's language, or another that the user chooses", async () => {
     const page = await studio.open("Online", "de-AT");
     await button(page, "Erzeugen").waitFor();
     expect(await page.getByLabel("In einem Satz").getAttribute("placeholder")).to.equal(

@@ -1,4 +1,4 @@
-/** Lyrics in the studio, following playback. */
+/** Tests the lyrics that the studio shows during playback. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
@@ -12,7 +12,7 @@ describe("lyrics in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio(lyricModel(temporaryDirectory()));
 
-  it("have timestamps, follow playback and can be downloaded", async () => {
+  it("lyrics have timestamps, follow playback and can be downloaded", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound").fill("a lullaby");
     await page.getByRole("textbox", { name: "Lyrics" }).fill(LINES.join("\n"));

@@ -7,7 +7,7 @@ import { button, Studio } from "./studio-fixture.js";
 
 const WEIGHTS = "acestep-v15-turbo/model.safetensors";
 
-describe("models in the studio", function () {
+describe("model downloads in the studio", function () {
   this.timeout(180_000);
   const settings: Record<string, string> = { SVC_CHECKPOINTS: temporaryDirectory() };
   let hub: FakeHub;

@@ -22,7 +22,7 @@ describe("the player of the studio", function () {
     return Number(minutes) * 60 + Number(rest);
   }
 
-  it("plays from the clicked position in a card's waveform, and pauses with the card's button", async () => {
+  it("a click in a card's waveform plays from there; the card's button pauses the song", async () => {
     const page = await studio.open();
     const outline = page.getByRole("slider", { name: "Position in middle tune" });
     const box = await outline.boundingBox();
@@ -46,7 +46,7 @@ describe("the player of the studio", function () {
     await button(page, "Play oldest tune").waitFor();
   });
 
-  it("goes to the next and the previous song, and sets the title of the media session", async () => {
+  it("the player steps to the next and the previous song, and sets the media session's title", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").click();
     await button(page, "Next song").click();
@@ -56,7 +56,7 @@ describe("the player of the studio", function () {
     expect(await page.evaluate(() => navigator.mediaSession.metadata?.title)).to.equal("newest tune");
   });
 
-  it("pauses with Space, and keeps its volume over a reload", async () => {
+  it("the player pauses with Space, and keeps its volume after a reload", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").click();
     await button(page, "Pause").waitFor();
@@ -69,7 +69,7 @@ describe("the player of the studio", function () {
     expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
-  it("adds several songs to favourites, downloads them as a zip, and deletes them", async () => {
+  it("several selected songs are made favourites, downloaded as a zip, and deleted", async () => {
     const page = await studio.open();
     await button(page, "Select").click();
     await page.getByLabel("Select newest tune").check();
@@ -94,7 +94,7 @@ describe("the player of the studio", function () {
     expect(await page.evaluate(() => document.activeElement?.id)).to.equal("library-title");
   });
 
-  it("shows only part of a long queue, and cancels all of it", async () => {
+  it("the page shows only part of a long queue, and can cancel all of it", async () => {
     const { client } = studio.server;
     for (let number = 1; number <= 8; number++)
       await client.submit({ ...longSong, prompt: `waiting ${number}` });

@@ -21,7 +21,7 @@ describe("the preview of a song in the studio", function () {
     while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50));
   };
 
-  it("plays by keyboard and continues with the finished song", async () => {
+  it("a preview starts by keyboard and continues as the finished song", async () => {
     const page = await studio.open();
     const id = await studio.server.client.submit(LONG);
     const listen = page.getByRole("button", { name: "Listen to a long waltz while it is made" });
@@ -38,7 +38,7 @@ describe("the preview of a song in the studio", function () {
     await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
   });
 
-  it("ends when the song is cancelled", async () => {
+  it("a preview ends when its song is cancelled", async () => {
     const page = await studio.open();
     await studio.server.client.submit({ ...LONG, prompt: "another waltz" });
     await page.getByRole("button", { name: "Listen to another waltz while it is made" }).click();

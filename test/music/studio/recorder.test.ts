@@ -1,4 +1,4 @@
-/** Recording in the studio, from Chromium's fake microphone, which beeps. */
+/** Tests recording in the studio. The browser has a fake microphone that beeps. */
 import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";

@@ -7,7 +7,7 @@ import { shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
-describe("the studio, reusing songs and settings", function () {
+describe("reuse of songs and settings in the studio", function () {
   this.timeout(300_000);
   const studio = new Studio();
   const prompt = "a repeatable waltz";
@@ -21,7 +21,7 @@ describe("the studio, reusing songs and settings", function () {
   }
 
   for (const [width, place] of PAGE_WIDTHS) {
-    it(`fills the form from a saved settings file, ${place}`, async () => {
+    it(`a saved settings file fills the form, ${place}`, async () => {
       const page = await studio.open();
       await page.setViewportSize({ width, height: 800 });
       const showSongs = () => (width === 390 ? button(page, "Songs").click() : Promise.resolve());
@@ -56,7 +56,7 @@ describe("the studio, reusing songs and settings", function () {
     });
   }
 
-  it("saves settings, except the prompt, as a preset; Clear keeps the number of versions", async () => {
+  it("a preset contains all settings except the prompt; Clear keeps the number of versions", async () => {
     const page = await studio.open();
     await sound(page).fill("not in the preset");
     await page.getByLabel("Versions").fill("3");
@@ -78,7 +78,7 @@ describe("the studio, reusing songs and settings", function () {
     expect(await button(page, "Trios").count()).to.equal(0);
   });
 
-  it("describes a song, and puts the description into the form", async () => {
+  it("the studio describes a song, and puts the description into the form", async () => {
     const page = await studio.open();
     await button(page, `More of ${prompt}`).last().click();
     const count = (await tasks()).length;
@@ -94,7 +94,7 @@ describe("the studio, reusing songs and settings", function () {
     expect(await page.getByLabel("Tempo").inputValue()).to.equal(String(analysis.bpm));
   });
 
-  it("takes a song as the reference of the next one", async () => {
+  it("a song can become the reference of the next song", async () => {
     const page = await studio.open();
     await button(page, `More of ${prompt}`).last().click();
     await button(page, "Use as reference").click();

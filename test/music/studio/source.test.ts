@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
-describe("recordings in the studio", function () {
+describe("use of recordings in the studio", function () {
   this.timeout(180_000);
   const studio = new Studio();
   before(() => studio.server.client.make(shortSong));
@@ -65,7 +65,7 @@ describe("recordings in the studio", function () {
     await button(page, /^Remove 0:01 – 0:03$/).waitFor();
     await button(page, "Zoom in").click();
     await drag(0.5, 0.75);
-    // Half of the recording is in view.
+    // The visible part of the waveform is half of the recording.
     expect(Number(await start.inputValue())).to.be.closeTo(2.5, 0.3);
     const { parameters, task_type } = await make(page, "two new parts");
     expect(task_type).to.equal("repaint");

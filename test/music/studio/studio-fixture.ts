@@ -16,7 +16,7 @@ const DESKTOP = { width: 1200, height: 800 };
 export class Studio {
   readonly directory = temporaryDirectory();
   server!: LiveServer;
-  /** Errors of all pages in this test, and their requests to other hosts. A test that expects errors clears it. */
+  /** Browser errors and requests to other hosts during the test. A test that expects errors clears this list. */
   readonly browserErrors: string[] = [];
   #browser!: Browser;
 

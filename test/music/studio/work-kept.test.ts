@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
-describe("work in the studio", function () {
+describe("keeping unfinished work in the studio", function () {
   this.timeout(300_000);
   const studio = new Studio();
   before(() => studio.server.client.make({ ...shortSong, prompt: "a kept song" }));

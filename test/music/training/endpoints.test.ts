@@ -7,7 +7,7 @@ import { checkStartRequest } from "../../../src/music/training/trainer.js";
 import { type SampleTensors, sampleTensors, writeSample } from "./sample-files.js";
 import { type Kind, shortRun, startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
 
-describe("the training endpoints", () => {
+describe("HTTP endpoints for training", () => {
   let server: TrainingServer;
   let trainer: Trainer;
 
@@ -18,7 +18,7 @@ describe("the training endpoints", () => {
 
   after(() => server.close());
 
-  it("report the state idle before the first run", async () => {
+  it("the training status is idle before the first run", async () => {
     expect(await trainer.status()).to.deep.equal({
       is_training: false,
       should_stop: false,
@@ -47,14 +47,14 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("report that there is nothing to stop, with or without a body", async () => {
+  it("a stop request reports that no training is in progress, with or without a body", async () => {
     expect(await trainer.stop()).to.equal("No training in progress");
     const bare = await fetch(`${server.url}/v1/training/stop`, { method: "POST" });
     expect(bare.status).to.equal(200);
     expect((await trainer.status()).status).to.equal("Idle");
   });
 
-  it("describe a directory of sample files", async () => {
+  it("load_tensor_info describes a directory of sample files", async () => {
     const { body } = await trainer.client.post("/v1/training/load_tensor_info", { tensor_dir: "set" });
     expect(body.data).to.include({
       dataset_name: "test set",
@@ -68,7 +68,7 @@ describe("the training endpoints", () => {
     expect(plain.body.data).to.include({ dataset_name: "Unknown", num_samples: 1, custom_tag: "" });
   });
 
-  it("report why a directory is unusable", async () => {
+  it("load_tensor_info reports why a directory is unusable", async () => {
     mkdirSync(trainer.path("empty"), { recursive: true });
     const cases: [path: string, detail: string][] = [
       ["absent", "Directory not found: absent"],
@@ -84,7 +84,7 @@ describe("the training endpoints", () => {
     }
   });
 
-  it("answer 404 to an export without a trained adapter", async () => {
+  it("an export without a trained adapter is answered with 404", async () => {
     const answer = await trainer.client.post("/v1/training/export", {
       export_path: "mine",
       lora_output_dir: "absent",
@@ -96,7 +96,7 @@ describe("the training endpoints", () => {
     });
   });
 
-  it("report at /v1/reinitialize that all models are already loaded", async () => {
+  it("/v1/reinitialize reports that all models are already loaded", async () => {
     const { body } = await trainer.client.post("/v1/reinitialize", {});
     expect(body.data.message).to.match(/^✅ Service reinitialized/);
     expect(body.data.reloaded).to.deep.equal([]);
@@ -104,7 +104,7 @@ describe("the training endpoints", () => {
 
   const kinds: Kind[] = ["start", "start_lokr"];
   for (const kind of kinds) {
-    it(`reject unsupported parameters of ${kind} and name the field`, async () => {
+    it(`unsupported parameters of ${kind} are rejected, and the error names the field`, async () => {
       const cases: [field: string, value: unknown][] = [
         ["tensor_dir", undefined],
         ["tensor_dir", 5],
@@ -126,7 +126,7 @@ describe("the training endpoints", () => {
       expect((await trainer.status()).state).to.equal("idle");
     });
 
-    it(`reject directories that ${kind} cannot use, before a run starts`, async () => {
+    it(`directories that ${kind} cannot use are rejected before a run starts`, async () => {
       mkdirSync(trainer.path("nothing"), { recursive: true });
       writeFileSync(trainer.path("file"), "");
       symlinkSync("/", trainer.path(`way-out-${kind}`));
@@ -190,7 +190,7 @@ describe("the training endpoints", () => {
     ],
   ];
   for (const [what, change, mentions] of broken) {
-    it(`reject a sample with ${what} and name the file`, async () => {
+    it(`a training sample with ${what} is rejected, and the error names the file`, async () => {
       writeSample(trainer.path("broken/good.pt"), sampleTensors(1));
       writeSample(trainer.path("broken/spoiled.pt"), change(sampleTensors(2)));
       const answer = await trainer.start({ ...shortRun, tensor_dir: "broken" });
@@ -199,7 +199,7 @@ describe("the training endpoints", () => {
     });
   }
 
-  it("reject a file that is not a sample", async () => {
+  it("a file that is not a training sample is rejected", async () => {
     mkdirSync(trainer.path("texts"), { recursive: true });
     for (const text of ["", "a diary", "PK\x03\x04 but no archive"]) {
       writeFileSync(trainer.path("texts/diary.pt"), text);
@@ -209,14 +209,14 @@ describe("the training endpoints", () => {
     }
   });
 
-  it("answer 415 to other content types and 400 to broken JSON", async () => {
+  it("a training request is answered with 415 for other content types and with 400 for broken JSON", async () => {
     const post = (type: string, body: string) =>
       fetch(`${server.url}/v1/training/start`, { method: "POST", headers: { "Content-Type": type }, body });
     expect((await post("text/xml", "<a/>")).status).to.equal(415);
     expect((await post("application/json", "{")).status).to.equal(400);
   });
 
-  it("answer 500 without a loaded model", async () => {
+  it("a training request without a loaded model is answered with 500", async () => {
     const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
     const paths = { tensorDir: "set", outputDir: "out", resumeFrom: null };
     const failure = await checkStartRequest(engine, new PermittedRoot(trainer.root), paths).catch(
@@ -235,7 +235,7 @@ function withInvalidValue(tensors: SampleTensors, name: string, value: number): 
   };
 }
 
-describe("the training endpoints of a server with a key", () => {
+describe("HTTP endpoints for training on a server with an API key", () => {
   let server: TrainingServer;
 
   before(async () => {
@@ -248,7 +248,7 @@ describe("the training endpoints of a server with a key", () => {
     (name) => `training/${name}`,
   );
   for (const path of [...posts, "reinitialize"]) {
-    it(`require the key at /v1/${path}, in the header or the body`, async () => {
+    it(`/v1/${path} requires the API key, in the header or the body`, async () => {
       const { client } = server;
       for (const [body, headers, isRight] of [
         [{}, {}, false],
@@ -263,7 +263,7 @@ describe("the training endpoints of a server with a key", () => {
     });
   }
 
-  it("require the key at /v1/training/status", async () => {
+  it("/v1/training/status requires the API key", async () => {
     const path = "/v1/training/status";
     expect((await server.client.get(path)).status).to.equal(401);
     expect((await server.client.get(path, { Authorization: "Bearer k1" })).status).to.equal(200);

@@ -14,7 +14,7 @@ import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { exportAdapter } from "../../../src/music/training/export.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("the export of adapters", () => {
+describe("export of a trained adapter", () => {
   let directory: string;
   let root: PermittedRoot;
 
@@ -63,7 +63,7 @@ describe("the export of adapters", () => {
     expect(readdirSync(directory).sort()).to.deep.equal(["mine", "out"]);
   });
 
-  it("takes the checkpoint of the last epoch if there is no final adapter", async () => {
+  it("exports the checkpoint of the last epoch if there is no final adapter", async () => {
     for (const epoch of [2, 10, 9]) {
       write(`out/checkpoints/epoch_${epoch}_loss_0.1000/lokr_weights.safetensors`, `epoch ${epoch}`);
     }
@@ -71,7 +71,7 @@ describe("the export of adapters", () => {
     expect(read("new/deep/folder/lokr_weights.safetensors")).to.equal("epoch 10");
   });
 
-  describe("of a run that was stopped", () => {
+  describe("export of the adapter of a stopped run", () => {
     const checkpoint = (name: string) => write(`out/checkpoints/${name}/lokr_weights.safetensors`, name);
     const exported = async () => {
       await run();
@@ -104,7 +104,7 @@ describe("the export of adapters", () => {
     });
   });
 
-  it("may replace an earlier export or an empty folder", async () => {
+  it("an export may replace an earlier export or an empty folder", async () => {
     writeLora("out/final", "first");
     await run();
     writeLora("out/final", "second");
@@ -147,7 +147,7 @@ describe("the export of adapters", () => {
     expect(read("out/final/adapter/adapter_model.safetensors")).to.equal("final");
   });
 
-  it("reports why it failed, keeps the earlier export and leaves no temporary files", async () => {
+  it("a failed export reports the reason, keeps the earlier export and leaves no temporary files", async () => {
     writeLora("out/final", "final");
     write("blocked", "a file");
     const failure = await refusalOf(run("blocked/mine"));

@@ -15,7 +15,7 @@ const SINGLE_FILE = "comfy_lora.safetensors";
 /** A request that makes the same song every time. */
 const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
 
-describe("adapters exported for other programs", () => {
+describe("export of adapters for other programs", () => {
   let server: TrainingServer;
   let trainer: Trainer;
   let base: Buffer;
@@ -44,7 +44,10 @@ describe("adapters exported for other programs", () => {
     return bytes;
   }
 
-  /** Makes a song with only the weights file of an adapter, like programs that ignore its configuration. */
+  /**
+   * Makes a song from an adapter's weights file alone, as programs do that ignore the adapter's
+   * configuration.
+   */
   async function songOfWeightsFile(path: string): Promise<Buffer> {
     const alone = trainer.path("alone", path.replaceAll("/", "-"));
     mkdirSync(trainer.path("alone"), { recursive: true });
@@ -58,12 +61,12 @@ describe("adapters exported for other programs", () => {
 
   const configOf = (folder: string) => JSON.parse(readFileSync(trainer.path(folder, CONFIG), "utf8"));
 
-  it("without options, an exported adapter's weights file alone makes another song", async () => {
+  it("an adapter exported without options makes another song without its configuration", async () => {
     expect((await exportTo("plain")).status).to.equal(200);
     expect((await songOfWeightsFile(`plain/${WEIGHTS}`)).equals(styled)).to.equal(false);
   });
 
-  it("with fold_alpha, an exported adapter's weights file alone makes the same song", async () => {
+  it("an adapter exported with fold_alpha makes the same song without its configuration", async () => {
     const { status, body } = await exportTo("folded", { fold_alpha: true });
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.deep.equal({
@@ -185,7 +188,10 @@ interface ReadTensor {
   values: Float32Array;
 }
 
-/** Reads the tensors of a float32 safetensors file, and checks that they fill it without gaps. */
+/**
+ * Reads the tensors of a float32 safetensors file. Fails if there is a gap between tensors or after the last
+ * one.
+ */
 function tensorsOf(path: string): Map<string, ReadTensor> {
   const bytes = readFileSync(path);
   const begin = 8 + Number(bytes.readBigUInt64LE());

@@ -55,7 +55,7 @@ function codedError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-describe("a training run", () => {
+describe("states and progress of a training run", () => {
   let trainer: ScriptedTrainer;
   let run: TrainingRun;
   const status = (nowMs = Date.now()) => trainingStatus(run.record, nowMs);
@@ -103,7 +103,7 @@ describe("a training run", () => {
     ]);
   });
 
-  it("computes the rate from steps since the run resumed", () => {
+  it("the step rate counts only the steps since the run resumed", () => {
     trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
     const firstMs = run.record.firstStepAtMs ?? 0;
     expect(status(firstMs).steps_per_second).to.equal(0);
@@ -145,7 +145,7 @@ describe("a training run", () => {
     });
   });
 
-  it("stops on request, and its status still shows the last step", async () => {
+  it("a run stops on request, and its status still shows the last step", async () => {
     trainer.emit(started, step(1));
     run.stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
@@ -180,7 +180,7 @@ describe("a training run", () => {
   });
 });
 
-describe("progress lines of training", () => {
+describe("log lines for training events", () => {
   const run = { epochs: 10, gradientCheckpointing: false };
   const step = { kind: "step", epoch: 4, loss: 0.41268, learningRate: 1e-4, gradientNorm: 1 } as const;
   const cases: [event: TrainingEvent, lines: string[]][] = [

@@ -42,7 +42,7 @@ describe("training runs", () => {
     return server.client.download(await server.client.makeOne({ ...sameSong, ...parameters }));
   }
 
-  describe("without interruption", () => {
+  describe("training runs without interruption", () => {
     it("a run trains a LoRA, with the expected answer, files and status", async () => {
       const { status, body } = await trainer.start({
         ...shortRun,
@@ -190,7 +190,7 @@ describe("training runs", () => {
     });
   });
 
-  describe("with other parameters", () => {
+  describe("training runs with changed parameters", () => {
     const cases: [kind: Kind, change: object][] = [
       ["start", { lora_rank: 8 }],
       ["start", { lora_alpha: 16 }],
@@ -220,7 +220,7 @@ describe("training runs", () => {
     });
 
     for (const [kind, change] of cases) {
-      it(`${kind} makes another adapter with ${JSON.stringify(change)} than without @slow`, async () => {
+      it(`${kind} makes a different adapter with ${JSON.stringify(change)} @slow`, async () => {
         const weights = await trained(`changed-${JSON.stringify(change).replace(/\W/g, "")}`, change, kind);
         expect(weights.equals(base.get(kind) as Buffer)).to.equal(false);
       });
@@ -236,7 +236,7 @@ describe("training runs", () => {
     }
   });
 
-  describe("that were stopped", () => {
+  describe("stopped and resumed training runs", () => {
     it("a stopped run ends within a step and leaves a checkpoint; another run can start", async () => {
       await trainer.start({ ...longRun, output_dir: "stopped" });
       await trainer.until((status) => status.current_step >= 3);
@@ -270,7 +270,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("at-once/final"))).to.equal(false);
     });
 
-    it("a stop request does not reach the next run if the stopped start fails its checks @slow", async () => {
+    it("if a run fails its checks after a stop request, the request does not stop the next run @slow", async () => {
       const { training } = server.service;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
@@ -365,7 +365,7 @@ describe("training runs", () => {
     });
   });
 
-  describe("one at a time", () => {
+  describe("training starts during another run", () => {
     it("while a run is in progress, a second start of either kind is rejected", async () => {
       await trainer.start({ ...longRun, output_dir: "one" }, "start_lokr");
       for (const kind of ["start", "start_lokr"] as const) {
@@ -382,7 +382,7 @@ describe("training runs", () => {
       expect(existsSync(trainer.path("two"))).to.equal(false);
     });
 
-    it("exactly one of several simultaneous starts is accepted", async () => {
+    it("of several simultaneous training starts, exactly one is accepted", async () => {
       const starts = Array.from({ length: 5 }, (_, index) =>
         trainer.start({ ...longRun, output_dir: `race-${index}` }, index % 2 === 0 ? "start" : "start_lokr"),
       );
@@ -393,7 +393,7 @@ describe("training runs", () => {
     });
   });
 
-  describe("that fail", () => {
+  describe("failed training runs", () => {
     it("a run fails with a reason if the loss is not finite, and the server keeps working", async () => {
       const { status } = await trainer.start({
         ...shortRun,
@@ -412,7 +412,7 @@ describe("training runs", () => {
     });
   });
 
-  describe("while songs are made", () => {
+  describe("training runs while songs are made", () => {
     it("a run does not change songs that are made meanwhile", async () => {
       const before = await song();
       await trainer.start({ ...longRun, output_dir: "beside" });

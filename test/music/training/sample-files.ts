@@ -1,5 +1,5 @@
 /**
- * Writes small sample files as other trainers do.
+ * Writes small training samples in the file formats of other trainers.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

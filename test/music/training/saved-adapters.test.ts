@@ -1,4 +1,4 @@
-/** Adapters found in the training root. */
+/** Tests the list of the adapters in the training root. */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { savedAdapters } from "../../../src/music/training/saved-adapters.js";
 import { startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
-describe("saved adapters", function () {
+describe("list of saved adapters", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
   before(() => {
@@ -22,15 +22,15 @@ describe("saved adapters", function () {
     }
   });
 
-  it("include folders of LoRA and LoKr weights, but no checkpoints of training runs", async () => {
+  it("saved adapters include folders of LoRA and LoKr weights, but no checkpoints of training runs", async () => {
     expect(await savedAdapters(root)).to.deep.equal(["adapters/waltz", "zydeco/final"]);
   });
 
-  it("are an empty list if the training root is missing", async () => {
+  it("the list of saved adapters is empty if the training root is missing", async () => {
     expect(await savedAdapters(join(root, "missing"))).to.deep.equal([]);
   });
 
-  it("are listed by GET /v1/lora/available", async () => {
+  it("GET /v1/lora/available lists the saved adapters", async () => {
     const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
     const { body } = await server.client.get("/v1/lora/available");
     await server.close();

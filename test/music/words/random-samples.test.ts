@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { canonicalKeyScale, LANGUAGES } from "../../../src/engine/metadata.js";
 import { RandomSamples } from "../../../src/music/words/random-samples.js";
 
-describe("RandomSamples", () => {
+describe("random sample requests", () => {
   const samples = RandomSamples.load();
 
   it("contains at least fifty distinct examples", () => {
@@ -34,7 +34,7 @@ describe("RandomSamples", () => {
     }
   });
 
-  it("returns each field under its current name and its name in older clients", () => {
+  it("a sample has each field under its current name and under the name that older clients read", () => {
     const custom = samples.draw("custom_mode");
     expect(custom).to.include.all.keys("caption", "lyrics", "bpm", "duration", "vocal_language", "think");
     expect(custom).to.include.all.keys(

@@ -1,7 +1,6 @@
 /**
- * The building catalogue, with the game's names: placed buildings (utilities, services, parks, transport, unique
- * buildings) and growables. Costs and capacities follow published values if there are any; footprints, ranges and the
- * rest are tuned.
+ * Catalogue of all buildings, with the game's names. Contains buildings that commands place, and buildings that grow
+ * on zones. Most costs and capacities are published values. The other properties are tuned.
  */
 import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";
@@ -18,7 +17,7 @@ export interface SimBuildingPrefab extends BuildingPrefab {
 }
 
 /**
- * Homes, jobs and visitors per cell in hundredths, one value per level. `capacitiesOf` adds a random part and a
+ * Homes, jobs and visitors per cell in hundredths, one value per level. `buildingCapacities` adds a random part and a
  * minimum.
  */
 interface GrowableClass {
@@ -49,16 +48,16 @@ export interface CivicProperties {
   readonly powerKw?: number;
   /** Whether the output depends on the wind. */
   readonly wind?: boolean;
-  /** Water it pumps per week. */
+  /** Water that the building pumps per week. */
   readonly waterM3?: number;
-  /** Sewage it treats or drains per week. */
+  /** Sewage that the building treats or drains per week. */
   readonly sewageM3?: number;
-  /** Heat it feeds into heating pipes. */
+  /** Heat that the building feeds into heating pipes. */
   readonly heatKw?: number;
   /** Works only beside or in water. */
   readonly shore?: boolean;
   readonly coverage?: { readonly kind: Coverage; readonly radiusMeters: number; readonly capacity: number };
-  /** Storage capacity: points of garbage (the unit of `garbage` in buildings), or graves. */
+  /** Storage capacity: the number of graves, or garbage in the unit of a building's `garbage`. */
   readonly storage?: number;
   /** Needs fuel delivered by road. */
   readonly burnsFuel?: boolean;
@@ -74,7 +73,7 @@ type Size = `${number}x${number}`;
 
 type Role = CivicProperties & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
 
-/** Name (with ` = ` and the display name if they differ), footprint, cost, weekly upkeep and role. */
+/** Properties of a civic building. `names` is the prefab name, or "PREFAB NAME = DISPLAY NAME". */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
 
 /** Properties of buildings that need a shore but no road. */
@@ -220,17 +219,17 @@ interface GrowableFamily extends Partial<Omit<GrowableClass, "highDensity">> {
   readonly highDensity: boolean;
   readonly service: GrowableService;
   readonly subService: SubService;
-  /** Name endings of prefabs whose name in the game is unknown, one per level. */
+  /** Name endings, one per level, for prefabs that have no known name in the game. */
   readonly kinds: string;
   /** Display names of the prefabs, one per level. */
   readonly displayNames: string;
-  /** Prefabs whose name in the game is known: level, footprint and name ending. */
+  /** Prefabs that have a known name in the game. Each name contains the level, the footprint and a name ending. */
   readonly known: string;
 }
 
 /**
- * Price, per home and per job, of a building that a command places on zoned land: about three years of its
- * taxes. Buildings that grow by themselves are free.
+ * Price per home and per job if a command places a residential or business building. The price is about three years
+ * of the building's taxes. Buildings that grow by themselves are free.
  */
 const HOME_WORTH = 1_000;
 const JOB_WORTH = 400;
@@ -372,8 +371,8 @@ function lotKey({ subService, level, width, length }: Lot): string {
 }
 
 /**
- * Prefabs of a family for every level and every size from 1x1 to 4x4, so that a lot of any size can grow and level up.
- * Names are the game's own where known; the others follow the same pattern.
+ * Returns the prefabs of a family: one for every level and every size from 1x1 to 4x4. Names that are unknown follow
+ * the pattern of the game's own names.
  */
 function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
   const displayNames = listOf(family.displayNames);

@@ -14,13 +14,13 @@ export interface SimNetworkPrefab extends NetworkPrefab {
   readonly upkeepPerCell: number;
   /** Speed of cars on an empty road; 0 for networks without cars. */
   readonly speedKmh: number;
-  /** Vehicles per hour that cause no delay, all lanes together; 0 for networks without cars. */
+  /** Vehicles per hour that all lanes together carry without delay; 0 for networks without cars. */
   readonly capacityPerHour: number;
 }
 
 /**
- * A row of the road table. `elevatedName` is set if the elevated variant's name is not the road's name plus a
- * suffix.
+ * A row of the road table. Most elevated variants are named like the road plus a suffix; `elevatedName` is
+ * the name of any other variant.
  */
 type RoadRow = readonly [
   name: string,
@@ -60,7 +60,7 @@ const BASE_ROADS: readonly RoadRow[] = [
   ["HighwayRamp", "Highway Ramp", 1, 16, 60, "HighwayRampElevated"],
 ];
 
-/** Car lanes and speed by name prefix; the first match counts. */
+/** Car lanes and speed of a road. The first row whose prefix matches the road's name counts. */
 const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedKmh: number])[] = [
   ["HighwayRamp", 1, 80],
   ["Highway", 3, 100],
@@ -71,7 +71,9 @@ const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedK
 ];
 /** Weekly upkeep as a share of the price. It gives 0.32 per cell for a two-lane road, as in the game. */
 const UPKEEP_SHARE = 0.008;
-/** Vehicles per hour and lane: on streets, which have crossings, and on highways, which have none. */
+/**
+ * Vehicles that a lane carries per hour. Streets carry fewer than highways, because streets have crossings.
+ */
 const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };
 
 const RAISED = [

@@ -34,7 +34,7 @@ export function createBuilding(
     declineFrame: world.frame,
     blockId: lot.blockId,
     lotMask: lot.mask,
-    ...capacitiesOf(prefab, () => world.random.below(100)),
+    ...buildingCapacities(prefab, () => world.random.below(100)),
     fuel: prefab.civic?.burnsFuel ? 1 : 0,
   });
   world.putBuilding(building);
@@ -52,8 +52,8 @@ export function removeBuilding(world: World, building: SimBuilding): void {
 }
 
 /**
- * Creates a building record. All records are created here, because V8 is several times as fast with objects
- * of one shape.
+ * Creates a building record. All records are created by this function, so that they have one shape in V8.
+ * This makes the simulation several times as fast.
  */
 export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
   return {
@@ -110,7 +110,7 @@ export function removeOccupants(world: World, building: SimBuilding): void {
 
 /** Upgrades a growable to the next level: same footprint, at least the same capacity. */
 export function upgradeGrowable(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
-  const drawn = capacitiesOf(prefab, () => world.random.below(100));
+  const drawn = buildingCapacities(prefab, () => world.random.below(100));
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
   building.jobs = Math.max(building.jobs, drawn.jobs);
@@ -140,7 +140,10 @@ export function isWorking(building: SimBuilding): boolean {
   return isActive(building) && power && water && reachable && acceptsMore(building);
 }
 
-/** Whether the building's storage is neither full nor being emptied; true for buildings without storage. */
+/**
+ * Whether the building's storage can take more: it is neither full nor being emptied. True for buildings
+ * without storage.
+ */
 function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
@@ -157,8 +160,11 @@ function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
   return prefab.growable ? base : base | FLAG.Completed | FLAG.Active;
 }
 
-/** Homes, jobs and visitors: `max(minimum, cells * perCell + random 0 to 99) / 100`, truncated; civic jobs are fixed. */
-export function capacitiesOf(
+/**
+ * Homes, jobs and visitor places of a new building. Growables: `max(minimum, cells * perCell + random 0 to
+ * 99) / 100`, rounded down. Civic buildings have a fixed number of jobs.
+ */
+export function buildingCapacities(
   prefab: SimBuildingPrefab,
   draw: () => number,
 ): Pick<SimBuilding, "homes" | "jobs" | "visitorPlaces"> {
@@ -180,7 +186,10 @@ const ORDER = new Map<ProblemName, number>(
   [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET].map((name, index) => [name, index]),
 );
 
-/** Shares of the `patience` of `updateSeverity` after which a grave problem becomes major, and then fatal. */
+/**
+ * A grave problem becomes major, and later fatal, once it has lasted these shares of the `patience` that is
+ * passed to `updateSeverity`.
+ */
 const MAJOR_AFTER = 1 / 4;
 const FATAL_AFTER = 2 / 3;
 
@@ -229,7 +238,7 @@ export function longestGraveProblem(
 }
 
 /**
- * Sets the severity by the age of the oldest grave problem.
+ * Sets the severity of a building's problems by the age of its oldest grave problem.
  * @param patience frames until the building is abandoned
  */
 export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {

@@ -6,7 +6,7 @@ import type { World } from "../state/world.js";
 
 /** Citizens age one unit in a week and a half; a life of 240 units lasts about seven years. */
 const FRAMES_PER_AGE_UNIT = 1.5 * FRAMES_PER_WEEK;
-/** Age limits of life stages, in units. */
+/** Ages at which life stages begin or end, in age units. */
 export const AGE_LIMITS = { teen: 15, adult: 45, tooOldForChildren: 105, retired: 180, oldest: 240 };
 
 /** Cumulative percentages of newcomers with no, elementary and high-school education; the rest have a degree. */
@@ -76,7 +76,7 @@ function foundHousehold({ households }: World, home: SimBuilding, wealth: number
   return household;
 }
 
-/** @param age in age units */
+/** @param age in units of FRAMES_PER_AGE_UNIT frames */
 export function addCitizen(world: World, household: Household, age: number, education: number): void {
   const citizen: Citizen = {
     id: world.citizens.nextId(),
@@ -99,7 +99,7 @@ export function moveOut(world: World, household: Household): void {
   dissolve(world, household);
 }
 
-/** Removes a citizen, and its household if that is empty. */
+/** Removes a citizen who has died. Also removes the household of the citizen if nobody is left in it. */
 export function die(world: World, citizen: Citizen): void {
   world.statistics.week.deaths++;
   const household = world.households.at(citizen.householdId);

@@ -18,10 +18,10 @@ import type { World } from "../state/world.js";
 import { updateAccessNear } from "./reach.js";
 import { createBlocks, invalidateUsableCells, moveBlocks, removeBlocks } from "./zone-blocks.js";
 
-/** An end this close to a compatible node reuses it. */
+/** A segment that ends this close to a compatible node reuses the node. */
 const NODE_REUSE_METERS = 2;
 export const MAX_SEGMENTS_PER_NODE = 8;
-/** A new road takes the street name of an adjoining road if the cosine of the angle between them is at least this. */
+/** A road continues a street if the cosine of the angle between both is at least this value. */
 const STREET_CONTINUES_COSINE = 0.9;
 
 const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };
@@ -39,8 +39,8 @@ export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): bo
 }
 
 /**
- * Existing segments for the same traffic or utility that a segment of this prefab would cross without a
- * shared node. Segments without a shared node are not connected.
+ * Existing segments for the same traffic or utility that the span crosses without a shared node. Such a crossing
+ * does not connect the segments.
  */
 export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {
@@ -50,8 +50,8 @@ export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Sp
 }
 
 /**
- * Existing node that a segment of this prefab would reuse as its end at this place: the one with the lowest
- * id in reach.
+ * Finds the node that a new segment of this prefab shares if the segment ends at `point`. Of several nodes in
+ * reach, returns the one with the lowest id.
  */
 export function findReusableNode(
   world: World,
@@ -65,7 +65,11 @@ export function findReusableNode(
 }
 
 /** @throws CommandRefusedError if a segment between these ends would exceed a limit of the network */
-export function requireRoom(world: World, start: SimNode | undefined, end: SimNode | undefined): void {
+export function requireRoomForSegment(
+  world: World,
+  start: SimNode | undefined,
+  end: SimNode | undefined,
+): void {
   if (start && start === end) {
     const message = `Both ends are at node ${start.id}; the segment would have no length`;
     throw new CommandRefusedError("too-short", message);
@@ -104,11 +108,11 @@ export interface SegmentPlan {
   readonly prefab: SimNetworkPrefab;
   readonly start: SimNode;
   readonly end: SimNode;
-  /** Name of the segment; empty: a generated one. */
+  /** Name of the segment. If the name is empty, the city chooses one. */
   readonly name: string;
 }
 
-/** Creates several segments together, so that nearby buildings are updated once and not per segment. */
+/** Creates segments. Updates nearby buildings once for all of these segments. */
 export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
   for (const { prefab, start, end } of plans) {
     invalidateUsableCells(world, { prefab, start: start.position, end: end.position });
@@ -186,7 +190,7 @@ export function removeNode(world: World, node: SimNode): void {
   world.nodes.remove(node.id);
 }
 
-/** Whether a segment is a road on the ground with its middle under water. */
+/** Whether the segment is a road on the ground, and the middle of the road is under water. */
 function isUnderWater(world: World, { prefab, start, end }: SegmentPlan): boolean {
   const { x, z } = middle({ start: start.position, end: end.position });
   return prefab.carries === "traffic" && prefab.elevation === "ground" && world.terrain.isWater(x, z);

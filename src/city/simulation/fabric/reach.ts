@@ -92,8 +92,8 @@ export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position"
 }
 
 /**
- * Connected components of the nodes, joined by the segments that carry traffic or one utility.
- * @returns for each node id the lowest node id of its component; 0 for nodes without such a segment
+ * Connected components of the network that carries traffic or a utility.
+ * @returns for each node id the lowest node id of its component; 0 for nodes that are not in the network
  */
 export function connectedComponents(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
   const joined = new DisjointSets(world.nodes.end);

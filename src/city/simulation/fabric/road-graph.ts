@@ -1,6 +1,6 @@
 /**
- * The road graph and its quickest paths. One-way roads count in both directions, because a trip stands for
- * the way there and the way back. Roads that cross without a node are not connected.
+ * The road graph and its quickest paths. One-way roads can be used in both directions, because each trip includes
+ * the way back. Roads that cross without a node are not connected.
  */
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
@@ -10,7 +10,7 @@ import type { World } from "../state/world.js";
 
 /** Maximum trip time. */
 export const LONGEST_TRIP_SECONDS = 3_600;
-/** BPR function (US Bureau of Public Roads): travel time grows by `1 + 0.15 (volume / capacity)^4`. */
+/** BPR function (US Bureau of Public Roads): travel time grows by `1 + 0.15 * (volume / capacity)^4`. */
 const DELAY_FACTOR = 0.15;
 /** Maximum slow-down factor in a jam. */
 const LONGEST_DELAY = 15;
@@ -75,13 +75,13 @@ export function updateTravelTimes(world: World, graph: RoadGraph = roadGraph(wor
  */
 export class RoadTree {
   /**
-   * For each node id: the `root` value of the start node with the quickest path, -1 if there is none. It may
-   * change until the search reaches the node.
+   * For each node id: the `root` value of the start node with the quickest path; -1 if no path is known. The
+   * value may change until the search reaches the node.
    */
   readonly roots: Int32Array;
   readonly #graph: RoadGraph;
   readonly #seconds: Float64Array;
-  /** For each node id: the rank in which the search reached it, from 1; 0 if it has not yet. */
+  /** For each node id: 1 for the node that the search reached first, and so on; 0 if it was not reached yet. */
   readonly #place: Int32Array;
   readonly #arrivedBy: Int32Array;
   readonly #cameFrom: Int32Array;
@@ -89,7 +89,7 @@ export class RoadTree {
   readonly #reached: number[] = [];
   readonly #queue = new FlatQueue<number>();
 
-  /** @param roots start nodes; `seconds` is the time to reach one, `root` identifies it */
+  /** @param roots start nodes, each with the `seconds` to reach it and a number `root` that identifies it */
   constructor(
     graph: RoadGraph,
     roots: readonly { readonly nodeId: number; readonly seconds: number; readonly root: number }[],
@@ -125,8 +125,8 @@ export class RoadTree {
   }
 
   /**
-   * Visits roads in order of travel time, each at its nearer end.
-   * @param shouldContinue called with the seconds to the next node; false stops the walk
+   * Visits roads in order of the travel time to their nearer end.
+   * @param shouldContinue called with the seconds to the next node; the walk stops if it returns false
    */
   walk(
     shouldContinue: (seconds: number) => boolean,
@@ -147,7 +147,7 @@ export class RoadTree {
 
   /**
    * Sends vehicles along the quickest paths.
-   * @param bound vehicles per hour that end their trip at a node, by node id; the call changes it
+   * @param bound by node id: vehicles per hour with this destination; overwritten by the call
    * @param pass called with the vehicles per hour on each used segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {
@@ -190,8 +190,8 @@ export class RoadTree {
   }
 }
 
-/** Start nodes for paths from the middle of a road: its two ends. Each takes half the road's travel time. */
-export function rootsAtEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
+/** Start nodes for paths that begin in the middle of a road: its two ends, each half the road's travel time away. */
+export function rootsAtRoadEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [
     { nodeId: startNodeId, seconds, root },

@@ -29,7 +29,7 @@ function stopsBetween(from: number, to: number): number[] {
   return Array.from({ length: pieces }, (_, i) => from + ((to - from) * (i + 1)) / pieces);
 }
 
-/** Lays a carriageway on dry ground, and as a bridge at the level of the plain over water. */
+/** Lays a carriageway. On land it follows the ground; over water it is a bridge at the level of the plain. */
 function layCarriageway(world: World, stops: readonly number[], z: number): void {
   const { terrain } = world;
   const road = findNetworkPrefab("Highway") as SimNetworkPrefab;

@@ -1,8 +1,9 @@
 /**
- * Zone blocks: strips of cells along a road, with their usable and their occupied cells.
+ * Zone blocks: strips of cells along a road. A block knows which of its cells are usable and which are
+ * occupied.
  *
- * As in the game, a straight segment has up to four blocks, one on each side at each end, four cells deep. If blocks
- * overlap, the older one owns the ground.
+ * As in the game, a straight segment has up to four blocks: one on each side at each end. Blocks are four
+ * cells deep. If blocks overlap, the older one owns the ground.
  */
 
 import {
@@ -22,11 +23,11 @@ import {
 import { type GroundPoint, ZONES, type Zone } from "../../terms.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import type { SimSegment, SimZoneBlock } from "../state/entities.js";
-import { BLOCK_REACH_METERS, type World } from "../state/world.js";
+import { type World, ZONE_BLOCK_RADIUS_METERS } from "../state/world.js";
 
 const MAX_ROWS = 8;
 const HALF_DIAGONAL_METERS = (CELL_METERS / 2) * Math.SQRT2 + 0.1;
-/** A cell whose centre is closer than this to the edge of an area counts as outside the area. */
+/** A cell counts as outside an area if its centre is closer than this to the area's edge. */
 const EDGE_TOLERANCE_METERS = 0.1;
 
 interface BlockPlan {
@@ -60,7 +61,9 @@ export function createBlocks(world: World, segment: SimSegment): void {
   }
 }
 
-/** Moves the blocks of a segment to the road edges of its new prefab. Keeps zones and buildings. */
+/**
+ * Moves the blocks of a segment to the road edges of its new prefab. Zones and buildings on the blocks stay.
+ */
 export function moveBlocks(world: World, segment: SimSegment): void {
   const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
   segment.blockIds.forEach((id) => {
@@ -76,7 +79,7 @@ export function moveBlocks(world: World, segment: SimSegment): void {
 
 /** Zone at a place; `Unzoned` if no zoned cell is there. */
 export function zoneAt(world: World, place: GroundPoint): Zone {
-  for (const block of world.blocks.near(squareAround(place, BLOCK_REACH_METERS))) {
+  for (const block of world.blocks.near(squareAround(place, ZONE_BLOCK_RADIUS_METERS))) {
     if (!ownsGround(block, place)) continue;
     for (const [i, zone] of block.cells.entries()) {
       const center = cellCenter(block, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS));
@@ -96,7 +99,7 @@ export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint
 export function removeBlocks(world: World, segment: SimSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);
-    for (const building of world.buildings.near(squareAround(block.position, BLOCK_REACH_METERS))) {
+    for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
       if (building.blockId === id) Object.assign(building, { blockId: 0, lotMask: 0 });
     }
     world.blocks.remove(id);
@@ -109,7 +112,7 @@ export function invalidateUsableCells(
   world: World,
   segment: Pick<SimSegment, "prefab" | "start" | "end">,
 ): void {
-  const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + BLOCK_REACH_METERS;
+  const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + ZONE_BLOCK_RADIUS_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }
 
@@ -134,7 +137,7 @@ export function cellCenter(
   return pointInBlock(block, column - 3.5, row - 3.5);
 }
 
-/** Mean of a block's cell centres. */
+/** Centre of a block: the mean of its cell centres. */
 export function blockCentroid(block: BlockPlan): GroundPoint {
   return cellCenter(block, (BLOCK_COLUMNS - 1) / 2, (block.rows - 1) / 2);
 }
@@ -154,7 +157,7 @@ export function usableCellMask(world: World, block: SimZoneBlock): number {
 export function occupiedCellMask(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
-    for (const building of world.buildings.near(squareAround(block.position, BLOCK_REACH_METERS))) {
+    for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
       block.occupied |= coveredCells(block, building);
     }
   }
@@ -163,7 +166,7 @@ export function occupiedCellMask(world: World, block: SimZoneBlock): number {
 
 function coveredCells(block: SimZoneBlock, building: Footprint): number {
   const away = distance(block.position, building.position);
-  if (away > BLOCK_REACH_METERS + footprintRadius(building)) return 0;
+  if (away > ZONE_BLOCK_RADIUS_METERS + footprintRadius(building)) return 0;
   return cellsWhere(block, isUnder(building));
 }
 
@@ -179,10 +182,10 @@ function isUnder(building: Footprint): (center: GroundPoint) => boolean {
 
 function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {
   const roads = world.segments
-    .near(squareAround(block.position, BLOCK_REACH_METERS + 2 * CELL_METERS))
+    .near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS + 2 * CELL_METERS))
     .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground");
   const older = world.blocks
-    .near(squareAround(block.position, BLOCK_REACH_METERS))
+    .near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))
     .filter((other) => other.age < block.age);
   return (center) =>
     !world.terrain.isWater(center.x, center.z) &&
@@ -230,7 +233,10 @@ function planBlocks(start: GroundPoint, end: GroundPoint, widthMeters: number): 
   ];
 }
 
-/** Blocks on the left and right of a road, `offset` metres from one end in direction d. */
+/**
+ * Plans two blocks, one on the left and one on the right of a road. The blocks start `offset` metres from the
+ * end `from` of the road, and `d` is the road's direction there.
+ */
 function planPair(
   from: GroundPoint,
   d: GroundPoint,

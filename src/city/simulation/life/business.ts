@@ -17,11 +17,11 @@ const WARES_PER_WORKER = 2;
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
 /**
- * Wares that lorries deliver per cycle and visitor place to a shop at the map edge. A full shop sells fewer.
+ * Wares that a shop at the map edge gets by lorry in a cycle, per visitor place. Even a full shop sells fewer.
  */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
-/** Mean education of the workers that a business requires, in percent, by its level. */
+/** Mean education, in percent, that a business of each level requires of its workers. */
 const EDUCATION_NEEDED = [0, 0, 15, 35];
 
 export function updateBusiness(world: World, business: SimBuilding): void {
@@ -56,7 +56,7 @@ function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
   setProblem(shop, "NoGoods", shop.goods === 0, world.frame);
 }
 
-/** Wares that lorries deliver from the map edge per cycle, halved for every ten minutes of travel. */
+/** Wares that lorries bring from the map edge in a cycle. Every ten minutes of travel halve the number. */
 function deliveries(world: World, shop: SimBuilding): number {
   if (!isConnectedOutside(world, shop)) return 0;
   const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;

@@ -44,7 +44,7 @@ export function cityTotals(world: World) {
   return totals;
 }
 
-/** Statistics row of the week that ends now. */
+/** Makes the statistics of the week that ends now. */
 export function sampleCity(world: World): StatisticsSample {
   const { homes, jobs, openJobs, unemployed } = cityTotals(world);
   const { demand, ledger, statistics } = world;
@@ -67,7 +67,7 @@ export function sampleCity(world: World): StatisticsSample {
   };
 }
 
-/** Happiness and health are averaged over households, the other values over growables. */
+/** Averages happiness and health over households, and the other values over growables. */
 function meansOfGrowables(world: World) {
   const sums = { growables: 0, abandoned: 0, happiness: 0, health: 0, landValue: 0, crime: 0, garbage: 0 };
   let households = 0;
@@ -127,10 +127,7 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
   };
 }
 
-/**
- * Points by which each cause changes a growable's happiness and land value. Null for a building without that
- * value.
- */
+/** Points of happiness and of land value by cause. Null for a building without happiness or land value. */
 function partsOf(
   world: World,
   building: SimBuilding,

@@ -1,9 +1,9 @@
 /**
- * Problems, abandonment and collapse of buildings. A building is abandoned when a grave problem (power, water,
- * sewage, road, garbage, deaths, taxes, workers, customers, wares) has lasted 8 to 52 weeks. The problem
- * becomes major after a quarter of that time. An empty home is abandoned after 10 to 40 weeks. An abandoned
- * building with all supplies may be reoccupied, more likely at high demand. Otherwise it collapses after 6 to
- * 30 weeks. If the zone under a growable changes, the growable is removed within two cycles.
+ * Problems, abandonment and collapse of buildings. Grave problems concern power, water, sewage, road, garbage,
+ * deaths, taxes, workers, customers or wares. A building is abandoned when a grave problem has lasted 8 to 52 weeks.
+ * An empty home is abandoned after 10 to 40 weeks. An abandoned building with all supplies may be reoccupied;
+ * otherwise it collapses after 6 to 30 weeks. If the zone under a growable changes, the growable is removed within
+ * two cycles.
  */
 import { FLAG, type ProblemName, ZONES, zoneOf } from "../../terms.js";
 import {
@@ -23,11 +23,11 @@ import { demandBarOf } from "./demand.js";
 import { expectation } from "./expectations.js";
 import { spanFrames } from "./individual-differences.js";
 import { requestServiceQuality, type Surroundings } from "./services.js";
-import { BODY_WEIGHT, moveToProvider } from "./stores.js";
+import { moveToProvider, POINTS_PER_DEAD_RESIDENT } from "./stores.js";
 
 /**
- * Garbage and dead residents of a building, in points from 0 to 100. PER_CYCLE: change per cycle. LIMIT: points
- * from which the building has a problem.
+ * Garbage, dead residents and crime of a building are gauges from 0 to 100. PER_CYCLE: change of a gauge in one
+ * cycle. LIMIT: value at which the building gets a problem.
  */
 const GARBAGE_PER_CYCLE = 0.02;
 const MOST_GARBAGE_PER_CYCLE = 0.4;
@@ -43,7 +43,7 @@ const CRIME_INERTIA = 0.01;
 const CRIME_LIMIT = 60;
 
 const FIRES_PERCENT = 0.01;
-/** Share of the usual fire risk in a village, where no fire service is expected yet. */
+/** Fire risk in a village, as a share of the risk in a city. A village is not expected to have a fire service. */
 const VILLAGE_FIRES = 0.05;
 const FIRE_ENGINES_PER_FIRE = 10;
 const EXTINGUISHED_PERCENT = 80;
@@ -53,7 +53,7 @@ const LAST_HOUSEHOLDS = 1;
 /** Chance per cycle, at full demand, that an abandoned building is reoccupied. */
 const REOPENING_PERCENT = 1.5;
 
-/** Updates the problems of a building that lacks a utility, road or shore, is flooded or is switched off. */
+/** Sets or clears problems of a building: no utilities, no road, no shore, flooded, switched off. */
 export function updateSupplyProblems(world: World, building: SimBuilding): void {
   const { supply, prefab } = building;
   const { frame } = world;
@@ -96,7 +96,7 @@ export function accumulateGarbageAndCrime(
   if (building.bodies > 0) {
     const hearses = BODIES_COLLECTED_PER_CYCLE * requestServiceQuality(world, building, "death", 1);
     const fetchedBodies = Math.min(hearses, building.bodies);
-    moveToProvider(world, building, "death", fetchedBodies / BODY_WEIGHT);
+    moveToProvider(world, building, "death", fetchedBodies / POINTS_PER_DEAD_RESIDENT);
     building.bodies = gauge(
       building.bodies - fetchedBodies - BODIES_BURIED_AT_HOME_PER_CYCLE * (1 - expectation(world, "death")),
     );
@@ -107,11 +107,11 @@ export function accumulateGarbageAndCrime(
 }
 
 /**
- * Starts and continues fires. Civic buildings do not burn, because they are staffed. If the fire service does
- * not extinguish a fire in time, the building burns down.
+ * Starts a fire by chance, or continues the building's fire. A fire that is not extinguished in time destroys the
+ * building. Civic buildings never burn, because they are staffed.
  * @returns whether the building has just burned down
  */
-export function burnsDown(world: World, building: SimBuilding): boolean {
+export function updateFire(world: World, building: SimBuilding): boolean {
   const breaksOut = FIRES_PERCENT * Math.max(expectation(world, "fire"), VILLAGE_FIRES);
   if (building.burning === 0 && !world.random.percent(breaksOut)) return false;
   building.burning++;
@@ -124,9 +124,9 @@ export function burnsDown(world: World, building: SimBuilding): boolean {
 }
 
 /**
- * Reason to abandon the building now, or null. A building is abandoned when a grave problem outlasts the
- * owner's patience. A residential building is never abandoned because of taxes, nor while more than one
- * household lives there. A residential building that stays empty is abandoned for lack of demand.
+ * Reason to abandon the building now, or null. A grave problem is a reason once it outlasts the owner's patience.
+ * Homes are never abandoned because of taxes, nor because of a problem while more than one household lives there.
+ * Homes that stay empty are abandoned for lack of demand.
  */
 export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
   const worst = longestGraveProblem(building, world.frame);
@@ -174,8 +174,8 @@ function reopen(world: World, building: SimBuilding): void {
 }
 
 /**
- * Marks a growable on a wrong zone, even one placed by command, and removes it in its next cycle unless the
- * zone is restored. A growable that lost its road is kept.
+ * Marks a growable whose zone was changed, even one placed by command. Unless the zone is restored, removes the
+ * growable in its next cycle. A growable that only lost its road is kept.
  * @returns whether the building was removed
  */
 export function demolishIfZoneDiffers(world: World, building: SimBuilding): boolean {

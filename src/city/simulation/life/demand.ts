@@ -16,7 +16,10 @@ export function demandBarOf(service: Service): DemandBar {
   return service === "Commercial" ? "commercial" : "workplace";
 }
 
-/** Moves each bar at most one point towards its target. Called once a cycle, about two points per day. */
+/**
+ * Moves each bar towards its target by at most one point. Runs once a cycle, so a bar moves about two points
+ * a day.
+ */
 export function updateDemand(world: World): void {
   const target = demandTargets(cityTotals(world));
   for (const bar of ["residential", "commercial", "workplace"] as const) {
@@ -26,17 +29,16 @@ export function updateDemand(world: World): void {
 }
 
 /**
- * Number of households at which growth slows to half: a village can add eight percent of homes a week, a town
- * of this size four percent, a large city about 20 homes.
+ * Number of households at which relative growth falls to half: a village can grow by eight percent of its
+ * homes a week, a town of this size by four percent, and a large city by about 20 homes.
  */
 const HALF_GROWTH_HOUSEHOLDS = 250;
 
 /**
- * Lowers the demand bar when a building site is created, because the bar itself moves by only one point a
- * cycle. Further sites wait until the bar has risen again. A site lowers the bar more in a larger town, because
- * the number of newcomers a week is limited.
+ * Lowers the demand bar when a building site is created, so that further sites wait until the bar has risen
+ * again. A site lowers the bar more in a larger town, because the number of newcomers a week is limited.
  */
-export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
+export function lowerDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
   const bar = demandBarOf(prefab.service);
   const share =
     bar === "residential"
@@ -47,15 +49,15 @@ export function satisfyDemand(world: World, { prefab, homes, jobs }: SimBuilding
 }
 
 /**
- * Weight of empty homes. It is above the published 200, so that construction stops at six to twelve percent of empty
- * homes, as in an established town. A smaller town counts as having SMALL_TOWN_HOMES homes, so that a few empty ones
- * have little effect.
+ * Weight of empty homes in the demand for homes. The published weight is 200. With 800, construction stops
+ * when six to twelve percent of the homes are empty, as in an established town.
  */
 const HOUSING_WEIGHT = 800;
+/** A town with fewer homes counts as having this many, so that a few empty homes have little effect. */
 const SMALL_TOWN_HOMES = 200;
 
 /**
- * Targets of the bars, each 0 to 100. People without a home leave the city, so no bar counts homeless people.
+ * Targets of the demand bars, each 0 to 100. The bars ignore homeless people, because they leave the city.
  */
 export function demandTargets(totals: CityTotals): Demand {
   const { jobs, openJobs, homes, emptyHomes, unemployed, filledShopJobs, visitorPlaces, freeVisitorPlaces } =

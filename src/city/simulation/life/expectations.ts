@@ -12,9 +12,9 @@ import { serviceAt } from "./services.js";
 
 interface Expectation {
   readonly kind: Coverage;
-  /** Population from which the lack of the service costs happiness. */
+  /** From this population on, homes without the service lose happiness. */
   readonly fromCitizens: number;
-  /** Points of happiness that a home without the service loses at most. */
+  /** Maximum number of points of happiness that a home loses without the service. */
   readonly points: number;
 }
 
@@ -34,16 +34,16 @@ export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "university", fromCitizens: 5_000, points: 5 },
 ];
 const FROM = new Map(EXPECTATIONS.map(({ kind, fromCitizens }) => [kind, fromCitizens]));
-/** A service is listed as a wish from this share of its threshold on, before its lack costs happiness. */
+/** A service becomes a wish at this share of its population threshold, before the lack costs happiness. */
 const FORESIGHT = 0.8;
-/** Homes with a lower quality of a service count as lacking the service. */
+/** A home lacks a service if the quality of the service at the home is lower than this value. */
 const GOOD_QUALITY = 0.5;
 /** Number of homes that are examined, spread evenly over the list of homes. */
 const SAMPLED_HOMES = 200;
-/** In the search for the most central home, longer distances count as this one. */
+/** The search for the most central home limits each distance to this value. */
 const NEIGHBOURHOOD_METERS = 600;
 
-/** How much a town of this size expects a service, from 0 to 1. */
+/** Share of the full loss of happiness that a town of this size feels without the service, 0 to 1. */
 export function expectation({ citizens }: World, kind: Coverage): number {
   return Math.min(Math.max(citizens.size / (FROM.get(kind) as number) - 1, 0), 1);
 }
@@ -53,7 +53,7 @@ export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);
 }
 
-/** Services that some homes lack and that the town expects or will expect soon, sorted by threshold. */
+/** Services that homes lack and that the town expects now or soon, sorted by population threshold. */
 export function missingServices(world: World): MissingService[] {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));

@@ -1,6 +1,6 @@
 /**
- * Loans, bailout and accounts. A command is refused when the balance does not cover its cost. Three banks lend
- * one loan each. A city deep in debt gets one bailout. After that, while it is as deep in debt again, it
+ * Loans, bailout and accounts. A command is refused if the balance does not cover its cost. Each of three
+ * banks gives one loan. A city deep in debt gets one bailout. If the city falls as deep in debt again, it
  * closes one service building in each week that ends with a loss.
  */
 import type { Budget, LoanOffer } from "../../game.js";
@@ -19,7 +19,7 @@ import {
 import type { SimBuilding } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
-import { announce } from "./messages.js";
+import { postCityMessage } from "./messages.js";
 
 /** Loans of three banks, repaid weekly with interest; values modelled on the game's three loans. */
 export const LOAN_OFFERS: readonly LoanOffer[] = [
@@ -28,7 +28,9 @@ export const LOAN_OFFERS: readonly LoanOffer[] = [
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },
 ];
 
-/** Balance below which the state grants a bailout, and the amount of the bailout. */
+/**
+ * The state grants a bailout if the balance falls below the first amount. The bailout is the second amount.
+ */
 const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 
@@ -51,7 +53,8 @@ export function closeWeek(world: World): void {
   const isBroke = ledger.balanceCents < BAILOUT_BELOW_MONEY * 100 && !world.unlimitedMoney;
   if (isBroke && ledger.totals.Grants === undefined) {
     ledger.book("Grants", BAILOUT_MONEY);
-    announce(world, "CHIRP_POLICY", `The state gives the city ${BAILOUT_MONEY}. It will not do so again.`);
+    const text = `The state gives the city ${BAILOUT_MONEY}. It will not do so again.`;
+    postCityMessage(world, "CHIRP_POLICY", text);
   } else if (isBroke) {
     closeService(world);
   }
@@ -92,7 +95,7 @@ function closeService(world: World): void {
   closed.flags &= ~FLAG.Active;
   setProblem(closed, "TurnedOff", true, world.frame);
   const text = `The city is bankrupt and closes building ${closed.id}, a ${closed.prefab.displayName}.`;
-  announce(world, "CHIRP_POLICY", text);
+  postCityMessage(world, "CHIRP_POLICY", text);
 }
 
 export function budgetOf({ ledger, unlimitedMoney }: World): Budget {

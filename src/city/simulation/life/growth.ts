@@ -1,6 +1,6 @@
 /**
- * Growth: zoned lots become building sites, sites become buildings, buildings level up. A new site lowers its demand bar.
- * Above 150 citizens nothing is built without a water pipe in reach.
+ * Growth of a city. Zoned lots become building sites, sites become buildings, and buildings level up. A new site
+ * lowers its demand bar. In a town above 150 citizens, a building grows only if a water pipe is in reach.
  */
 import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
 import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
@@ -12,11 +12,11 @@ import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
-import { demandBarOf, satisfyDemand } from "./demand.js";
+import { demandBarOf, lowerDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
 
 const CONSTRUCTION_FRAMES = 3 * FRAMES_PER_DAY;
-/** In towns with more citizens, nothing grows without a water pipe in reach. */
+/** In a town with more citizens than this, a building grows only if a water pipe is in reach. */
 const VILLAGE_CITIZENS = 150;
 const MAX_LOT_CELLS = 4;
 /** Progress points that a building gains in a cycle if it meets the requirements. The next level needs 100. */
@@ -67,7 +67,7 @@ export function growOnBlock(world: World, block: SimZoneBlock): void {
   if (world.citizens.size > VILLAGE_CITIZENS && !hasPipe(world, center)) return;
   const angleDegrees = (block.angleRadians * 180) / Math.PI + 90;
   const lotOf = { blockId: block.id, mask: lotMask(lot) };
-  satisfyDemand(world, createBuilding(world, prefab, center, angleDegrees, lotOf));
+  lowerDemand(world, createBuilding(world, prefab, center, angleDegrees, lotOf));
 }
 
 function hasPipe(world: World, place: GroundPoint): boolean {
@@ -152,7 +152,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
   return -1;
 }
 
-/** Widest free lot that contains the given row and has one zone. Its shallowest row sets its depth. */
+/** Widest free lot in one zone that includes the given row. The lot is as deep as its shallowest row. */
 function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {

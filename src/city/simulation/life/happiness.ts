@@ -1,8 +1,7 @@
 /**
- * Happiness of residents, 1 to 100, as a sum of independent causes: services (`expectations.ts`), health, land
- * value, taxes, crime, garbage, unemployment, commute, shopping, and problems, which weigh more the longer they
- * last. Content households stay for years, unhappy ones leave within months. The game publishes no formula; the
- * weights are tuned so that a village with utilities alone is content and a town without its services is not.
+ * Happiness of residents, 1 to 100. Happiness is a sum of independent causes, such as services, taxes and crime.
+ * The game publishes no formula. The weights are tuned: a village is content with utilities alone, a town also
+ * needs services.
  */
 import type { ProblemName } from "../../terms.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
@@ -11,9 +10,9 @@ import type { World } from "../state/world.js";
 import { EXPECTATIONS, expectation } from "./expectations.js";
 import { remotenessOf, type Surroundings } from "./services.js";
 
-/** Happiness in a village with utilities and work. */
+/** Points of happiness of every home before other causes count. */
 const BASE = 54;
-/** A home with a service gains this share of the service's points, even in a town too small to expect the service. */
+/** Share of a service's points that a home with the service gains, even if the town expects no such service. */
 const SERVICE_BONUS = 0.5;
 
 /** Points lost to a problem that has lasted FULL_WEIGHT_FRAMES or longer. */
@@ -34,7 +33,7 @@ const FRESH_WEIGHT = 0.25;
 
 /** Points gained or lost per percentage point of tax below or above USUAL_TAX_RATE. */
 const TAX_POINTS = 2;
-/** Additional points lost per percentage point of tax above the tolerated rate. */
+/** Points also lost per percentage point of tax above the tolerated rate. */
 const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
@@ -44,21 +43,18 @@ const COMMUTE_POINTS = 12;
 /** Points lost for the maximum unmet shopping need. */
 const WANT_POINTS = 40;
 
-/** Percentage of content households that leave per cycle: about nine percent of a town in a year. */
+/** Percentage of content households that leave per cycle. In a year, about nine percent leave. */
 const SETTLED_LEAVING_PERCENT = 0.011;
-/**
- * Additional percentage of households that leave per cycle at happiness 0: about five percent of a town in a
- * week.
- */
+/** Percentage of households that also leave per cycle at happiness 0. In a week, about five percent leave. */
 const UNHAPPY_LEAVING_PERCENT = 0.33;
 /** A household with at least this happiness does not leave out of discontent. */
 const CONTENT = 50;
-/** Chance in percent per cycle that a free home is taken if the residents' happiness is CONTENT. */
+/** Chance in percent per cycle that a household moves into a free home if happiness is CONTENT. */
 const ARRIVAL_PERCENT = 0.8;
-/** At this happiness or below nobody moves in. */
+/** Nobody moves in at this happiness or below. */
 const REPELLENT = 20;
 
-/** Points of happiness by cause; negative ones lower it. */
+/** Points of happiness by cause. Negative points lower the happiness. */
 export type HappinessParts = Readonly<Record<string, number>>;
 
 /**

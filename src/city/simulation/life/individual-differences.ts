@@ -7,7 +7,7 @@ import type { Household, SimBuilding } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import type { World } from "../state/world.js";
 
-/** Minimum and maximum duration in weeks. Each building has its own value within each range. */
+/** Ranges of durations in weeks. Each building has its own duration within each range. */
 const SPANS = {
   /** Time until a building with a grave problem is abandoned. */
   patience: [8, 52],
@@ -30,12 +30,12 @@ export function spanFrames(world: World, building: SimBuilding, span: keyof type
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }
 
-/** Points that a household's mood adds to its happiness or subtracts from it. The mean is 0. */
+/** Points of happiness that differ between households. The mean of all households is 0. */
 export function moodOf(world: World, household: Household): number {
   return HOUSEHOLD_SPREAD * (2 * draw(world, SALTS.mood, household.id, household.memberIds.length) - 1);
 }
 
-/** Percentage points by which the tax rate that an owner tolerates is above or below the mean. */
+/** How far the tax rate that the owner tolerates is above the mean, in percentage points. May be negative. */
 export function taxTolerance(world: World, building: SimBuilding): number {
   return TAX_SPREAD * (2 * draw(world, SALTS.tax, building.id, building.builtFrame) - 1);
 }

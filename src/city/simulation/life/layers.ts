@@ -13,9 +13,9 @@ const SQUARE_METERS = 64;
 
 interface Measure {
   readonly isGood: boolean;
-  /** Value of a building. Every layer has either `of` or `at`, except the traffic layer, which has neither. */
+  /** Value of a building. A layer has either `of` or `at`. The traffic layer has neither. */
   readonly of?: (building: SimBuilding) => number;
-  /** Value of the ground at the centre of a square. */
+  /** Value at a place, which is the centre of a grid square. */
   readonly at?: (world: World, place: GroundPoint) => number;
 }
 
@@ -81,7 +81,7 @@ function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void 
   }
 }
 
-/** Samples along each road, at least one per cell. */
+/** Adds samples of the traffic along each road, at least one in every grid square. */
 function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;

@@ -19,7 +19,7 @@ const DEMAND_QUIET_FRAMES = 4 * FRAMES_PER_WEEK;
 const COMPLAINT_PERCENT = 25;
 /** Chance per cycle that a content household expresses a wish. */
 const WISH_PERCENT = 3;
-/** Citizens complain about the air above this pollution. */
+/** Pollution level above which citizens complain about bad air. */
 const FOUL_AIR = 30;
 const HIGH_DEMAND = 80;
 /** Populations at which the city gets a reward. Many small rewards, because a large one would cause a jump in growth. */
@@ -27,7 +27,7 @@ const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );
 /**
- * Money that the state pays at a milestone, per citizen gained since the last one. The game rewards growth too.
+ * Reward at a milestone for each citizen gained since the previous milestone. The game rewards growth, too.
  */
 const REWARD_PER_CITIZEN = 50;
 
@@ -140,20 +140,20 @@ export function postPraise(world: World, building: SimBuilding): void {
 
 export function reportAbandoned(world: World, building: SimBuilding, reason: ProblemName | "NoDemand"): void {
   const text = `A building on ${streetNameOf(world, building)} was given up ${CAUSES[reason] ?? "in the end"}.`;
-  announce(world, "CHIRP_ABANDONED_BUILDINGS", text);
+  postCityMessage(world, "CHIRP_ABANDONED_BUILDINGS", text);
 }
 
 export function reportBurnedDown(world: World, building: SimBuilding): void {
-  announce(world, "CHIRP_FIRE_HAZARD", `A building on ${streetNameOf(world, building)} burned down.`);
+  postCityMessage(world, "CHIRP_FIRE_HAZARD", `A building on ${streetNameOf(world, building)} burned down.`);
 }
 
 export function reportOpening(world: World, prefab: SimBuildingPrefab): void {
   const messageId = OPENINGS[prefab.name] ?? OPENINGS[prefab.service];
-  if (messageId) announce(world, messageId, `Newly opened: ${prefab.displayName}.`);
+  if (messageId) postCityMessage(world, messageId, `Newly opened: ${prefab.displayName}.`);
 }
 
 export function reportFirstRoad(world: World, streetName: string): void {
-  announce(world, "CHIRP_RANDOM", `A first road was opened: ${streetName}.`);
+  postCityMessage(world, "CHIRP_RANDOM", `A first road was opened: ${streetName}.`);
 }
 
 /** Reports milestones, high demand and missing road access. Called once a cycle. */
@@ -164,7 +164,7 @@ export function reportCity(world: World): void {
     world.milestone = reached;
     world.ledger.book("Milestones", reward);
     const text = `The city has grown to ${reached} citizens, and receives ${reward} from the state.`;
-    announce(world, "CHIRP_MILESTONE_REACHED", text);
+    postCityMessage(world, "CHIRP_MILESTONE_REACHED", text);
   }
   if (world.citizens.size === 0) {
     reportCutOff(world);
@@ -172,7 +172,7 @@ export function reportCity(world: World): void {
   }
   const { residential, commercial, workplace } = world.demand;
   const lacks = (bar: number, messageId: string, text: string) => {
-    if (bar >= HIGH_DEMAND) announce(world, messageId, text, DEMAND_QUIET_FRAMES);
+    if (bar >= HIGH_DEMAND) postCityMessage(world, messageId, text, DEMAND_QUIET_FRAMES);
   };
   lacks(residential, "CHIRP_RESIDENTIAL_DEMAND", "Families are looking for homes here.");
   lacks(commercial, "CHIRP_COMMERCIAL_DEMAND", "The town could do with more shops.");
@@ -183,7 +183,7 @@ export function reportCity(world: World): void {
 function reportCutOff(world: World): void {
   const cutOff = world.buildings.all().some((home) => home.homes > 0 && !isConnectedOutside(world, home));
   const text = "Families would come, but no road leads here from the map edge.";
-  if (cutOff) announce(world, "CHIRP_RESIDENTIAL_DEMAND", text);
+  if (cutOff) postCityMessage(world, "CHIRP_RESIDENTIAL_DEMAND", text);
 }
 
 function speak(world: World, building: SimBuilding, [messageId, ...texts]: Saying): void {
@@ -206,7 +206,12 @@ function speak(world: World, building: SimBuilding, [messageId, ...texts]: Sayin
 }
 
 /** Posts a message of the city, unless one of the same kind was posted recently. */
-export function announce(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES): void {
+export function postCityMessage(
+  world: World,
+  messageId: string,
+  text: string,
+  quietFrames = QUIET_FRAMES,
+): void {
   if (world.board.isQuiet(messageId, world.frame)) return;
   const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;
   const message = { ...sender, text, messageId, senderKey: "", randomId: world.random.below(100) };

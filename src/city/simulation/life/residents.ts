@@ -1,6 +1,6 @@
 /**
- * One cycle of a residential building: ageing, education, work, shopping, moves. Grown children move to a free home in their
- * street with a partner from outside. Homes fill only if roads lead to the map edge.
+ * One cycle of a residential building: ageing, education, work, shopping, moves. Grown children move to a free home
+ * in their street, each with a partner from outside. Homes fill only if roads connect them to the map edge.
  */
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { isActive, longestGraveProblem } from "../fabric/buildings.js";
@@ -24,7 +24,7 @@ import { expectation } from "./expectations.js";
 import { arrivalPercent, happinessOf, happinessParts, leavingPercent } from "./happiness.js";
 import { moodOf } from "./individual-differences.js";
 import { requestServiceQuality, type Surroundings } from "./services.js";
-import { BODY_WEIGHT } from "./stores.js";
+import { POINTS_PER_DEAD_RESIDENT } from "./stores.js";
 
 const LARGEST_FAMILY = 6;
 /** Chances of births and shopping trips, in percent per cycle. */
@@ -35,13 +35,13 @@ const SHOPPING_PERCENT = 60;
  * and so on.
  */
 const SHOP_PERCENT = 60;
-/** Increase of a home's unmet shopping need by a failed trip. */
+/** A failed shopping trip raises the unmet shopping need of a home by this number. */
 const WANT_GROWN = 1;
-/** Decrease of a home's unmet shopping need by a successful trip. */
+/** A successful shopping trip lowers the unmet shopping need of a home by this number. */
 const WANT_EASED = 4;
 /**
- * Chance in percent per cycle to graduate from a school of full quality, which takes about half a year;
- * university takes a year.
+ * Chance to graduate from a school of full quality, in percent per cycle. On average graduation takes half a year, at
+ * a university a year.
  */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
@@ -103,7 +103,7 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
     const age = ageInUnits(citizen, world.frame);
     if (diesNow(world, home, age)) {
       die(world, citizen);
-      home.bodies = Math.min(home.bodies + BODY_WEIGHT, 100);
+      home.bodies = Math.min(home.bodies + POINTS_PER_DEAD_RESIDENT, 100);
       continue;
     }
     learn(world, home, citizen, age);
@@ -164,7 +164,7 @@ function sellsTo(world: World, shop: SimBuilding): boolean {
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);
 }
 
-/** Moves households into free homes: grown children from the street if there are any, else newcomers. */
+/** Moves households into free homes: grown children from the same street first, then newcomers. */
 function fillHomes(world: World, home: SimBuilding): void {
   if (!isConnectedOutside(world, home) || longestGraveProblem(home, world.frame) !== null) return;
   const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
@@ -191,8 +191,8 @@ function grownChildOn(world: World, roadId: number): Citizen | undefined {
 }
 
 /**
- * Whether a household member of this age is a grown child: old enough for children, and at least AGE_LIMITS.adult
- * younger than the eldest member.
+ * Whether a household member of this age is a grown child, who may move out. A grown child is old enough to be a
+ * parent, and at least AGE_LIMITS.adult younger than the eldest member.
  */
 function isGrownChild(world: World, { memberIds }: Household, age: number): boolean {
   const eldest = world.citizens.at(memberIds[0] as number);

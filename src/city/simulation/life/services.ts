@@ -1,7 +1,7 @@
 /**
- * Service coverage and land value. The working provider with the shortest trip and wait serves a place; its quality
- * depends on its load and on the distance. People walk to all parks in reach. Services raise land value; pollution, ruins,
- * crime, taxes and long trips lower it.
+ * Service coverage and land value. The working provider with the shortest trip and wait serves a place. Quality
+ * depends on the provider's load and on the distance. Parks differ: people walk to all parks in reach. Services raise
+ * land value; pollution, ruins, crime, taxes and long trips lower land value.
  */
 
 import { distance, distanceToLine, squareAround } from "../../geometry.js";
@@ -16,8 +16,8 @@ import type { World } from "../state/world.js";
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
 /**
- * Increase of a provider's waiting time per cycle at twice its capacity, as a share of the longest waiting
- * time.
+ * Growth of waiting times. If the demand is twice a provider's capacity, the wait grows in each cycle by this share
+ * of the longest wait.
  */
 const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
@@ -54,7 +54,7 @@ export interface ProvidedService {
   readonly quality: number;
 }
 
-/** @param roadId road that gives access to the place; all services but parks use it */
+/** @param roadId road at the place; not used for parks */
 export function serviceAt(
   world: World,
   place: GroundPoint,
@@ -108,9 +108,8 @@ function shareOf(provider: SimBuilding): number {
 }
 
 /**
- * Closes a provider's cycle: stores the demand of the cycle as `lastLoad` and updates the wait. The wait grows
- * while demand exceeds the capacity, and shrinks while it is below. A long wait sends people between two
- * providers to the other one.
+ * Ends a provider's cycle: stores the demand of the cycle as `lastLoad`, and updates the wait. The wait grows if the
+ * demand exceeded the capacity, and shrinks otherwise. A long wait makes people choose another provider.
  */
 export function closeServiceCycle(building: SimBuilding): void {
   building.lastLoad = building.load;
@@ -153,7 +152,7 @@ const NUISANCE_METERS = 120;
 const INDUSTRY_POLLUTION = 30;
 const RUIN_PENALTY = 8;
 const BASE_LAND_VALUE = 12;
-/** Points of land value lost for trips of REMOTE_SECONDS or more. */
+/** Points of land value that a building loses if its trips take REMOTE_SECONDS or more. */
 const REMOTENESS_POINTS = 8;
 const REMOTE_SECONDS = 900;
 /** In each cycle, land value moves by this share towards its target. */
@@ -216,8 +215,8 @@ function burdens(
 }
 
 /**
- * Quality of each service at a building, and points that each cause adds to the building's target land value.
- * Adds no load to the services.
+ * Returns the quality of each service at a building, and how many points each cause adds to the building's target
+ * land value. The query adds no load to the services.
  */
 export function landValueParts(world: World, building: SimBuilding, excessTax: number) {
   const quality = new Map<Coverage, number>();
@@ -240,8 +239,8 @@ export function remotenessOf(world: World, { homes, commute, roadId }: SimBuildi
 }
 
 /**
- * Demand of a building on a service, in units of the provider's capacity. It is 0 for schools, because each pupil
- * requests a school in `residents.ts`.
+ * Demand of a building for a service, in units of the provider's capacity. The demand for schools is 0, because
+ * `residents.ts` requests a school for each pupil.
  */
 function demandOn(kind: Coverage, people: number): number {
   switch (kind) {

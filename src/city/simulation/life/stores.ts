@@ -11,25 +11,25 @@ import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
 
 /** Points that each dead resident adds to a building's `bodies`. */
-export const BODY_WEIGHT = 30;
+export const POINTS_PER_DEAD_RESIDENT = 30;
 /** Weeks to empty a full landfill or cemetery. */
 const WEEKS_TO_EMPTY = 26;
 /**
- * Fuel that a power plant can store, and fuel delivered per week to a plant at the map edge. Both are in weeks
- * of operation.
+ * A power plant can store fuel for FUEL_STORE_WEEKS weeks of operation. A plant at the map edge gets fuel for
+ * FUEL_PER_WEEK weeks of operation every week.
  */
 const FUEL_STORE_WEEKS = 4;
 const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
-/** Moves garbage or dead residents collected at a building to the storage of its provider. */
+/** Adds a building's garbage or dead residents to the storage of the provider that serves the building. */
 export function moveToProvider(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);
   if (served?.provider.prefab.civic?.storage !== undefined) served.provider.stored += amount;
 }
 
-/** One cycle of a civic building. */
+/** Updates the storage and the fuel of a civic building for one cycle. */
 export function updateStorageAndFuel(world: World, building: SimBuilding): void {
   const { civic } = building.prefab;
   if (civic?.storage !== undefined) emptyOrFill(world, building, civic.storage);
@@ -37,8 +37,8 @@ export function updateStorageAndFuel(world: World, building: SimBuilding): void 
 }
 
 /**
- * Updates a storage and its problems. During emptying, the content goes by road to another provider of the
- * service or beyond the map edge.
+ * Updates a storage and its problems. While a storage is being emptied, its content goes by road to another
+ * provider of the service or beyond the map edge.
  */
 function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;

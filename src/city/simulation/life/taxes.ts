@@ -8,16 +8,16 @@ import type { World } from "../state/world.js";
 import { taxTolerance } from "./individual-differences.js";
 
 /**
- * Taxable income per cycle at level 1, and the share added by each level. At a rate of 9 percent a citizen pays about
- * 2.2 a week, and a town with all services keeps a tenth of its taxes.
+ * Taxable income per cycle at level 1, and the share that each level adds. At a tax rate of 9 percent, a
+ * citizen pays about 2.2 a week, and a town with all services has a surplus of a tenth of its taxes.
  */
 const INCOME_PER_RESIDENT = 0.8;
 const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
 /**
- * Share by which higher wages raise the upkeep of services in a town of twice TOWN_CITIZENS or more. The share
- * falls to 0 at TOWN_CITIZENS.
+ * Wages raise the upkeep of services in larger towns. The increase is 0 up to TOWN_CITIZENS. It reaches this
+ * share at twice TOWN_CITIZENS.
  */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;
@@ -27,7 +27,7 @@ const TOLERATED_RATE = 11;
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
-/** Collects one cycle's tax of a growable. A business without power, water or sewage disposal earns nothing. */
+/** Collects one cycle's tax of a growable. A business that lacks a utility earns nothing and pays no tax. */
 export function payTaxes(world: World, building: SimBuilding): void {
   if (building.jobs > 0 && !isSupplied(building)) return;
   const { service, subService, level } = building.prefab;
@@ -47,9 +47,8 @@ export function payUpkeep(world: World, building: SimBuilding): void {
 }
 
 /**
- * Updates unrest. The tolerated rate is on average TOLERATED_RATE minus the residents' wealth, plus one in
- * high density. A rate that stays UNREST_MARGIN points above the tolerated rate causes the problem
- * TaxesTooHigh.
+ * Updates unrest. The problem TaxesTooHigh appears if the tax rate is at least UNREST_MARGIN points above the
+ * tolerated rate for long enough.
  * @returns percentage points of tax above the tolerated rate, at least 0
  */
 export function updateTaxUnrest(world: World, building: SimBuilding): number {

@@ -12,7 +12,7 @@ import {
   type RoadGraph,
   RoadTree,
   roadGraph,
-  rootsAtEnds,
+  rootsAtRoadEnds,
   slowdownFactor,
   updateTravelTimes,
 } from "../fabric/road-graph.js";
@@ -25,8 +25,8 @@ const FRAMES_PER_STREET = 2;
 /** Maximum number of roads checked per visit to find one with residents. */
 const ROADS_PER_VISIT = 64;
 /**
- * A road's volume moves by this share towards each new count. The share is below 1, so that jams do not appear
- * or vanish in a day.
+ * After each count, the volume of a road moves by this share of the difference towards the new count. The share is
+ * below 1, so that jams do not appear or vanish in a day.
  */
 const INERTIA = 0.5;
 
@@ -35,7 +35,7 @@ const CARS_PER_WORKER = 0.5;
 const CARS_PER_HOUSEHOLD = 0.1;
 const LORRIES_PER_WORKER = 0.06;
 const SHOPS_PER_STREET = 6;
-/** Workplaces with vacancies that the residents of a street consider in one count. */
+/** Maximum number of vacant workplaces that the residents of a street consider in one count. */
 const OFFERS_PER_STREET = 64;
 const FEW_VACANCIES = 512;
 /**
@@ -109,7 +109,7 @@ function countLorries(world: World): void {
 /** Counts the trips of one street's residents to work and shops. */
 function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
   const graph = roadGraph(world);
-  const tree = new RoadTree(graph, rootsAtEnds(graph, street, street.id));
+  const tree = new RoadTree(graph, rootsAtRoadEnds(graph, street, street.id));
   const routes = { world, graph, tree, street };
   const bound = new Float64Array(tree.roots.length);
   let cars = commute(routes, homes, (workplace) => {
@@ -180,8 +180,8 @@ function commute(
 }
 
 /**
- * Vacancies that the residents of a street can reach, nearest first. If the city has few vacancies, measures the trip
- * to each of them, because a search along the roads would cover the whole city to find them.
+ * Vacancies that the residents of a street can reach, nearest first. A search along the roads would cover the whole
+ * city if vacancies are few, so the trip to each vacancy is measured instead.
  */
 function openingsFrom(routes: StreetRoutes): Reached[] {
   const { vacancies } = routes.world;
@@ -209,8 +209,8 @@ interface Reached {
 }
 
 /**
- * The nearest suitable workplaces by travel time, at most `limit`. Searches the street itself, then from road to
- * road.
+ * The `limit` nearest suitable workplaces by travel time. Searches the street itself first, then the other roads,
+ * nearest first.
  */
 function nearest(
   { world, graph, tree, street }: StreetRoutes,
@@ -305,7 +305,7 @@ export function assignProviders(world: World, coverageIndex: number): void {
     const road = world.segments.get(provider.roadId);
     if (!road || !isWorking(provider)) return [];
     const { id, waitSeconds } = provider;
-    return rootsAtEnds(graph, road, id).map((root) => ({ ...root, seconds: root.seconds + waitSeconds }));
+    return rootsAtRoadEnds(graph, road, id).map((root) => ({ ...root, seconds: root.seconds + waitSeconds }));
   });
   const tree = new RoadTree(graph, roots);
   for (const road of world.segments.values()) {

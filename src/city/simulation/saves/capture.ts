@@ -71,7 +71,7 @@ export type SavedPoint = [number, number, number];
 /** Base64 of doubles. Decimal text would take several times as long to write. */
 export type PackedNumbers = string;
 
-/** List whose rows are built from copies only when they are written. */
+/** List of rows that are built only when they are written. Until then it holds a copy of their data. */
 class Rows<T> {
   readonly length: number;
   readonly #make: (index: number) => T;
@@ -95,8 +95,8 @@ export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
 type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? PackedNumbers : T;
 
 /**
- * Captures the current state over several turns of the event loop. The clock is stopped meanwhile. A command finishes
- * the capture before it changes the city (see `World.capture`).
+ * Captures the current state over several turns of the event loop, while the clock is stopped. If a command
+ * arrives, the capture is finished before the command changes the city (see `World.capture`).
  */
 export async function captureInSteps(world: World): Promise<Capture> {
   const pieces = capturePieces(world);
@@ -156,21 +156,21 @@ export function* capturePieces(world: World) {
     quietUntil: [...world.board.quietUntil],
     nodes: yield* mapInPieces(world.nodes.all(), saveNode),
     segments: yield* mapInPieces(segments, saveSegment),
-    /** Traffic, in the order of `segments`. */
+    /** Traffic of each segment, in the order of `segments`. */
     traffic: yield* captureTraffic(segments),
     blocks: yield* captureBlocks(world.blocks.all()),
     buildings: yield* captureBuildings(buildings),
     /** BUILDING_NUMBER_FIELDS of each building, in the order of `buildings`. */
     buildingNumbers: yield* packInPieces(buildings, Object.values(BUILDING_READERS)),
     households: yield* captureHouseholds(world.households.all()),
-    /** CITIZEN_NUMBER_FIELDS of each citizen, by ascending id. */
+    /** CITIZEN_NUMBER_FIELDS of each citizen, in ascending order of the ids. */
     citizens: yield* packInPieces(world.citizens.all(), Object.values(CITIZEN_READERS)),
   };
 }
 
 const RECORDS_PER_PIECE = 4000;
 
-/** Iterates over records, yielding after each piece. */
+/** Visits all records. Yields after every RECORDS_PER_PIECE of them. */
 function* inPieces<T>(records: readonly T[], visit: (record: T, index: number) => void): Generator<void> {
   for (let i = 0; i < records.length; i++) {
     visit(records[i] as T, i);
@@ -322,9 +322,9 @@ function* captureHouseholds(households: readonly Household[]) {
 }
 
 /**
- * Copies the lists of all owners into one array, because a hundred thousand small arrays would dominate garbage
- * collection.
- * @returns the copied list of an owner, by index
+ * Copies the lists of all owners into one array. A hundred thousand small arrays would make garbage
+ * collection slow.
+ * @returns a function from an owner's index to the owner's copied list
  */
 function* captureLists<T>(
   owners: readonly T[],
@@ -343,7 +343,9 @@ function* captureLists<T>(
   return (index) => all.subarray(starts[index], starts[index + 1]);
 }
 
-/** Reads the same fields of every record into one array, record after record. */
+/**
+ * Reads numeric fields of records into one array: all fields of the first record, then those of the second.
+ */
 export function packFields<T>(
   records: readonly T[],
   readers: readonly ((record: T) => number)[],

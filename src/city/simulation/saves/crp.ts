@@ -1,7 +1,7 @@
 /**
- * The `.crp` container of a saved city: the package header the game uses (magic `CRAP`, little-endian, strings with a
- * 7-bit length prefix) around one data entry, which is the compressed city. The game cannot load such a
- * file. Checksum, sizes and version are checked before the content is read.
+ * Packs a city into a `.crp` file and unpacks it. The file has the header of a game package (magic `CRAP`,
+ * little-endian, strings with a 7-bit length prefix) and one entry, the compressed city. The game cannot load
+ * such a file. Checksum, sizes and version are checked before the content is read.
  */
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";

@@ -61,7 +61,7 @@ function* blockFaults(world: World): Generator<string> {
   }
 }
 
-/** A building on a zone block is a growable. No two buildings share a cell. Every problem has a start frame. */
+/** Buildings on zone blocks must be growables and share no cells. Problems must have start frames. */
 function* buildingFaults(world: World): Generator<string> {
   const taken = new Map<number, number>();
   for (const building of world.buildings.all()) {

@@ -80,8 +80,8 @@ export class SaveFiles {
   }
 
   /**
-   * Loads a save. If there are automatic saves of a later state of this city, the loaded city gets a new id, so that it
-   * never overwrites those saves.
+   * Loads a save. If automatic saves contain a later state of this city, the loaded city gets a new id, so that its
+   * own automatic saves never overwrite the later state.
    * @throws SaveFileError with the file and the reason
    */
   async load(path: string): Promise<World> {

@@ -1,6 +1,6 @@
 /**
- * Restores a city from a save of this or an older version, and recomputes derived data. Fields are created in the same
- * order as in new records: V8 is several times as fast if all records have the same hidden class.
+ * Restores a city from a save of this or an older version, and recomputes derived data. Creates the fields of a record
+ * in the same order as new records have, because V8 is several times as fast if all records share a hidden class.
  */
 import type { Position } from "../../game.js";
 import { BLOCK_COLUMNS } from "../../geometry.js";
@@ -9,7 +9,7 @@ import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefab
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
 import { newBuildingRecord } from "../fabric/buildings.js";
 import { updateAccess } from "../fabric/reach.js";
-import { Ledger, START_MONEY, Statistics, TaxTable } from "../state/economy.js";
+import { CityStatistics, Ledger, START_MONEY, TaxTable } from "../state/economy.js";
 import {
   newTraffic,
   type RoadTraffic,
@@ -207,7 +207,7 @@ const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = 
 
 /** Saves of version 2 have no traffic. */
 type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
-/** Saves of version 1 have three sums instead of a ledger. */
+/** Saves of version 1 have three sums (taxes, construction, upkeep) instead of a ledger. */
 type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
   readonly ledgerCents: { readonly taxes: number; readonly construction: number; readonly upkeep: number };
 };
@@ -223,14 +223,14 @@ export function migrate(data: unknown, version: number): Snapshot {
   return { ...with3, buildingNumbers: withNewNumbers(with3.buildingNumbers, version) };
 }
 
-/** Money had no effect in version 1, so a balance below the initial one is raised to it. */
+/** Money had no effect in version 1, so a balance below the initial balance becomes the initial balance. */
 function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
   const { taxes, construction, upkeep } = ledgerCents;
   const startCents = Math.max(START_MONEY * 100 + taxes - construction - upkeep, START_MONEY * 100);
   return {
     ...same,
     ledger: new Ledger(startCents),
-    statistics: new Statistics(),
+    statistics: new CityStatistics(),
     utilities: [],
   };
 }

@@ -1,4 +1,7 @@
-/** The map's areas: 5 x 5 tiles. A city begins with the middle one and can buy tiles beside its own. */
+/**
+ * The map is a square of 5 x 5 areas. A city begins with the area in the middle and can buy areas next to its
+ * own.
+ */
 import type { MapArea } from "../../game.js";
 import type { World } from "./world.js";
 

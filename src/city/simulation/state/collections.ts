@@ -37,7 +37,7 @@ export class Pool<T extends { readonly id: number }> {
     return this.#slots[id];
   }
 
-  /** The entity with an id known to exist. */
+  /** Returns the entity with this id. @throws RangeError if there is none */
   at(id: number): T {
     const entity = this.#slots[id];
     if (!entity) throw new RangeError(`no entity has id ${id}`);
@@ -132,7 +132,7 @@ interface Entry extends BBox {
 /** Finds ids of entities that may be near a place. The caller measures the exact distance. */
 export class SpatialIndex {
   readonly #tree = new RBush<Entry>();
-  /** Entries inserted since the last query. Adding them to the tree together takes a fraction of the time. */
+  /** Entries inserted since the last query. Adding many entries to the tree at once is much faster. */
   #waiting: Entry[] = [];
 
   insert(id: number, box: Box): void {
@@ -145,7 +145,7 @@ export class SpatialIndex {
     this.#tree.remove(entryOf(id, box, 0), (a, b) => a.id === b.id);
   }
 
-  /** Ids whose boxes touch the given one, ascending. */
+  /** Ids of the boxes that touch the given box, ascending. */
   near(box: Box): number[] {
     this.#settle();
     const found = this.#tree.search(entryOf(0, box, ROUNDING_METERS));
@@ -245,8 +245,8 @@ export class SquareGrid {
   }
 
   /**
-   * Visits all entities within the side length of a square around a place, and some farther ones. Passes the
-   * squared distance of each.
+   * Visits all entities in the grid square of a place and in the eight adjacent squares. Calls `visit` with the
+   * index and the squared distance of each.
    */
   visitAround({ x, z }: GroundPoint, visit: (index: number, squaredMeters: number) => void): void {
     const column = gridIndexOf(x, this.#side) - this.#west;
@@ -280,7 +280,7 @@ function increment(counts: Int32Array, at: number): number {
 
 /** Numbers that are joined into sets (union-find). The key of a set is its lowest member. */
 export class DisjointSets {
-  /** For each number its parent plus one; 0 for a number that was never joined. */
+  /** By number: the number's parent plus one; 0 if the number was never joined. */
   readonly #parents: Int32Array;
 
   /** @param end one more than the highest number */
@@ -296,7 +296,7 @@ export class DisjointSets {
     this.#parents[Math.max(keyA, keyB)] = Math.min(keyA, keyB) + 1;
   }
 
-  /** Representative of a member's set; -1 if it was never joined. */
+  /** Key of the set that contains a number; -1 if the number was never joined. */
   key(member: number): number {
     let key = member;
     while (this.#parents[key] !== 0 && this.#parents[key] !== key + 1) key = this.#parentOf(key);

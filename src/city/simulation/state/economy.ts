@@ -58,7 +58,7 @@ export type IncomeLine = (typeof INCOME_LINES)[number];
 export type ExpenseLine = (typeof EXPENSE_LINES)[number];
 type LedgerLine = IncomeLine | ExpenseLine;
 /** Cents per ledger line. Lines without bookings are absent. */
-export type Amounts = Partial<Record<LedgerLine, number>>;
+export type LedgerAmounts = Partial<Record<LedgerLine, number>>;
 
 /** Weeks kept in the history: two years. */
 const KEPT_WEEKS = 104;
@@ -67,7 +67,7 @@ export interface WeekAccount {
   /** Last frame of the week. */
   readonly frame: number;
   readonly balanceCents: number;
-  readonly amounts: Amounts;
+  readonly amounts: LedgerAmounts;
 }
 
 export interface Loan {
@@ -80,9 +80,9 @@ export interface Loan {
 /** Income and expenses of the city, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
   /** Sums of each ledger line since the city began. */
-  readonly totals: Amounts = {};
+  readonly totals: LedgerAmounts = {};
   /** Sums of each ledger line since the current week began. */
-  week: Amounts = {};
+  week: LedgerAmounts = {};
   /** Accounts of the latest weeks, oldest first. */
   readonly history: WeekAccount[] = [];
   readonly loans: Loan[] = [];
@@ -117,11 +117,11 @@ export class Ledger {
 }
 
 /** Total income and expenses, converted from cents to money. */
-export function totalsOf(amounts: Amounts): { readonly income: number; readonly expenses: number } {
+export function totalsOf(amounts: LedgerAmounts): { readonly income: number; readonly expenses: number } {
   return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
 }
 
-function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
+function sumOf(amounts: LedgerAmounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }
 
@@ -129,7 +129,7 @@ function sumOf(amounts: Amounts, lines: readonly LedgerLine[]): number {
 const KEPT_SAMPLES = 522;
 
 /** History of the city: one row of statistics per week. */
-export class Statistics {
+export class CityStatistics {
   /** Events counted in the current week. */
   week = { births: 0, deaths: 0, arrivals: 0, departures: 0 };
   /** Weekly rows, oldest first. */
@@ -138,6 +138,6 @@ export class Statistics {
   close(sample: StatisticsSample): void {
     this.samples.push(sample);
     if (this.samples.length > KEPT_SAMPLES) this.samples.shift();
-    this.week = new Statistics().week;
+    this.week = new CityStatistics().week;
   }
 }

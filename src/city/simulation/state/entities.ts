@@ -18,15 +18,17 @@ export interface SimSegment extends NetSegment {
   readonly traffic: RoadTraffic;
 }
 
-/** Traffic of a road, and destinations reached from it, as of the last count. Times are in seconds. */
+/** Results of the last traffic count on a road. Times are in seconds. */
 export interface RoadTraffic {
-  /** `volume`: vehicles per hour at peak hour. `counted`: vehicles that the running count has found so far. */
+  /** Vehicles per hour at peak hour. */
   volume: number;
+  /** Vehicles counted so far by the count in progress. */
   counted: number;
   /** Travel time to the nearest connection at the map edge; Infinity for none. */
   edgeSeconds: number;
-  /** Building that provides each service of ROAD_COVERAGES (0 for none), and the travel time to it. */
+  /** For each service of ROAD_COVERAGES, the id of the building that provides it; 0 for none. */
   readonly providerIds: number[];
+  /** For each service of ROAD_COVERAGES, the travel time to the building that provides it. */
   readonly providerSeconds: number[];
   /** Shops used by the residents, nearest first. */
   shopIds: number[];
@@ -46,7 +48,7 @@ export function newTraffic(): RoadTraffic {
 export interface SimZoneBlock extends ZoneBlock {
   cells: Readonly<Uint8Array>;
   commonZone: number;
-  /** `buildIndex` of the city when the block was built. Where blocks overlap, the one with the lower age owns the cells. */
+  /** Later blocks have higher numbers. A cell under two blocks belongs to the block with the lower number. */
   readonly age: number;
   /** Derived: cells that may hold a building, a bit per cell; null until recomputed. */
   usable: number | null;
@@ -55,7 +57,7 @@ export interface SimZoneBlock extends ZoneBlock {
 }
 
 /** Utilities that reach a building, updated once a cycle. */
-export interface Supply {
+export interface UtilitySupply {
   power: boolean;
   water: boolean;
   sewage: boolean;
@@ -69,20 +71,15 @@ export interface SimBuilding extends Building {
   /** Frame in which each problem began, in the order of `problems.names`. */
   problemSince: number[];
   readonly builtFrame: number;
-  /**
-   * Frame from which the time of vacancy or ruin counts: the last frame in which the building was occupied, or
-   * the frame in which it was abandoned or fell to ruin.
-   */
+  /** Frame in which the building was last occupied, was abandoned or fell to ruin, whichever is latest. */
   declineFrame: number;
   /** Switched off by a command. Only a command switches it on again. */
   switchedOff: boolean;
-  readonly supply: Supply;
+  readonly supply: UtilitySupply;
 
-  /**
-   * Zone block and cells (one bit each) that a growable occupies. The block is 0 if it was removed or the building
-   * never had one.
-   */
+  /** Zone block that contains the building; 0 for none. */
   blockId: number;
+  /** Cells of the zone block that the building occupies, one bit for each cell. */
   lotMask: number;
 
   homes: number;
@@ -94,32 +91,38 @@ export interface SimBuilding extends Building {
   visitors: number;
   /** Wares in store. */
   goods: number;
-  /** Garbage, dead residents, crime, and health of the residents, 0 to 100. */
+  /** Garbage that waits for collection, 0 to 100. */
   garbage: number;
+  /** Number of dead residents that wait for a hearse. */
   bodies: number;
+  /** Crime in the building, 0 to 100. */
   crime: number;
+  /** Health of the residents, 0 to 100. */
   health: number;
   /** Happiness of the residents in the last cycle. */
   happiness: number;
   landValue: number;
   /** Progress to the next level, 0 to 100. */
   progress: number;
-  /** Unrest about taxes, which grows while the tax rate is above the tolerated rate. */
+  /** Unrest about taxes. Grows while the tax rate is above the tolerated rate. */
   taxUnrest: number;
   /** Cycles since a fire began; 0 for none. */
   burning: number;
 
-  /** Demand on a service building in this cycle (`load`) and in the last one (`lastLoad`). */
+  /** For a service building: demand in this cycle so far. */
   load: number;
+  /** For a service building: demand in the last cycle. */
   lastLoad: number;
-  /** Seconds that visitors of a service building wait, because more come than it can serve. */
+  /** Seconds that visitors wait at a service building with more visitors than capacity. */
   waitSeconds: number;
 
-  /** For a home: mean travel time of its residents to work in seconds, and their unmet shopping need, 0 to 100. */
+  /** For a home: mean travel time of the residents to work, in seconds. */
   commute: number;
+  /** For a home: unmet shopping need of the residents, 0 to 100. */
   want: number;
-  /** `stored`: content of a landfill or cemetery. `fuel`: weeks for which the fuel of a power plant lasts. */
+  /** Content of a landfill or cemetery. */
   stored: number;
+  /** For a power plant: weeks for which the fuel lasts. */
   fuel: number;
 
   /** Derived: road that gives access to the building, or 0. */

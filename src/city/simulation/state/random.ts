@@ -4,7 +4,7 @@
 export class Random {
   /** The whole state: four unsigned 32-bit words. */
   constructor(readonly state: Uint32Array) {
-    if (state.length !== 4) throw new RangeError(`the random state has 4 words, not ${state.length}`);
+    if (state.length !== 4) throw new RangeError(`a random state must have 4 words, but has ${state.length}`);
   }
 
   static fromSeed(seed: number): Random {

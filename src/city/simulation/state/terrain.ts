@@ -1,9 +1,9 @@
 /**
- * The land: a height field of 1081 x 1081 samples 16 m apart, and one level of standing water.
+ * The land: heights at 1081 x 1081 points that are 16 m apart, and a single water level.
  *
- * The field is a pure function of the seed, so it is never saved. Around the origin the ground is flat at 60 m, a
- * river runs north to south east of x = 640, and gentle hills lie beyond. Heights are multiples of 1/64 m, as in the
- * game. Samples are computed when first asked for.
+ * The heights are a pure function of the seed, so they are computed when first needed and never saved. They
+ * are multiples of 1/64 m, as in the game. Around the origin the ground is flat at 60 m. A river runs from
+ * north to south, east of x = 640. Beyond it lie gentle hills.
  */
 import { hash } from "./random.js";
 
@@ -28,7 +28,9 @@ const VALLEY_METERS = 300;
 const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
-  /** Heights in steps of 1/64 m, plus 1; 0 for a sample that is not computed yet. */
+  /**
+   * Each sample is a height in steps of 1/64 m, plus 1. The value 0 marks a sample that is not computed yet.
+   */
   readonly #samples = new Uint16Array(SAMPLES * SAMPLES);
 
   constructor(readonly seed: number) {}
@@ -72,7 +74,7 @@ function gridCoordinate(meters: number): number {
   return Math.min(Math.max((meters + MAP_HALF_METERS) / SPACING_METERS, 0), SAMPLES - 1);
 }
 
-/** Plain, hills and river at one point, in metres. */
+/** Height in metres at one point: a plain with hills around it, cut by a river. */
 function shape(seed: number, x: number, z: number): number {
   const distance = Math.hypot(x, z);
   const wildness = smoothStep(
@@ -92,7 +94,7 @@ function riverCenter(seed: number, z: number): number {
   return 1090 + 150 * (2 * valueNoise(seed + 2, 0, z, 1500) - 1);
 }
 
-/** Smooth noise in 0..1: hashed values on a lattice, eased between them. */
+/** Smooth noise from 0 to 1. Interpolates between hashed values at the points of a lattice. */
 function valueNoise(seed: number, x: number, z: number, wavelength: number): number {
   const i = Math.floor(x / wavelength);
   const j = Math.floor(z / wavelength);

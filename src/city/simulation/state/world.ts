@@ -8,7 +8,7 @@ import type { JsonObject } from "../../wire/answers.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
-import { Ledger, Statistics, TaxTable } from "./economy.js";
+import { CityStatistics, Ledger, TaxTable } from "./economy.js";
 import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
 import { Random } from "./random.js";
 import { Terrain } from "./terrain.js";
@@ -26,7 +26,7 @@ const LIMITS = {
 const KEPT_MESSAGES = 100;
 
 /** A zone block's cells all lie within this distance of its stored position. */
-export const BLOCK_REACH_METERS = CELL_METERS * Math.hypot(BLOCK_COLUMNS, BLOCK_COLUMNS);
+export const ZONE_BLOCK_RADIUS_METERS = CELL_METERS * Math.hypot(BLOCK_COLUMNS, BLOCK_COLUMNS);
 
 /** Recent messages of citizens and city, with a minimum time between messages of one kind. */
 class MessageBoard {
@@ -55,7 +55,10 @@ export interface RunningCapture {
 }
 
 export class World {
-  /** Id in the names of this city's automatic saves; null for a city of an old save until its first automatic save. */
+  /**
+   * Id in the names of this city's automatic saves. A city of an old save has none before its first automatic
+   * save.
+   */
   cityId: string | null = null;
   readonly terrain: Terrain;
   random: Random;
@@ -72,13 +75,16 @@ export class World {
   readonly areas = new Set([12]);
   /** Largest population milestone reached. */
   milestone = 0;
-  /** Whether the game's broken assets `Block Services - ...` are enabled. Only reported to clients. */
+  /**
+   * Whether the game's broken assets `Block Services - ...` are enabled. The value is only reported to
+   * clients.
+   */
   blockedAssetEnabled = true;
   /** Whether commands are accepted even without money. A setting of the program, so it is not saved. */
   unlimitedMoney = false;
   taxes = new TaxTable();
   ledger = new Ledger();
-  statistics = new Statistics();
+  statistics = new CityStatistics();
   /** Supply and demand of each utility network, updated once a cycle. */
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
@@ -89,7 +95,7 @@ export class World {
   /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
   #flagRevision = 0;
-  /** Derived: how many blocks were painted and how many traffic counts were finished since the city was loaded. */
+  /** Numbers of painted blocks and of finished traffic counts since the city was loaded. Saves omit them. */
   paintings = 0;
   trafficCounts = 0;
 
@@ -98,7 +104,7 @@ export class World {
     boxAround(segment, 0),
   );
   readonly blocks = new PlacedPool<SimZoneBlock>("zone block", LIMITS.blocks, ({ position }) =>
-    squareAround(position, BLOCK_REACH_METERS),
+    squareAround(position, ZONE_BLOCK_RADIUS_METERS),
   );
   readonly buildings = new PlacedPool<SimBuilding>("building", LIMITS.buildings, (building) =>
     squareAround(building.position, footprintRadius(building)),
@@ -114,7 +120,7 @@ export class World {
     COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
   );
   readonly workplaces = new SortedById<SimBuilding>();
-  /** Derived: workplaces with fewer workers than jobs, active or not. */
+  /** Workplaces with fewer workers than jobs, including inactive workplaces. Saves omit this set. */
   readonly vacancies = new Set<SimBuilding>();
   readonly #homesByRoad = new ByRoad();
   readonly #workplacesByRoad = new ByRoad();

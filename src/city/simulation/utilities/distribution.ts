@@ -8,7 +8,7 @@ import { isAtShore } from "../fabric/reach.js";
 import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
-export interface Consumer {
+export interface UtilityConsumer {
   readonly building: SimBuilding;
   readonly need: number;
 }
@@ -16,7 +16,7 @@ export interface Consumer {
 /** One connected network of a utility, with its suppliers and consumers. */
 export class Circuit {
   readonly suppliers: { readonly building: SimBuilding; readonly amount: number }[] = [];
-  readonly consumers: Consumer[] = [];
+  readonly consumers: UtilityConsumer[] = [];
 
   #unserved = 0;
 
@@ -60,7 +60,7 @@ export class Circuit {
     };
   }
 
-  #nearestFirst(): readonly Consumer[] {
+  #nearestFirst(): readonly UtilityConsumer[] {
     if (this.suppliers.length === 0) return this.consumers;
     const away = (building: SimBuilding) =>
       Math.min(...this.suppliers.map((supplier) => distance(building.position, supplier.building.position)));

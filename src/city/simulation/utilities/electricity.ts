@@ -1,6 +1,7 @@
 /**
- * Electricity. Buildings and poles of power lines have a power field around them. Touching fields form one circuit, and a
- * power line joins the circuits at its two ends. Fields lie on a grid of 32 m cells.
+ * Electricity. Every building and every power line pole has a power field around it. Fields that touch form
+ * one circuit, and a power line joins the circuits at its two ends. Fields are stored on a grid of 32 m
+ * cells.
  */
 
 import { distance, type Footprint, footprintRadius, squareAround } from "../../geometry.js";
@@ -25,16 +26,13 @@ import {
 
 const FIELD_CELL_METERS = 32;
 const CELLS = (2 * MAP_HALF_METERS) / FIELD_CELL_METERS;
-/** Power field radius beyond a footprint, and around a pole. */
+/** How far a power field reaches beyond the footprint of a building or from a pole. */
 const FIELD_METERS = 24;
 
 const KW_PER_HOME = 12;
 const KW_PER_JOB = 10;
 const KW_PER_CIVIC_CELL = 4;
-/**
- * Temperature in degrees Celsius at which electric heating starts to raise consumption, and the factor by which it
- * does.
- */
+/** At this temperature in degrees Celsius or below, electric heating multiplies consumption by the factor. */
 const COLD_DEGREES = 0;
 const ELECTRIC_HEATING_FACTOR = 1.5;
 
@@ -108,7 +106,10 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/** Whether a place is near a power line or a building with power. A power line counts even while it has no power. */
+/**
+ * Whether a place is near a power line or near a building with power. The power line itself may be without
+ * power.
+ */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: SimBuilding) => {
@@ -148,7 +149,7 @@ class PowerField {
     this.#cells.join(cellOf(a), cellOf(b));
   }
 
-  /** Key of the circuit at a point that a power field covers. */
+  /** Returns the key of the circuit at a point. A power field must cover the point. */
   circuitAt(point: GroundPoint): number {
     return this.#cells.key(cellOf(point));
   }

@@ -1,6 +1,6 @@
 /**
- * Water, sewage and heat. Pipes form networks through shared nodes only; a building belongs to every network with a pipe
- * within the building's reach. Water pipes carry fresh water and sewage, heating pipes carry heat.
+ * Water, sewage and heat. Water pipes carry fresh water and sewage; heating pipes carry heat. Pipes are connected
+ * only by shared nodes. A building belongs to every network that has a pipe in the building's reach.
  */
 
 import type { ProblemName } from "../../terms.js";
@@ -8,16 +8,16 @@ import type { CivicProperties } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { connectedComponents } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
-import type { SimBuilding, Supply } from "../state/entities.js";
+import type { SimBuilding, UtilitySupply } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import {
   type Circuit,
-  type Consumer,
   canOperate,
   circuitOf,
   isInUse,
   markDeadEnds,
   recordNetworks,
+  type UtilityConsumer,
 } from "./distribution.js";
 
 const M3_PER_HOUSEHOLD = 45;
@@ -86,14 +86,14 @@ interface Pipes {
   /** Key of the connected network of each node, by node id. */
   readonly network: Int32Array;
   readonly plants: readonly SimBuilding[];
-  readonly consumers: readonly Consumer[];
+  readonly consumers: readonly UtilityConsumer[];
   readonly ruins: readonly SimBuilding[];
   readonly pipeIds: (building: SimBuilding) => readonly number[];
 }
 
 type Output = "waterM3" | "sewageM3" | "heatKw";
 
-/** Collects plants, consumers and ruins in one pass over the buildings, which uses the CPU cache better. */
+/** Collects plants, consumers and ruins. One pass over the buildings makes good use of the CPU cache. */
 function pipesOf(
   world: World,
   carries: Pipes["carries"],
@@ -101,7 +101,7 @@ function pipesOf(
   needOf: (building: SimBuilding) => number,
 ): Pipes {
   const plants: SimBuilding[] = [];
-  const consumers: Consumer[] = [];
+  const consumers: UtilityConsumer[] = [];
   const ruins: SimBuilding[] = [];
   for (const building of world.buildings.values()) {
     const { civic } = building.prefab;
@@ -123,7 +123,7 @@ function distribute(
   world: World,
   { network, plants, consumers, ruins, pipeIds }: Pipes,
   output: Output,
-  substance: keyof Supply,
+  substance: keyof UtilitySupply,
 ): Map<number, Circuit> {
   const serve = (building: SimBuilding, served: boolean) => {
     building.supply[substance] = served;
