@@ -1,6 +1,7 @@
 /**
  * npm run release: builds, strips and checks the packages of this platform, and packs them into release/*.tgz.
- * The platform packages are packed first, because `carillon` lists them as its optional dependencies.
+ * The platform packages are packed first, because `carillon` lists those of its version in release/ as optional
+ * dependencies.
  *
  *   npm run release                   all
  *   npm run release -- --platform     platform packages only, for one machine of several

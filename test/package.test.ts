@@ -53,7 +53,7 @@ function changeLastByte(path: string) {
 }
 
 /**
- * Compiles a library whose dependency cannot be loaded.
+ * Compiles a library that cannot be loaded, because its dependency is missing or lacks a symbol version.
  * @param needed name of the dependency and, optionally, a symbol version: "libx.so.1 VERSION"
  */
 function writeLibraryThatNeeds(path: string, needed: string) {
@@ -543,7 +543,7 @@ describe("installed npm packages", () => {
     expect(stdout, stderr).to.contain("libtorch_cpu.so");
   });
 
-  it("packages work in yarn's layout without the CPU package if libtorch is installed elsewhere @slow", function () {
+  it("packages work in yarn's layout with only the cuda package if libtorch is installed elsewhere @slow", function () {
     this.timeout(600_000);
     const [tools, other] = [join(directory, "yarn"), join(directory, "with yarn")];
     for (const folder of [tools, other]) makeApplication(folder);

@@ -1,6 +1,6 @@
 // Replaces library functions that new glibc and libstdc++ versions export only under new symbol versions. One binary
-// then runs on every Linux with glibc 2.28 and the libstdc++ of GCC 8 or newer. The linker redirects the calls to this
-// file (--wrap, see CMakeLists.txt).
+// then runs on every Linux with glibc 2.28 or newer and the libstdc++ of GCC 8 or newer. The linker redirects the calls
+// to this file (--wrap, see CMakeLists.txt). scripts/release rejects a binary that requires newer versions.
 #if defined(__linux__) && defined(__GLIBC__)
 #include <fcntl.h>
 #include <locale.h>

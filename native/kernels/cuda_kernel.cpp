@@ -29,7 +29,7 @@ struct Cuda {
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                         void* stream, void** arguments, void** extra);
 
-  /// Returns the CUDA driver functions, or null if this libtorch lacks one of them.
+  /// Returns the functions, or null if this libtorch lacks one of them.
   static const Cuda* get() {
     static const Cuda* const all = load();
     return all;

@@ -83,7 +83,7 @@ inline __m512 exp_negative(__m512 x) {
   const __m512 clamped = _mm512_max_ps(x, _mm512_set1_ps(-87.0f));
   const __m512 powers = _mm512_roundscale_ps(_mm512_mul_ps(clamped, _mm512_set1_ps(1.44269504089f)),
                                              _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  // r = clamped - powers * ln 2. Subtracts ln 2 in two parts to keep the low bits of r.
+  // r = clamped - powers * ln 2, with ln 2 in two parts to keep the low bits of r. Then p is the Taylor series of e^r.
   __m512 r = _mm512_fnmadd_ps(powers, _mm512_set1_ps(0.693359375f), clamped);
   r = _mm512_fnmadd_ps(powers, _mm512_set1_ps(-2.12194440e-4f), r);
   __m512 p = _mm512_set1_ps(1.0f / 720);

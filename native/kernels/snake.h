@@ -9,8 +9,8 @@ namespace carillon::kernels {
 /// difference about 1,000 times.
 at::Tensor snake(const at::Tensor& x, const at::Tensor& frequency, const at::Tensor& gain);
 
-/// Computes snake in float32 with libtorch operations. frequency and gain broadcast against x. The CPU kernels
-/// compute snake in the epilogue of a product instead (vector_kernels.h).
+/// Reference for snake, computed in float32 by libtorch. frequency and gain broadcast against x. The CPU kernels
+/// instead compute snake in the epilogue of a product (vector_kernels.h).
 at::Tensor snake_reference(const at::Tensor& x, const at::Tensor& frequency, const at::Tensor& gain);
 
 }  // namespace carillon::kernels

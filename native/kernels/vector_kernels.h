@@ -124,11 +124,11 @@ void attend_avx512(const uint16_t* query, const HeadRows& keys, const HeadRows& 
 template <typename Element>
 void snake_row_avx512(const Element* x, float frequency, float gain, Element* y, int64_t length);
 
-/// Writes the gradients dx = dy * (1 + gain * frequency * sin(2 * frequency * x)) of one row. Returns the gradients of
-/// frequency and gain, summed over the row.
+/// Gradients of frequency and gain, summed over a row.
 struct SnakeGradients {
   float frequency, gain;
 };
+/// Writes the gradients dx = dy * (1 + gain * frequency * sin(2 * frequency * x)) of one row.
 template <typename Element>
 SnakeGradients snake_row_backward_avx512(const Element* x, const Element* dy, float frequency, float gain, Element* dx,
                                          int64_t length);

@@ -25,7 +25,7 @@ BENCHMARKS = {
     "train-step": None,
     "song": None,
 }
-# For each benchmark that decodes 1, 2 or 8 songs at once: the target time of a step, divided by the time for one song.
+# Benchmarks that decode 1, 2 or 8 songs at once. The target is the time of a step, divided by the time for one song.
 BATCH = {"lm-decode": None, "lm-decode-2": 1.15, "lm-decode-8": 2.2}
 COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", "median ratio", "min ratio", "goal"]
 

@@ -5,8 +5,9 @@
  * The city has more than 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
  * - Frames: share of the nominal frames that the city simulates without requests.
  * - Reads: response times of every endpoint with 5,000 rows, one request after another.
- * - Processor: CPU time of reads, commands, saves and frames in this process. The first run of each is listed
- *   separately, because V8 still compiles the code.
+ * - Processor: CPU time of reads, commands, saves and frames in this process. CPU time
+ *   depends less on other load than response times do. The first run of each is listed separately, because V8 still
+ *   compiles the code.
  * - Detectors: times of the six problem detectors, on street grids of growing size.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Installs npm packages in the versions of the lock file. Does not run `npm ci`, because some registries mirror
- * only one platform. `npm ci` rejects a lock file without the optional packages of other platforms.
+ * Installs npm packages in the versions of the lock file. Does not run `npm ci`, because `npm ci` rejects a lock file
+ * without the optional packages of other platforms. Registries that mirror only some platforms cause such lock files.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -13,8 +13,7 @@ const PLATFORM = `@carillon/${process.platform}-${process.arch}`;
 const FAIL_FAST = ["--fetch-retries=0", "--fetch-timeout=20000"];
 
 /**
- * @returns whether a prebuilt core is installed. A core that was built here takes precedence, so none is
- * installed beside it.
+ * @returns whether a prebuilt core is installed; false if a core was built here, because that core takes precedence
  */
 export function installPrebuilt() {
   if (process.env.CARILLON_PREBUILT === "0" || existsSync(join(projectRoot, ADDON.products[0]))) return false;

@@ -1,7 +1,7 @@
 /**
  * Log of the requests to the bridge, one line per request. The overlay shows the latest few lines for some seconds.
  * The console keeps many lines. GET /overlay returns overlay and console, newest line first. GET /overlay/events
- * streams new lines as server-sent events.
+ * streams new lines as server-sent events. Both endpoints work without a city, and their requests are not logged.
  */
 import type { RequestHandler } from "express";
 import { eventText, setEventStreamHeaders } from "../http/event-stream.js";

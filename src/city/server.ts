@@ -204,7 +204,7 @@ async function listenOnLoopback6(
 /**
  * Answers 400 to a request that is not HTTP, and 500 to a request whose headers are too large, like the
  * game's bridge. The origin of such a request is unknown, so web pages may read the answer only if
- * every origin is allowed.
+ * every page may read.
  */
 function refuseUnreadable(isOpen: boolean): (error: NodeJS.ErrnoException, socket: Duplex) => void {
   const headers = { ...CORS_HEADERS, ...(isOpen ? { "Access-Control-Allow-Origin": "*" } : {}) };

@@ -261,7 +261,8 @@ export class Checkpoints {
 
   /**
    * Path of the model `name` in the checkpoint directory: a model folder, or a weight file in one of ComfyUI's
-   * folders. Returns a folder without a model only if neither exists.
+   * folders, whose extension `name` may omit. Returns a folder without a model only if neither exists, because
+   * it may hold only the tokenizer of a weight file.
    */
   #inRoot(name: string): string | undefined {
     const folder = join(this.#root, name);

@@ -30,7 +30,7 @@ export function isLoopbackOrigin(origin: string): boolean {
   return host !== undefined && isLoopbackName(hostName(host));
 }
 
-/** Whether this server served the page. False for other host names than loopback names: DNS may rebind them. */
+/** Whether this server served the page. False for a host name that DNS may rebind: any but a loopback name. */
 export function isOwnPage({ headers: { host } }: IncomingMessage, origin: string): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, hostname } = new URL(origin);

@@ -1,6 +1,7 @@
 /**
  * Finds libtorch at LIBTORCH, in python3's torch package, or in the cache. Can also install the pinned version with
- * pip. This file is plain JavaScript, because set-up runs before TypeScript is compiled.
+ * pip, in the build for this driver and GPU. This file is plain JavaScript, because set-up runs before TypeScript is
+ * compiled.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";

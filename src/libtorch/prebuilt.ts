@@ -1,7 +1,7 @@
 /**
  * Finds the prebuilt addon for this platform. One package contains libtorch for the CPU and an addon for it. Another
  * package contains an addon for each supported minor version of libtorch. An addon works with CPU and CUDA builds of
- * its minor version, and uses the libtorch that was opened first.
+ * its minor version, because it references no CUDA symbol. It uses the libtorch that was opened first.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";

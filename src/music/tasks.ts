@@ -152,7 +152,7 @@ export class Tasks {
     return found === null ? null : { path: found, stored: null };
   }
 
-  /** Returns the event log of a task, and the number in it of the event `lastEventId`. @throws HttpError 404 */
+  /** Returns the event log of a task, and the number of the event `lastEventId` in this log. @throws HttpError 404 */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskEventLog; number: number }> {
     const log = await this.#events.follow(id);
     const task = await this.#read(id);

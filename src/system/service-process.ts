@@ -15,7 +15,7 @@ export interface Service {
 }
 
 /**
- * Runs services until SIGTERM, SIGINT, SIGHUP or `stopRequest`. Then closes all services at once, and exits with
+ * Runs services until SIGTERM, SIGINT, SIGHUP or `stopRequest`. Then closes all services in parallel, and exits with
  * code 0. A second signal ends the process immediately. An uncaught error is logged and closes the services without a
  * grace period; the exit code is 1, and unfinished tasks return to the queue.
  * @param start starts the services; calling its argument `fail` has the effect of an uncaught error

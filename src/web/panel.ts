@@ -229,7 +229,7 @@ export class DataLayerMenu {
     return this.#select.value;
   }
 
-  /** Fills the menu with the data layers. @param layers null if the bridge has no layers: hides the menu */
+  /** Fills the menu with the data layers. @param layers null if the bridge has none; the menu is then hidden */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
@@ -284,7 +284,7 @@ export function showLog(list: HTMLElement, { onCommand, onReturn, onVisit }: Log
     });
     source.addEventListener("error", () => {
       wasBroken = true;
-      // After some errors the browser does not reconnect: opens a new source.
+      // After some errors the browser does not reconnect, so open a new source.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, RETRY_INTERVAL_MS);
     });
   };

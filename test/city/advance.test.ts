@@ -178,7 +178,7 @@ describe("repeated commands with an opId", () => {
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
   });
 
-  it("a restart keeps all used opIds; load-city keeps those used before the city was saved", async () => {
+  it("a restart keeps used opIds; load-city keeps only those used before the city was saved", async () => {
     const { client, game, savesDirectory } = bridge;
     const road = { start: { x: 0, z: 0 }, end: { x: 80, z: 0 }, opId: "road" };
     const other = { start: { x: 0, z: 200 }, end: { x: 80, z: 200 }, opId: "other" };

@@ -23,7 +23,7 @@ const REMEDIES = {
   Fire: { buildingPrefab: "Fire House", position: { x: 510, z: 140 }, angleDegrees: 90 },
 };
 
-describe("a town built only over HTTP", () => {
+describe("a scripted agent that uses only HTTP requests", () => {
   const bridge = bridgeForEach({ map: "highway" });
   let client: BridgeClient;
 

@@ -160,7 +160,7 @@ describe("city commands sent over HTTP", () => {
     }
   });
 
-  it("set-zone keeps the zones under buildings if preserveOccupied is set", async () => {
+  it("set-zone keeps the zones under buildings unless preserveOccupied is false", async () => {
     await bridge.client.road(0, 0, 80, 0);
     await bridge.client.run("place-building", { ...tower, position: { x: 32, z: 80 } });
     const painting = { zone: "Office", center: { x: 40, z: 0 } };

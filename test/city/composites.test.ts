@@ -11,7 +11,7 @@ function shopBlocks({ blocks }: { blocks: { zone: string; index: number }[] }): 
 describe("effect of snapDistance on new roads", () => {
   const bridge = bridgeForEach();
 
-  it("snapDistance makes a road start at the nearest node; by default the node with the lowest id in 2 m", async () => {
+  it("a road starts at the nearest node within snapDistance; by default at the lowest id within 2 m", async () => {
     const { client } = bridge;
     await client.road(0, 0, 80, 0);
     await client.road(86, 0, 160, 0);

@@ -108,7 +108,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
   });
 
-  it("shows commands of other clients and, on request, their reads; lists are reachable by keyboard", async () => {
+  it("shows roads and commands of other clients and, on request, their reads; lists are reachable by keyboard", async () => {
     const roads = await count(SMALL_ROAD);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await bridge.client.refusal("place-building", { buildingPrefab: "<img src=x onerror=alert(1)>" });

@@ -78,8 +78,8 @@ describe("training and preprocessing on a full disk", () => {
     });
     expect(body.detail).to.match(/ cannot be written: No space left on device$/);
     expect(status).to.equal(500);
-    // Preprocessing wrote the first sample and stopped at the second. It wrote no manifest, so training does not take
-    // the folder for a complete data set.
+    // Preprocessing wrote the first sample and stopped at the second, although the third would have fitted.
+    // It wrote no manifest, so training does not take the folder for a complete data set.
     expect(onDisk("tensors")).to.have.length(1);
     expect(onDisk("tensors")[0]).to.match(/\.pt$/);
   });

@@ -18,7 +18,7 @@ describe("songs on a machine with GPUs", () => {
   const report = join(directory, "report.txt");
 
   before(function () {
-    // The simulated CUDA library is missing if libtorch has CUDA support, because libtorch cannot load two.
+    // The fake CUDA library is not built for a libtorch with CUDA support, which cannot load a second CUDA library.
     if (!existsSync(library)) this.skip();
   });
   afterEach(endServed);
@@ -36,7 +36,7 @@ describe("songs on a machine with GPUs", () => {
       text(child.stderr as NodeJS.ReadableStream),
       once(child, "exit"),
     ]);
-    // Ignore a warning of Node: the stack of a thread has no room for the thread-local variables of libtorch.
+    // Ignore Node's warning: a thread's stack has no room for the thread-local variables of the preloaded libtorch.
     const lines = stderr.split("\n").filter((line) => !line.includes("pthread_create"));
     return {
       code,

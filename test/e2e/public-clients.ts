@@ -428,9 +428,9 @@ const hotStep: PublicClient = {
 };
 
 /**
- * An MCP server. Like several other clients, it downloads a song with the whole `file` of the result as `path`. While a
- * task waits, the response has one record without a file, which clients need to show waiting tasks. Another MCP server
- * takes such a record for a failure.
+ * An MCP server. Like several other clients, it downloads a song with the whole `file` of the result as `path`.
+ * While a task waits, the response has one record without a file. Another MCP server takes such a record for a
+ * failure, but clients that show waiting tasks need it.
  */
 const mcpServer: PublicClient = {
   name: "an MCP server",

@@ -180,7 +180,7 @@ export class ServedProcess {
     return `/proc/${this.child.pid}/root${path}`;
   }
 
-  /** Noise source of a denoising run. */
+  /** Process id of the city, which is a child process of the server. */
   cityProcessId(): number {
     const { pid } = this.child;
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");

@@ -176,10 +176,7 @@ describe("the six task types over HTTP", () => {
       original = await decodeAudio({ path: source, name: "source", maxSeconds: 600 });
     });
 
-    /**
-     * Largest sample difference between `seconds` of `another` and the same part of `song`, `later` seconds
-     * later.
-     */
+    /** Largest difference between the samples of `another` in `seconds` and those of `song` `later` seconds later. */
     function difference(
       song: Float32Array,
       seconds: [from: number, to: number],

@@ -127,7 +127,7 @@ describe("songs of the base model beside adapters", () => {
     });
   }
 
-  it("no adapter remains after its model was unloaded when idle, or was loaded again", async () => {
+  it("an unloaded adapter does not return after idling; loading a model again drops its adapters", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
     try {

@@ -317,7 +317,7 @@ describe("the engine with the built-in model", () => {
     expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
   });
 
-  it("makes the same plan with offloading, which loads models on demand", async () => {
+  it("offloading loads models on demand; the plan and the length of the song stay the same", async () => {
     const offloading = new Engine(
       { ...options, offload: true, offloadModel: true, offloadLanguageModel: true, flashAttention: false },
       () => {},

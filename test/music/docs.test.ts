@@ -3,7 +3,7 @@ import axe from "axe-core";
 import { expect } from "chai";
 import { button, Studio } from "./studio/studio-fixture.js";
 
-/** Disables the rules that Swagger UI breaks: h3 follows h1, and the title is outside the main landmark. */
+/** Disables two rules that Swagger UI breaks: an h3 follows its h1, and its title is outside the main landmark. */
 const AXE = 'axe.run({ rules: { "heading-order": { enabled: false }, region: { enabled: false } } })';
 
 describe("the API documentation", function () {
@@ -45,7 +45,7 @@ describe("the API documentation", function () {
   for (const width of [390, 1280]) {
     for (const colorScheme of ["dark", "light"] as const) {
       const tag = width === 390 && colorScheme === "dark" ? "" : " @slow";
-      it(`the documentation is accessible at ${width} pixels in ${colorScheme} mode${tag}`, async () => {
+      it(`the documentation is accessible on a page ${width} pixels wide, in ${colorScheme} mode${tag}`, async () => {
         const page = await openDocs();
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme });

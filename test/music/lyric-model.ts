@@ -18,7 +18,7 @@ export function lyricModel(checkpoints: string): Record<string, string> {
   return { SVC_CHECKPOINTS: checkpoints, SVC_CONFIG_PATH2: LYRIC_MODEL };
 }
 
-/** Multiplies the queries by 32, so that heads attend to one word at a time, as in trained models. */
+/** Multiplies a bfloat16 query norm by 32, so that heads attend to one word at a time, as in trained models. */
 function sharpen(file: string, tensor: string): void {
   const bytes = readFileSync(file);
   const headerBytes = Number(bytes.readBigUInt64LE());

@@ -134,7 +134,7 @@ describe("generation requests with exact values", () => {
     expect(silent.warnings).to.include("audio_duration was not set: using 30 s, the default without lyrics");
   });
 
-  it("warns about invalid metadata, timesteps and scales, and names the value that is used", async () => {
+  it("warns about invalid metadata, timesteps and scales, and says what is ignored or used instead", async () => {
     const cases: [fields: object, warning: string][] = [
       [{ metas: "zzz" }, 'metas was ignored: it must be an object or JSON text of one, got "zzz"'],
       [{ metas: [1] }, "metas was ignored: it must be an object or JSON text of one, got [1]"],

@@ -87,7 +87,7 @@ describe("router", () => {
     }
   });
 
-  it("rejects an application with a body parser before the router, and a directory that another router uses", async () => {
+  it("reports a body parser that runs before the router, and a directory that another router uses", async () => {
     const first = routerAt("one");
     const { url } = await listen(express().use(express.json()).use("/music", first));
     const answer = await fetch(`${url}/music/release_task`, {

@@ -176,7 +176,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
         if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
         const { digest, warnings } = await make({ ...base, [name]: value });
-        // Such a warning says that the language model step of this parameter had no effect.
+        // A warning that begins with the parameter's name says that its language model step had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;
         const hasEffect = digest !== plain;
         const lines = warnings.filter((line) => namesIgnored(line).includes(SHOWN_NAMES[name] ?? name));

@@ -82,8 +82,8 @@ struct Adapter {
 /// folder, the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
 /// only .safetensors file, the only .safetensors file with lokr_config in its metadata.
 ///
-/// Throws kBadCheckpoint. The message names the damaged tensor and its file, says what a file of another kind contains,
-/// or lists the files that a folder lacks.
+/// Throws kBadCheckpoint. The message names the damaged tensor and its file, says what a file of another model or kind
+/// contains, or lists the files that a folder lacks.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 

@@ -35,7 +35,8 @@ class ProjectionIndex {
 };
 
 /// Tensors of one module of an adapter file, indexed by part (AdapterTensorName::part). The getters return copies, so
-/// the tensors outlive the file. The getters throw kBadCheckpoint if a tensor is not floating-point or not finite.
+/// the tensors outlive the file. They throw kBadCheckpoint with the file and the tensor if a tensor is not
+/// floating-point or not finite.
 class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}

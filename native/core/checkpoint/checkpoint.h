@@ -55,7 +55,7 @@ class Weights {
   Weights sub(const std::string& name) const;
   /// Returns the same tensors without quantization, for a module whose dtype differs from the dtype of the model.
   Weights unquantized(at::ScalarType dtype) const;
-  /// Returns the same tensors with 8-bit instead of 4-bit codes. Tables need them if rounding affects every token.
+  /// Returns the same tensors with 8-bit instead of 4-bit codes, for tables whose rounding affects every token.
   Weights at_least_int8() const;
   /// Returns the same tensors for a language model. Fused projections are copied to memory with huge pages. With the
   /// 4 KiB pages of a mapped file, a decoding step would be up to 1.6 times slower.

@@ -54,9 +54,10 @@ class TorchFile : public TensorFile {
   PickleValue::Dictionary values_;
 };
 
-/// Writes a torch file with the tensors, and the dictionary `metadata` at `metadata_key`. Python's
-/// `torch.load(weights_only=True)` reads the file. The file uses only basic opcodes and aligns entries to 64 bytes, so
-/// that simpler loaders can read and map it. An existing file is replaced once the new one is complete.
+/// Writes a torch file with the tensors in this order, then the dictionary `metadata` at `metadata_key`. Tensors keep
+/// their dtypes and become contiguous. Python's `torch.load(weights_only=True)` reads the file. The file uses only
+/// basic opcodes and aligns entries to 64 bytes, so that simpler loaders can read and map it. An existing file is
+/// replaced once the new one is complete.
 /// Throws kBadArgument for a file beyond 4 GiB, or an integer beyond 32 bits, which old loaders reject. Throws kStorage
 /// if writing fails.
 void write_torch_file(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,

@@ -38,7 +38,8 @@ struct CrossCache {
 };
 
 /// Computes the output of a layer from its input. A LayerRunner calls this function in the forward pass. To save
-/// memory, the runner may call it again in the backward pass instead of keeping activations.
+/// memory, the runner may call it again in the backward pass instead of keeping activations. Apart from its input, a
+/// layer depends only on leaves of the autograd graph, so gradients can be computed layer by layer.
 using LayerFunction = std::function<at::Tensor(const at::Tensor&)>;
 using LayerRunner = std::function<at::Tensor(const LayerFunction& layer, const at::Tensor& x)>;
 
@@ -85,7 +86,7 @@ class Dit {
   bool is_turbo() const { return is_turbo_; }
   int64_t latent_channels() const { return latent_channels_; }
 
-  /// Returns the modulation at `times` [N] float32 for inference, where both times of mean flow, t and r, are equal.
+  /// Returns the modulation at `times` [N] float32. Both times of mean flow, t and r, are equal.
   Modulation modulate(const at::Tensor& times) const;
   /// Returns the modulation at `times` [N]. `reference_times` [N] are the second times, r, of mean flow.
   Modulation modulate(const at::Tensor& times, const at::Tensor& reference_times) const;

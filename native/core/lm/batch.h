@@ -23,7 +23,7 @@ struct BatchLimits {
 /// between tokens; if one is cancelled or fails, the others continue. The arguments must outlive the batch.
 class Batch {
  public:
-  /// @param options Its stage and sampling options apply to all requests.
+  /// `options` is a job. Its stage and sampling options apply to all requests.
   Batch(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& options,
         BatchLimits limits, RequestQueue& queue);
 

@@ -43,7 +43,7 @@ struct Logits {
 /// Chooses the next token of each row from hidden states. The constructor's arguments must outlive the chooser.
 class TokenChooser {
  public:
-  /// @param options Its stage and sampling options apply to all rows.
+  /// `options` is a job. Its stage and sampling options apply to all rows.
   TokenChooser(Decoder& decoder, const Vocabulary& vocabulary, const LanguageJob& options)
       : decoder_(decoder), vocabulary_(vocabulary), options_(options), guided_(options.cfg_scale > 1.0) {}
 

@@ -34,8 +34,8 @@ class CausalDecoder : public Decoder {
  private:
   bool is_on_gpu() const { return model_.placement().device.is_cuda(); }
 
-  /// Feeds one id to each of `rows`. The first call runs directly; later calls replay a graph. The graph feeds id 0 to
-  /// all other rows. The next id of such a row overwrites this entry.
+  /// Feeds one id to each of `rows`. The first call runs directly; later calls replay a graph. All other rows of the
+  /// cache get id 0, which their next id overwrites.
   at::Tensor step(const at::Tensor& ids, c10::ArrayRef<int64_t> rows) {
     const at::AutoDispatchBelowADInplaceOrView inference;
     const at::Device device = model_.placement().device;

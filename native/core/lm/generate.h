@@ -17,8 +17,8 @@ namespace carillon {
 /// batch, and finished requests leave it. Prompts, program, seeds and max_new_tokens may differ. Each seed of a job has
 /// a row.
 ///
-/// On the CPU, a row's results are the same in any batch, bit for bit. On a GPU, kernels depend on the number of rows:
-/// another batch size may round differently and change the chosen tokens.
+/// On the CPU, a row's results are the same in any batch of up to 16 rows, bit for bit. On a GPU, kernels depend on the
+/// number of rows: another batch size may round differently and change the chosen tokens.
 ///
 /// `max_context_tokens` limits the tokens of a row: prompt plus new tokens. `max_songs` limits the seeds in the batch;
 /// only `first` may exceed it. Fewer seeds are allowed if a batch of `max_songs` would take more than a quarter of the

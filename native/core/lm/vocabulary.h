@@ -77,7 +77,7 @@ struct TokenMask {
 
   /// Selects the mask's K columns from logits [n, C]. Returns [n, K]. Column 0 of `logits` is token `window_first`.
   at::Tensor columns(const at::Tensor& logits, int64_t window_first) const;
-  /// Sets the scores of disallowed tokens to minus infinity. `scores` [n, K] has the columns that columns() returns.
+  /// Returns `scores` [n, K], which has the columns of columns(), with minus infinity for disallowed tokens.
   at::Tensor block(const at::Tensor& scores) const;
   /// Token id of a column in the result of columns().
   int64_t id(int64_t column) const { return ids.empty() ? first + column : ids[column]; }

@@ -35,7 +35,8 @@ class TextEncoder {
   const std::vector<std::string>& unused_tensors() const { return unused_tensors_; }  // Checkpoint::unused
 
   /// Returns the hidden states [B, T, H] after the final norm for ids [B, T]. Right padding needs no mask, because
-  /// attention is causal. With several `lengths`, ids [1, T] are concatenated texts that do not attend to each other.
+  /// attention is causal. With several `lengths`, ids [1, T] are concatenated texts of these lengths, which do not
+  /// attend to each other.
   /// Throws kBadArgument for an id outside the vocabulary, and for a text without tokens or with too many.
   at::Tensor encode(const at::Tensor& ids, const std::vector<int64_t>& lengths = {},
                     const Control& control = Control()) const;

@@ -34,7 +34,7 @@ struct SourceRecording {
 /// Encoded recordings of a job.
 struct Recordings {
   std::optional<SourceRecording> source;  // if the task reads a source
-  at::Tensor timbre_latents;     // [1, frames, C] float32 on the CPU; undefined without a reference
+  at::Tensor timbre_latents;              // [1, frames, C] float32 on the CPU; undefined without a reference
 };
 
 /// Whether the peak of the audio is below 1e-6. Callers use the silence table instead of encoding such audio.

@@ -77,7 +77,8 @@ struct RepaintBlend {
 /// How each repaint mode blends:
 /// - balanced: the higher the strength, the fewer steps restore the source, and the shorter the fades
 /// - conservative: equals balanced with strength 0
-/// - aggressive: restores the source only in the finished latents, not during denoising
+/// - aggressive: restores the source only in the finished latents, not during denoising. The audio of the window fades
+///   into the decoded audio beside it, so the fade changes only the level.
 /// Conservative and balanced keep the source bit for bit, except in the window and in fades of at most 50 ms beside it.
 RepaintBlend repaint_blend(const EditParameters& edit);
 
@@ -108,7 +109,7 @@ PaddedStates stack_padded(const std::vector<at::Tensor>& songs);
 
 /// Makes a denoising run for `batch` items. `states` [1 or batch, L, E] encode the task's prompts and condition the
 /// first steps, whose share is cover_strength. `plain_states` encode the text2music prompts and condition the other
-/// steps, with silence as source. They are undefined if there are no other steps.
+/// steps, with silence as source and the same chunk mask. They are undefined if there are no other steps.
 DenoiseJob denoise_job(const AceStep& model, const TaskInputs& inputs, const Denoise& denoise, const Guidance& guidance,
                        const PaddedStates& states, const PaddedStates& plain_states, int64_t batch);
 

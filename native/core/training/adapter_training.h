@@ -98,10 +98,9 @@ struct RunNotice {
 };
 }  // namespace training_event
 
-using TrainingEvent =
-    std::variant<training_event::SamplesLoaded, training_event::RunStart, training_event::RunResume,
-                 training_event::StepDone, training_event::StepSkipped, training_event::EpochDone,
-                 training_event::CheckpointSaved, training_event::RunNotice>;
+using TrainingEvent = std::variant<training_event::SamplesLoaded, training_event::RunStart, training_event::RunResume,
+                                   training_event::StepDone, training_event::StepSkipped, training_event::EpochDone,
+                                   training_event::CheckpointSaved, training_event::RunNotice>;
 
 struct TrainingResult {
   bool completed;    // false if the run was stopped
@@ -109,9 +108,10 @@ struct TrainingResult {
   int64_t steps;
 };
 
-/// Trains an adapter of the attention projections. Writes checkpoints/, logs/ and final/ to the output directory. If
-/// `control` is cancelled, the run saves a checkpoint and ends before the next micro-batch. Events are sent
-/// on the calling thread. That thread should do nothing else, because the run lowers its priority permanently.
+/// Loads its own copy of the model and trains an adapter of the attention projections. Writes checkpoints/, logs/ and
+/// final/ to the output directory. If `control` is cancelled, the run saves a checkpoint and ends before the next
+/// micro-batch. Events are sent on the calling thread. That thread should do nothing else, because the run lowers its
+/// priority permanently.
 ///
 /// Errors:
 /// - kBadArgument: an option is out of range, or the checkpoint does not match the options or has finished all epochs

@@ -30,8 +30,8 @@ class FlowTimeDistribution {
  public:
   /// Uniform over the eight timesteps of a schedule with this shift. Shift 0 means 3, the shift of turbo models.
   static FlowTimeDistribution discrete(double shift);
-  /// Draws sigmoid(mean + deviation * normal) twice and takes the larger. The model's original training drew two times
-  /// in this way, and used the later one.
+  /// Draws sigmoid(mean + deviation * normal) twice and takes the larger number, as the model's original training
+  /// did: it drew both ends of an interval and used the upper one.
   static FlowTimeDistribution logit_normal(double mean, double deviation);
   /// Chooses the distribution according to the options and the model. Throws kBadArgument for an invalid shift.
   static FlowTimeDistribution choose(const TrainingOptions& options, const DitConfig& model);

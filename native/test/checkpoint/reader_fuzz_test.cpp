@@ -1,5 +1,5 @@
 // Feeds damaged copies of valid files to all readers of untrusted files. A reader must succeed or throw kBadCheckpoint
-// with the path of the file. With sanitizers (CARILLON_SANITIZE) this test also finds out-of-bounds reads.
+// with the name of the source. With sanitizers (CARILLON_SANITIZE) this test also finds out-of-bounds reads.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 

@@ -51,7 +51,7 @@ std::unique_ptr<Asked> ask(std::vector<LanguageJob> jobs,
   return asked;
 }
 
-/// Queue that hides each request until take() has been called a given number of times.
+/// Queue in which each request becomes available at a given call of take().
 class Arrivals : public RequestQueue {
  public:
   void offer(int call, const std::unique_ptr<Asked>& asked) { waiting_.emplace_back(call, asked->request); }

@@ -1,8 +1,8 @@
 // carillon-parity --root DIR [--checkpoints DIR] [--device auto|cpu|cuda] [--dtype float32|bfloat16]
 //
 // Compares the engine with every golden of ROOT/goldens. Reads the weights from ROOT/checkpoints or --checkpoints.
-// Prints the relative error of each case, then `N passed, N failed`. Exits with 1 if a case failed. README.md documents
-// the format and the limits of goldens.
+// Prints the relative error of each case, then `N passed, N failed`. Cases printed as REPORT count as neither.
+// Exits with 1 if a case failed. README.md documents the format and the limits of goldens.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
@@ -63,7 +63,7 @@ std::string error_text(const std::vector<Case::Comparison>& comparisons, std::op
 
 Verdict judge(const Case& golden, Depth depth) {
   const auto limit = limit_of(depth, golden.placement);
-  // Integers are codes or tokens. bfloat16 and quantization can flip some: reports these errors without a limit.
+  // Integers are codes or tokens. bfloat16 and quantization can flip some, so these errors are then only reported.
   const bool gate_integers = golden.placement.dtype != at::kBFloat16 && !is_quantized(golden.placement);
   bool gated = false, failed = false;
   for (const auto& comparison : golden.comparisons()) {

@@ -20,8 +20,8 @@ export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano
 
 /**
  * composerVersion identifies the notes, words and sound of all seeds. dataVersion also identifies token ids and
- * latents. Both are part of folder names in the cache. Change a version only if the output has changed;
- * test/versions.test.ts and training/test/test_latent_space.py then fail.
+ * latents. Both are part of folder names in the cache. Change a version only if the output has changed.
+ * test/versions.test.ts and training/test/test_latent_space.py fail if the output has changed.
  */
 export const composerVersion = "3dfe040934ff";
 export const dataVersion = "b9d1c07e52fa";

@@ -1,4 +1,4 @@
-/** Stereo samples at 48 kHz, from -1 to 1. */
+/** Stereo samples at 48 kHz. Full scale is 1. */
 export interface Stereo {
   left: Float32Array;
   right: Float32Array;

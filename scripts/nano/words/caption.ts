@@ -22,7 +22,8 @@ const metreWords: Record<Piece["metre"], readonly string[]> = {
 
 /**
  * Templates of captions, with placeholders in braces. `{a mood}` is the mood with an article. `{noun}` is the
- * genre as a noun. `{all}` lists all instruments.
+ * genre as a noun. `{others}` lists up to three instruments, and `{all}` lists the lead and the others. A template
+ * that consists of sentences ends with a full stop.
  */
 const forms: readonly { weight: number; text: string }[] = [
   { weight: 2, text: "{mood} {genre}" },
@@ -61,9 +62,9 @@ const forms: readonly { weight: number; text: string }[] = [
 
 /** Share of captions that state tempo or key. */
 const statedShare = 0.5;
-/** Share of captions with a genre that use only moods of the genre. The others use moods of all genres. */
+/** Share of the captions naming the genre that use only moods of the genre. The others use moods of all genres. */
 const ownMoodShare = 0.5;
-/** If a piece lacks a common part such as drums: share of captions that say "no drums". */
+/** If a piece lacks a common part: share of captions that say so, for example "no drums". */
 const negatedShare = 0.35;
 
 const allMoods = [...new Set([...commonMoods, ...genres.flatMap(({ moods }) => moods)])];

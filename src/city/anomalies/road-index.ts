@@ -69,7 +69,7 @@ export function isLocalRoad(segment: NetSegment): boolean {
   return isBuiltByClient(segment) || !segment.prefab.name.includes("Highway");
 }
 
-/** Whether a name contains a word. @param word must be in lower case */
+/** Whether a name contains a word. Ignores the case of the name. @param word must be in lower case */
 export function nameContains(name: string, word: string): boolean {
   return name.toLowerCase().includes(word);
 }

@@ -13,7 +13,7 @@ import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
 
-/** Which part of the grid gets the zones with lower weights. The zone with the highest weight gets the other blocks. */
+/** Part of the grid that gets the zones with lower weights first. The zone with the highest weight gets the rest. */
 const PLACEMENTS = ["perimeter", "core", "corners"] as const;
 type Placement = (typeof PLACEMENTS)[number];
 

@@ -142,7 +142,8 @@ function keyOf(path: string, { opId }: Body): string {
 
 /**
  * Stores the reply to a command. If the command is repeated with the same `opId`, it returns the stored reply and
- * changes nothing. The stored replies survive a restart. Refusals and dry runs are not stored.
+ * changes nothing. Replies are saved with the city, so they survive a restart and `load-city`. Refusals and dry runs
+ * are not stored.
  */
 function remember<R>(replies: Map<string, R> | undefined, key: string, reply: R): void {
   if (!replies || key === "") return;

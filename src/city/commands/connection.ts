@@ -58,8 +58,8 @@ export function connectToService(
 /**
  * Plans the shortest link from any crossing of a grid to the target. Plans no link if the grid already shares
  * a node with the town.
- * @param target a service (the link ends at its nearest node) or a place (the link ends at the nearest road
- * node)
+ * @param target a service (the link ends at its nearest node) or a place (the link ends at the road node that is
+ * nearest to the place)
  * @throws CommandRefusedError when no such node is near
  */
 export function connectGrid(

@@ -95,7 +95,7 @@ function levelFilter(value: string | number): Level | null {
 }
 
 /**
- * Tax rows that the filters select. First each of the six tax sliders has one row per level. Then each
+ * Tax rows that the filters select. The first rows are those of the six tax sliders, one row per level. Then each
  * sub-service has one row for all levels together (only without a level filter), and one row per level.
  */
 function taxTargets(service: string | null, subService: string | null, level: Level | null): TaxTarget[] {

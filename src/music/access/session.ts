@@ -1,6 +1,7 @@
 /**
- * Browser sessions: a cookie replaces the API key. The cookie contains an expiry time and an HMAC of that time
- * with the key. The server stores no sessions: sessions survive a restart, and end if the key changes.
+ * Browser sessions: a cookie replaces the API key. Scripts cannot read the cookie (HttpOnly), and other sites
+ * cannot use it (SameSite=Strict). It contains an expiry time and an HMAC of that time with the key. The server
+ * stores no sessions: sessions survive a restart, and end if the key changes.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";

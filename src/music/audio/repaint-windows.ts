@@ -13,8 +13,9 @@ export interface RepaintWindow {
 }
 
 /**
- * Returns the windows of a request, last first. Overlapping or adjacent windows are merged. A window may start before
- * the source or end after it. An empty list means the whole source.
+ * Returns the windows of a request, last first, because a window that starts before the source shifts all later
+ * windows. Overlapping or adjacent windows are merged. A window may start before the source or end after it. An
+ * empty list means the whole source.
  * @throws RequestError for a window after the source, or if the song would be too long
  */
 export function repaintWindows(request: GenerationRequest, sourceSeconds: number): RepaintWindow[] {

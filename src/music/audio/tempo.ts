@@ -28,7 +28,7 @@ export function measureTempo(audio: Float32Array, sampleRate: number): number | 
   return best.bpm;
 }
 
-/** Increase of loudness at each hop: the increase in the full band plus the increase in the treble. */
+/** Increase of loudness at each hop: in the full band plus in the treble. A decrease counts as 0. */
 function onsetStrength(audio: Float32Array, sampleRate: number): Float64Array {
   const length = audio.length / 2;
   const measured = Math.min(length, MAX_SECONDS * sampleRate);

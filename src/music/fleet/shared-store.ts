@@ -1,7 +1,8 @@
 /**
  * Checks that all servers of a fleet see the same store. The store contains a token file whose name is in
  * Redis. Every server looks for this file when it joins and after a reconnect. If the file is missing, a
- * joining server exits, and a running server takes no tasks and rejects new ones (503).
+ * joining server exits, and a running server takes no tasks and rejects new ones (503). The name in Redis
+ * expires soon after the last server has stopped.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";

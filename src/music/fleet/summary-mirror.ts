@@ -49,7 +49,7 @@ export class SummaryMirror {
   async #read(): Promise<void> {
     const known = this.#revision;
     // `revision` is read first: the next search then reads any change between these reads again. `forgotten` is
-    // read last: it then counts any change that Redis dropped from the list before these reads.
+    // read last: it then covers every change that Redis had dropped from the list by then.
     const ask = () =>
       this.redis.batch((pipeline) =>
         pipeline

@@ -36,7 +36,7 @@ return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters',
 /**
  * Stores a record and its indices if the stored record still starts with ARGV[2] ('' for a new task). Once a task has
  * started, no new task gets an earlier turn. The script also publishes the end of a task, so that waiting clients
- * learn it even if the worker dies. The record is written last, so that the script can run again after an error.
+ * learn of it even if the worker dies. The record is written last, so that the script can run again after an error.
  */
 export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -187,8 +187,9 @@ export class Workers {
   }
 
   /**
-   * The default model. @param what action that the error names: "make songs" @throws HttpError 503 without
-   * workers
+   * Returns the default model.
+   * @param what action that the error names, such as "make songs"
+   * @throws HttpError 503 without workers
    */
   async preferredModel(what: string): Promise<string> {
     if (this.models.length === 0) await this.refresh();

@@ -70,8 +70,8 @@ export class BodyReader {
   ) {}
 
   /**
-   * Reads the body, and checks the API key in the headers or in the body. A wrong key takes precedence over
-   * all other errors: it throws 401, and no file is stored.
+   * Reads the body, and checks the API key in the headers or in the body. A missing or wrong key takes
+   * precedence over all other errors: it throws 401, and no file is stored.
    * @throws HttpError 400, 401 or 415
    */
   async read(request: Request, rule: BodyRule): Promise<RequestBody> {

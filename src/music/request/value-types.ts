@@ -17,7 +17,7 @@ import {
 import { MAX_SEED, parseSeed, type RequestedSeeds } from "../song/seeds.js";
 import { tryParseClientJson } from "./json.js";
 
-/** Maximum number of seeds. A task makes at most one song for each stem. */
+/** Maximum number of seeds. The largest task makes one song for each stem. */
 const MAX_SEEDS = STEMS.length;
 const MAX_TEXTS = 64;
 const MAX_LISTED_TEXT = 256;

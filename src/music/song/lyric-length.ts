@@ -66,6 +66,6 @@ function syllablesOf(line: string): number {
     .match(/[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*(?:[aeiouyæøœаеёиоуыэюяіїєαεηιουω]\p{M}*)*/giu);
   const letters = line.match(/\p{L}/gu) ?? [];
   const others = Math.max(0, letters.length - whole.length);
-  // Arabic and Hebrew lines have no vowel letters: counts one syllable for every two letters.
+  // Arabic and Hebrew lines have no vowel letters: count one syllable for every two letters.
   return whole.length + (vowels?.length ?? Math.ceil(others / 2));
 }

@@ -175,7 +175,7 @@ export function usesLanguageModel(request: GenerationRequest, usesLmByDefault: b
 /**
  * Loads the language model if the task uses it. If the task does not require the model, `SVC_INIT_LLM` decides. The
  * models in memory never decide, so that a request always makes the same song. `cover`, `repaint` and `extract` never
- * use the language model.
+ * use the language model; `lego` and `complete` use it for text, but never for audio codes.
  * @returns the language model of the task, or null
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {

@@ -63,8 +63,8 @@ export class FileStorage {
   }
 
   /**
-   * Copies the file from the object store to the folder, unless the folder has the file. Returns false if the file
-   * does not exist.
+   * Copies the file from the object store to the folder, unless the folder has the file. Returns false if neither
+   * has the file.
    * @throws StoreError
    */
   async fetch(path: string): Promise<boolean> {

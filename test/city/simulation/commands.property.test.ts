@@ -11,7 +11,7 @@ import { FieldError } from "../../../src/city/wire/answers.js";
 import { propertyRuns } from "../../property-runs.js";
 import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
 
-/** Coordinates near the small town, which often coincide, and a few extreme coordinates. */
+/** Coordinates in and near the small town, from a small set so that they often coincide, and a few extreme ones. */
 const coordinate = fc.oneof(
   { weight: 20, arbitrary: fc.integer({ min: -1, max: 11 }).map((i) => i * 40) },
   { weight: 4, arbitrary: fc.double({ min: -100, max: 600, noNaN: true }) },

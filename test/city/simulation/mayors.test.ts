@@ -19,7 +19,7 @@ describe("towns built by scripted mayors", () => {
     });
   }
 
-  it("a town that borrows to start with most services reaches 4,000 citizens in 15 months @slow", () => {
+  it("a town that borrows to start with most services reaches 4,000 citizens in 15 months without overdraft @slow", () => {
     const city = play(MAYORS.loans as Mayor, 1, 1.25, () => undefined);
     expect(city.citizenCount).to.be.at.least(4_000);
     expect(Math.min(...city.statistics().map(({ balance }) => balance))).to.be.greaterThan(0);
@@ -45,7 +45,7 @@ describe("towns built by scripted mayors", () => {
     }).timeout(900_000);
   }
 
-  it("a town without services loses half its citizens; with services it then doubles within a year @slow", () => {
+  it("a town without services loses half its citizens; with services it doubles within a year and saves money @slow", () => {
     const city = play(MAYORS.neglectful as Mayor, 1, 7.5, () => undefined);
     const citizens = city.statistics().map((week) => week.citizens);
     const mended = NEGLECT_WEEKS - 1;

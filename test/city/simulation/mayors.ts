@@ -40,7 +40,7 @@ const SOLAR_MONEY = 100_000;
 
 /** A service gets another building if its load exceeds this multiple of its capacity. */
 const BUSY = 1.3;
-/** The town zones no homes while it cannot afford a missing service that costs more happiness than this. */
+/** The town zones no homes while it cannot afford a service whose lack costs more happiness points than this. */
 const TOLERABLE_POINTS = 1;
 
 const towns = new WeakMap<SimulatedCity, Town>();

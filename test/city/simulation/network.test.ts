@@ -110,8 +110,7 @@ describe("roads and buildings of the embedded city", () => {
       expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
-    // The corner of this rotated school is just outside the first school. Circles around the schools would
-    // overlap.
+    // This tower stands flush against the school, at the same rotation. Circles around the two would overlap.
     const { width } = city.world.buildings.at(first).prefab;
     const away = width * 4 + 8;
     expect(tower(away * Math.cos(Math.PI / 6), away * Math.sin(Math.PI / 6), 30)).to.throw(

@@ -172,7 +172,7 @@ describe("encoding songs to audio files", () => {
   });
 
   for (const format of AUDIO_FORMATS) {
-    it(`writes ${format} as stereo at 48 kHz, with the right length and all tags of the format`, async () => {
+    it(`writes ${format} as stereo at 48 kHz, with the right length and all tags that the format supports`, async () => {
       const tags = {
         title: "Über den Wolken 夜",
         prompt: "a waltz = for two; #1",

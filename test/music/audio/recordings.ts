@@ -54,7 +54,7 @@ export function runFfmpeg(args: readonly string[]): void {
 
 /**
  * Decodes a wav32 song to planar samples. Does not use ffmpeg, because starting it takes longer than making a
- * song.
+ * short song.
  */
 export function samplesOf(wav: Buffer): Float32Array {
   const bytes = wav.subarray(WAV_HEADER_BYTES, WAV_HEADER_BYTES + wav.readUInt32LE(WAV_HEADER_BYTES - 4));

@@ -25,7 +25,7 @@ let ended = 0;
 const encoding = encodeAudio({ audio, samplesPerChannel, sampleRate: 48_000, format: "mp3", path: song });
 const decoding = decodeAudio({ path: recording, name: "src_audio", maxSeconds: 600 });
 for (const work of [encoding, decoding]) work.finally(() => ended++).catch(() => {});
-// Give encoding and decoding time to retry the start of ffmpeg.
+// Wait so long that encoding and decoding both retry the start of ffmpeg.
 await sleep(500);
 const endedEarly = ended;
 for (const descriptor of taken) closeSync(descriptor);

@@ -78,7 +78,7 @@ describe("delivery of callbacks", () => {
     });
   }
 
-  it("accepts callback URLs of allowed hosts, with any port or only with the allowed one", async () => {
+  it("accepts callback URLs of allowed hosts: with any port, or with the port that the setting names", async () => {
     for (const allowed of ["localhost", "localhost:9000"]) {
       const { address } = await resolveTarget(parseCallbackUrl("http://localhost:9000/"), [allowed]);
       expect(address.address).to.be.oneOf(["127.0.0.1", "::1"]);

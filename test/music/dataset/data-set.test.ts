@@ -112,7 +112,7 @@ describe("parsing and saving of data set files", () => {
     });
   });
 
-  it("a data set file may be a bare list, and may store numbers as strings", () => {
+  it("a data set file may be a bare list, with numbers stored as strings and strings as numbers", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;

@@ -57,7 +57,7 @@ describe("labeling of data set samples by the models", () => {
     expect(lines.map((line) => JSON.parse(line).index)).to.deep.equal([0, 1]);
   });
 
-  it("labeling with an unsafe path or a missing model is rejected, and an unknown labeling task is answered with 404", async () => {
+  it("labeling with an unsafe path or a missing model is rejected; an unknown labeling task gets status 404", async () => {
     const refused = async (body: object, detail: string) => {
       const answer = await client.post("/v1/dataset/auto_label", body);
       expect(answer.body.detail).to.contain(detail);

@@ -111,7 +111,7 @@ describe("reading sidecar tables", () => {
     );
   });
 
-  it("tables may quote any name and caption", () => {
+  it("quoted names and captions in tables are read unchanged", () => {
     const cell = fc
       .string()
       .map((text) => text.trim())

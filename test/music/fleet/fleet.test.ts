@@ -232,7 +232,7 @@ describe("gateways and workers of a fleet", () => {
     expect(worker.runner.started).to.have.length(2);
   });
 
-  it("without Redis, new tasks are rejected and ended ones readable; ends are recorded later", async () => {
+  it("without Redis, new tasks are rejected, ended tasks can be read, and ends are recorded later", async () => {
     const gateway = await join();
     const worker = await join({});
     const done = (await gateway.queue.submit(request)).task.id;

@@ -66,7 +66,7 @@ describe("a fleet with foreign data in Redis", () => {
     }
   };
 
-  it("a fleet drops foreign messages with one log line per channel, and still receives its own messages", async () => {
+  it("each server drops foreign messages with one log line, and still receives messages of its fleet", async () => {
     const gateway = await join(null);
     const worker = await join("stub");
     const foreign = [

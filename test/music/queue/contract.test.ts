@@ -243,7 +243,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(runner.started.map((job) => job.task.id)).to.deep.equal([first, second]);
     });
 
-    it("stopping waits for running jobs for the grace period, then discards jobs that ignore the abort", async () => {
+    it("stopping waits for running jobs for the grace period, then discards results of jobs that ignore the abort", async () => {
       const id = await submit();
       const job = await runner.startedAtLeast(1);
       const stopped = queue.stop(60);

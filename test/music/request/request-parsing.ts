@@ -1,4 +1,7 @@
-/** Parses requests in tests. By default the model is a turbo model, and there are no uploads. */
+/**
+ * Parses requests in tests. By default the model is a turbo model, there are no uploads, and every random seed is
+ * RANDOM_SEED.
+ */
 
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";

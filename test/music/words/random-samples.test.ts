@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { canonicalKeyScale, LANGUAGES } from "../../../src/engine/metadata.js";
 import { RandomSamples } from "../../../src/music/words/random-samples.js";
 
-describe("random sample requests", () => {
+describe("the collection of random samples", () => {
   const samples = RandomSamples.load();
 
   it("contains at least fifty distinct examples", () => {

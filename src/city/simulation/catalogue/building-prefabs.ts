@@ -1,6 +1,6 @@
 /**
  * Catalogue of all buildings, with the game's names. Contains buildings that commands place, and buildings that grow
- * on zones. Most costs and capacities are published values. The other properties are tuned.
+ * on zones. Costs and capacities follow published values if there are any. The other properties are tuned.
  */
 import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";

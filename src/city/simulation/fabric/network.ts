@@ -21,7 +21,7 @@ import { createBlocks, invalidateUsableCells, moveBlocks, removeBlocks } from ".
 /** A segment that ends this close to a compatible node reuses the node. */
 const NODE_REUSE_METERS = 2;
 export const MAX_SEGMENTS_PER_NODE = 8;
-/** A road continues a street if the cosine of the angle between both is at least this value. */
+/** A new road takes the name of an adjoining street if the cosine of the angle between both is at least this. */
 const STREET_CONTINUES_COSINE = 0.9;
 
 const FLOODED_ROAD: Problems = { names: ["Flood"], severity: "warning" };

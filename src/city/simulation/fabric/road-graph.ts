@@ -147,7 +147,7 @@ export class RoadTree {
 
   /**
    * Sends vehicles along the quickest paths.
-   * @param bound by node id: vehicles per hour with this destination; overwritten by the call
+   * @param bound by node id: vehicles per hour with this destination; changed by the call
    * @param pass called with the vehicles per hour on each used segment
    */
   send(bound: Float64Array, pass: (segmentId: number, vehicles: number) => void): void {

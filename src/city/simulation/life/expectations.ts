@@ -43,7 +43,7 @@ const SAMPLED_HOMES = 200;
 /** The search for the most central home limits each distance to this value. */
 const NEIGHBOURHOOD_METERS = 600;
 
-/** Share of the full loss of happiness that a town of this size feels without the service, 0 to 1. */
+/** How strongly a town of this size expects a service: 0 up to the population threshold, 1 from twice as many on. */
 export function expectation({ citizens }: World, kind: Coverage): number {
   return Math.min(Math.max(citizens.size / (FROM.get(kind) as number) - 1, 0), 1);
 }

@@ -33,7 +33,7 @@ const FRESH_WEIGHT = 0.25;
 
 /** Points gained or lost per percentage point of tax below or above USUAL_TAX_RATE. */
 const TAX_POINTS = 2;
-/** Points also lost per percentage point of tax above the tolerated rate. */
+/** Further points lost per percentage point of tax above the tolerated rate. */
 const EXCESS_TAX_POINTS = 1.2;
 const USUAL_TAX_RATE = 9;
 const IDLE_POINTS = 5;
@@ -45,7 +45,7 @@ const WANT_POINTS = 40;
 
 /** Percentage of content households that leave per cycle. In a year, about nine percent leave. */
 const SETTLED_LEAVING_PERCENT = 0.011;
-/** Percentage of households that also leave per cycle at happiness 0. In a week, about five percent leave. */
+/** Further percentage of households that leave per cycle at happiness 0: about five percent in a week. */
 const UNHAPPY_LEAVING_PERCENT = 0.33;
 /** A household with at least this happiness does not leave out of discontent. */
 const CONTENT = 50;

@@ -81,7 +81,7 @@ function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void 
   }
 }
 
-/** Adds samples of the traffic along each road, at least one in every grid square. */
+/** Adds samples of the traffic along each road, at most half a grid square apart. */
 function sampleRoads(world: World, add: AddSample): void {
   for (const { id, start, end } of world.segments.values()) {
     const value = trafficOf(world, id)?.densityPercent;

@@ -27,7 +27,7 @@ const TOLERATED_RATE = 11;
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
-/** Collects one cycle's tax of a growable. A business that lacks a utility earns nothing and pays no tax. */
+/** Collects one cycle's tax of a growable. A business without power, water or sewage disposal pays no tax. */
 export function payTaxes(world: World, building: SimBuilding): void {
   if (building.jobs > 0 && !isSupplied(building)) return;
   const { service, subService, level } = building.prefab;

@@ -1,6 +1,7 @@
 /**
- * Restores a city from a save of this or an older version, and recomputes derived data. Creates the fields of a record
- * in the same order as new records have, because V8 is several times as fast if all records share a hidden class.
+ * Restores a city from a save of this or an older version, and recomputes derived data. Creates the fields of a
+ * record in the same order as new records have, because V8 is several times as fast if all records share a hidden
+ * class.
  */
 import type { Position } from "../../game.js";
 import { BLOCK_COLUMNS } from "../../geometry.js";

@@ -93,7 +93,7 @@ export interface SimBuilding extends Building {
   goods: number;
   /** Garbage that waits for collection, 0 to 100. */
   garbage: number;
-  /** Number of dead residents that wait for a hearse. */
+  /** Dead residents that wait for a hearse, in points from 0 to 100 (POINTS_PER_DEAD_RESIDENT each). */
   bodies: number;
   /** Crime in the building, 0 to 100. */
   crime: number;

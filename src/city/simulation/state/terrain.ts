@@ -2,8 +2,8 @@
  * The land: heights at 1081 x 1081 points that are 16 m apart, and a single water level.
  *
  * The heights are a pure function of the seed, so they are computed when first needed and never saved. They
- * are multiples of 1/64 m, as in the game. Around the origin the ground is flat at 60 m. A river runs from
- * north to south, east of x = 640. Beyond it lie gentle hills.
+ * are multiples of 1/64 m, as in the game. Around the origin the ground is flat at 60 m. Gentle hills lie beyond
+ * this plain. A river runs from north to south, east of x = 640.
  */
 import { hash } from "./random.js";
 
