@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { z } from "zod";
 import { isLoopbackName } from "./http/origins.js";
 import { SETTINGS, type Setting } from "./settings/table.js";
+import { ConfigError } from "./system/config-error.js";
 
 type Settings = typeof SETTINGS;
 type Parsed = { readonly [K in keyof Settings]: z.output<Settings[K]["schema"]> };
@@ -18,17 +19,6 @@ export type Config = Omit<Parsed, Filled | "audioRoots"> & {
   readonly audioRoots: readonly string[] | null;
 };
 export type RangePolicy = Config["rangePolicy"];
-
-/** Invalid setting; the message names the variable. */
-export class ConfigError extends Error {
-  constructor(
-    readonly variable: string,
-    message: string,
-  ) {
-    super(message);
-    this.name = "ConfigError";
-  }
-}
 
 /**
  * Reads all settings. Unset and blank variables get their default; SVC_ALLOWED_ORIGINS=none means an empty list.

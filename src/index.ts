@@ -27,7 +27,7 @@ import type { MusicServer } from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
 import type { MusicServerParts } from "./music/start.js";
 
-export { type Config, ConfigError, loadConfig } from "./config.js";
+export { type Config, loadConfig } from "./config.js";
 export type {
   CallOptions,
   Progress,
@@ -60,6 +60,7 @@ export type { MusicServer } from "./music/server.js";
 export { makeSongs, type SongOptions } from "./music/song/make-songs.js";
 export type { TaskProgress } from "./music/song/progress.js";
 export type { MusicServerParts } from "./music/start.js";
+export { ConfigError } from "./system/config-error.js";
 export { DirectoryInUseError } from "./system/directory-lock.js";
 
 /**

@@ -1,7 +1,8 @@
 import { delimiter, resolve } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
-import { ConfigError, loadConfig, renderConfigTable } from "../src/config.js";
+import { loadConfig, renderConfigTable } from "../src/config.js";
+import { ConfigError } from "../src/system/config-error.js";
 import { thrownBy } from "./failures.js";
 
 const refusal = (environment: Record<string, string>): ConfigError => {

@@ -1,6 +1,7 @@
 /** Starts the city bridge, in front of the embedded city or of a running game. */
-import { type Config, ConfigError } from "../config.js";
+import type { Config } from "../config.js";
 import { isLoopbackName } from "../http/origins.js";
+import { ConfigError } from "../system/config-error.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import type { Logger } from "../system/log.js";
 import { BRIDGE_NAME, embeddedRoutes } from "./embedded-routes.js";

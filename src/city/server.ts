@@ -7,7 +7,6 @@
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
-import { ConfigError } from "../config.js";
 import { HttpError } from "../http/http-error.js";
 import { type Listener, listen, logRequests, respondAndClose } from "../http/listener.js";
 import {
@@ -19,6 +18,7 @@ import {
   SAFE_METHODS,
 } from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
+import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
 import { sendJson, toHttpError, writeJson } from "./wire/answers.js";
 

@@ -1,9 +1,10 @@
 /** Checks settings against this machine before anything starts: directories, models, devices. */
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
-import { type Config, ConfigError } from "../config.js";
+import type { Config } from "../config.js";
 import type { RuntimeInfo } from "../engine/addon.js";
 import { Checkpoints } from "../engine/checkpoints.js";
+import { ConfigError } from "../system/config-error.js";
 import { isDirectory, makeDirectory } from "../system/directory-lock.js";
 
 /** @throws ConfigError naming the variable */

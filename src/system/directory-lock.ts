@@ -3,7 +3,7 @@ import { mkdir, open, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryLock } from "fs-native-extensions";
-import { ConfigError } from "../config.js";
+import { ConfigError } from "./config-error.js";
 
 /** Name of the lock file. The empty file is never deleted; only the lock on it counts. */
 const LOCK_FILE = "lock";

@@ -37,7 +37,7 @@ at::Tensor AdaptiveProjectedGuidance::guide(const at::Tensor& conditional, const
   return conditional + (scale - 1.0) * orthogonal_part(momentum_ * limit, conditional);
 }
 
-// Angle-based dynamic guidance (ADG).
+// Adaptive dual guidance (ADG).
 at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
                           double time, double scale) {
   const double weight = std::max(scale - 1.0, 0.0) + kScaleOffset;

@@ -16,7 +16,7 @@ class AdaptiveProjectedGuidance {
   at::Tensor momentum_;  // [B, T, C], undefined before the first call
 };
 
-/// Angle-based dynamic guidance (ADG). Rotates the predicted data away from the unconditional prediction. The angle of
+/// Adaptive dual guidance (ADG). Rotates the predicted data away from the unconditional prediction. The angle of
 /// each frame is limited. `latents` [B, T, C] is the state at flow time `time`. All tensors are float32.
 at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
                           double time, double scale);

@@ -5,9 +5,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { RequestHandler } from "express";
-import { type Config, ConfigError } from "../../config.js";
+import type { Config } from "../../config.js";
 import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../../http/origins.js";
 import { describe } from "../../parameters.js";
+import { ConfigError } from "../../system/config-error.js";
 import { HttpError } from "../errors.js";
 import { expiredSessionCookie, sessionCookie, sessionKeyIndex } from "./session.js";
 

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job, type JobType, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
-import { ConfigError } from "../../config.js";
+import { ConfigError } from "../../system/config-error.js";
 import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { ConfigError } from "../../config.js";
+import { ConfigError } from "../../system/config-error.js";
 import type { Logger } from "../../system/log.js";
 import type { StoreTokens } from "../storage/store-token.js";
 import { parseJson } from "./messages.js";

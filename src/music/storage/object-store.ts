@@ -5,8 +5,8 @@ import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
-import { ConfigError } from "../../config.js";
 import { writeAtomically } from "../../system/atomic-file.js";
+import { ConfigError } from "../../system/config-error.js";
 import { contentTypeOf } from "../audio/formats.js";
 import { StoreError } from "../errors.js";
 

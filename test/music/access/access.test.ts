@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { expect } from "chai";
 import express, { type RequestHandler } from "express";
 import request from "supertest";
-import { ConfigError } from "../../../src/config.js";
 import { Authenticator, checkHost, checkOrigin } from "../../../src/music/access/access.js";
 import { errorHandler } from "../../../src/music/errors.js";
+import { ConfigError } from "../../../src/system/config-error.js";
 import { serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
