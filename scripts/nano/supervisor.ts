@@ -134,7 +134,7 @@ export class Supervisor {
     this.#interruption = reason;
     const pid = this.#child?.pid;
     if (pid === undefined) return;
-    // Restores normal priority: at idle priority saving could take too long.
+    // Restores normal priority, because saving could take too long at idle priority.
     if (process.platform === "linux") spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
     killGroup(pid, "SIGTERM");
     setTimeout(() => killGroup(pid, "SIGKILL"), stopMs).unref();

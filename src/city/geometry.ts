@@ -194,7 +194,7 @@ export function gridIndexOf(meters: number, gridSize: number): number {
   return Math.floor((meters + gridSize / 2) / gridSize);
 }
 
-/** Key difference between neighbouring columns. It exceeds the number of rows of any map, so that keys are unique. */
+/** The keys of two neighbouring columns differ by this number. No map has as many rows, so keys are unique. */
 const SQUARE_KEY_STEP = 2 ** 20;
 
 /** Map key of a grid square. */

@@ -11,8 +11,8 @@ import { type BridgeServer, type BridgeServerOptions, startServer } from "./serv
 import { EmbeddedGame } from "./simulation/embedded-game.js";
 
 const DEFAULT_SEED = 1;
-/** Time to wait for the lock. A city process of an earlier server may still be saving (process.ts). */
-const LOCK_WAIT_MS = 8000;
+/** Maximum time to wait for the lock. A city process of an earlier server may still be saving (process.ts). */
+const LOCK_WAIT_SECONDS = 8;
 
 type BridgeConfig = Pick<
   Config,
@@ -46,9 +46,14 @@ export async function startCity(
     }
     return startServer(forwardingRoutes(gameAddress(config.cityGameUrl, config.cityPort)), options);
   }
-  const lock = await lockDirectory(config.citySavesDirectory, "CITY_SAVES_DIR", LOCK_WAIT_MS);
+  const directory = config.citySavesDirectory;
+  const lock = await lockDirectory(directory, "CITY_SAVES_DIR", {
+    limitMs: LOCK_WAIT_SECONDS * 1000,
+    onWait: () =>
+      log.warn(`${directory} is in use by another city: waiting at most ${LOCK_WAIT_SECONDS} s for its end`),
+  });
   const game = new EmbeddedGame({
-    savesDirectory: config.citySavesDirectory,
+    savesDirectory: directory,
     unlimitedMoney: config.cityUnlimitedMoney,
     autosaveSeconds: config.cityAutosaveSeconds,
     onSaveFailed: (error) => log.error({ err: error }, error.message),

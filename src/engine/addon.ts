@@ -81,7 +81,7 @@ export interface RendererInfo {
   device: string;
   dtype: "float32" | "bfloat16";
   isTurbo: boolean;
-  /** Whether the model was trained on stems. Its captions have the parts Global, Local and Mask Control. */
+  /** Whether the model was trained on stems. The captions of such a model have the parts Global, Local and Mask Control. */
   isLegoSft: boolean;
   sampleRate: number;
   /** Samples per latent frame: 1920 at 48 kHz, so 25 frames a second. */

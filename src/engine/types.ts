@@ -259,14 +259,14 @@ export interface ModelEntry {
 
 export interface SlotState {
   slot: number;
-  /** Audio codes are 0 to codebookSize - 1; null before the first load. */
+  /** Number of audio codes, which are 0 to codebookSize - 1; null before the first load of the model. */
   codebookSize: number | null;
   /** Model name; null before the first successful load. */
   model: string | null;
   /** Whether the model is in memory. An unloaded idle model reloads on use. */
   isLoaded: boolean;
   isTurbo: boolean;
-  /** Whether the model was trained on stems. Its captions have the parts Global, Local and Mask Control. */
+  /** Whether the model was trained on stems. The captions of such a model have the parts Global, Local and Mask Control. */
   isLegoSft: boolean;
 }
 

@@ -52,7 +52,7 @@ function parse(text: string, dataBytes: number): WeightFile {
 /** A tensor in float32, row-major. */
 export interface FloatTensor {
   shape: readonly number[];
-  /** Returns the values on demand, so that not all tensors are in memory twice. */
+  /** Converts the values when called, so that only one tensor at a time is in memory twice. */
   values: () => Float32Array;
 }
 

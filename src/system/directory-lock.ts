@@ -9,6 +9,13 @@ import { ConfigError } from "./config-error.js";
 const LOCK_FILE = "lock";
 const RETRY_INTERVAL_MS = 100;
 
+/** Another holder may still be stopping. */
+export interface LockWait {
+  limitMs: number;
+  /** Called once if the lock is not free at first. */
+  onWait: () => void;
+}
+
 export interface DirectoryLock {
   release(): Promise<void>;
 }
@@ -30,16 +37,21 @@ export class DirectoryInUseError extends Error {
 /**
  * Creates the directory if it is missing, and locks it.
  * @param variable name of the setting that contains the directory, for errors
- * @param waitMs how long to wait for another holder to release the lock
+ * @param wait absent: fails at once if the lock is not free
  * @throws DirectoryInUseError, or ConfigError if the directory cannot be created
  */
-export async function lockDirectory(directory: string, variable: string, waitMs = 0): Promise<DirectoryLock> {
+export async function lockDirectory(
+  directory: string,
+  variable: string,
+  wait?: LockWait,
+): Promise<DirectoryLock> {
   await makeDirectory(directory, variable);
   const file = await open(join(directory, LOCK_FILE), "a");
   try {
-    const deadlineMs = performance.now() + waitMs;
-    while (!tryLock(file.fd)) {
+    const deadlineMs = performance.now() + (wait?.limitMs ?? 0);
+    for (let attempt = 0; !tryLock(file.fd); attempt++) {
       if (performance.now() >= deadlineMs) throw new DirectoryInUseError(directory, variable);
+      if (attempt === 0) wait?.onWait();
       await delay(RETRY_INTERVAL_MS);
     }
   } catch (error) {

@@ -120,7 +120,7 @@ describe("endpoints for planning a city", () => {
     expect((await bridge.client.get("/state/buildings/1")).status).to.equal(409);
   });
 
-  it("/state/budget offers one loan per bank; take-loan takes and repays it", async () => {
+  it("/state/budget offers one loan per bank; take-loan takes the loan, and repays it with `repay`", async () => {
     const { client } = bridge;
     const before = await client.state("/state/budget");
     const [offer] = before.loanOffers;

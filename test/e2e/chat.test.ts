@@ -28,7 +28,7 @@ describe("songs through chat completions", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
   const { client } = server;
 
-  it("a chat completion returns the same song as the task", async () => {
+  it("a chat completion returns the same song as a task with the same parameters", async () => {
     const { status, headers, body } = await client.post("/v1/chat/completions", shortChat, key);
     expect(status, JSON.stringify(body.error)).to.equal(200);
     expect(body).to.include({ object: "chat.completion", model: "acestep/carillon-nano" });

@@ -52,7 +52,7 @@ describe("language model prompts", () => {
     await expectIds(codesPrompt("calm piano", "[Instrumental]", yaml), "generate", "writtenCaption");
   });
 
-  it("codes prompts have an unconditional variant for guidance", async () => {
+  it("prompts that ask for audio codes have an unconditional variant for guidance", async () => {
     await expectIds(unconditionalCodesPrompt(""), "unconditional");
     expect(await spell(unconditionalCodesPrompt("harsh noise"))).to.contain("user\nharsh noise<|im_end|>");
   });

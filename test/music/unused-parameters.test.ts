@@ -47,7 +47,7 @@ const UNSEEN = new Set([
 /** Parameters whose value is the path of a latents file. */
 const LATENTS = new Set(["src_latents_path", "ref_latents_path"]);
 
-/** Warnings name these path parameters by their form field. */
+/** Parameters whose value is a path. Warnings show the name of the form field instead. */
 const SHOWN_NAMES: Readonly<Record<string, string>> = {
   src_audio_path: "src_audio",
   reference_audio_path: "reference_audio",

@@ -26,6 +26,18 @@ describe("locking of a directory", () => {
     expect(await refusal()).to.equal(null);
   });
 
+  it("waits until the holder releases the lock, and reports the wait once", async () => {
+    const held = await lockDirectory(directory, "SVC_TMPDIR");
+    let waits = 0;
+    const onWait = () => {
+      waits++;
+      void held.release();
+    };
+    const lock = await lockDirectory(directory, "SVC_TMPDIR", { limitMs: 60_000, onWait });
+    await lock.release();
+    expect(waits).to.equal(1);
+  });
+
   it("a lock is released when its process ends, even by kill -9", async () => {
     const module = new URL("../../src/system/directory-lock.ts", import.meta.url).href;
     const program = `

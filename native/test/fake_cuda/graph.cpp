@@ -17,7 +17,7 @@ enum cudaStreamCaptureMode : unsigned { cudaStreamCaptureModeGlobal, cudaStreamC
 
 namespace at::cuda {
 
-/// Exported under the same names as the class in libtorch_cuda.
+/// Replaces the class of libtorch_cuda: its functions have the same exported names.
 struct __attribute__((visibility("default"))) CUDAGraph {
   explicit CUDAGraph(bool keep_graph);
   ~CUDAGraph();

@@ -9,7 +9,7 @@ import type { World } from "../simulation/state/world.js";
 import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
-/** The blocks of a building lie within this distance plus half of the building's longer side. */
+/** Distance from a building's centre to its blocks, at most: this number plus half of the building's longer side. */
 const BLOCK_NEIGHBOURHOOD_METERS = 38;
 const LARGEST_GROWABLE_CELLS = Math.max(
   ...BUILDING_PREFABS.filter(({ growable }) => growable).flatMap(({ width, length }) => [width, length]),

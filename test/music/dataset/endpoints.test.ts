@@ -272,7 +272,7 @@ describe("data set endpoints", () => {
   }
 });
 
-describe("preprocessing while the server stops", () => {
+describe("end of a running preprocessing when the server stops", () => {
   it("a running preparation is aborted when the server stops, and leaves no partial files", async () => {
     const root = realpathSync(temporaryDirectory());
     mkdirSync(join(root, "music"));

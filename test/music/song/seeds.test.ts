@@ -19,7 +19,7 @@ describe("parsing and drawing of seeds", () => {
     expect(Object.is(parseSeed("-0"), 0)).to.equal(true);
   });
 
-  it("a negative or blank seed means a random one; other text gives no seed", () => {
+  it("a negative or blank seed means a random seed; text that is not a number gives none", () => {
     expect([-1, "-1", "", " ", "-7.5"].map(parseSeed)).to.deep.equal([null, null, null, null, null]);
     expect(["abc", "1e", "0x1", "nan", Number.NaN].map(parseSeed)).to.deep.equal(Array(5).fill(undefined));
   });

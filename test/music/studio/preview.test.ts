@@ -3,8 +3,8 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { Studio } from "./studio-fixture.js";
 
-/** Playing the first song takes longer than making all songs. */
-const LONG = { prompt: "a long waltz", audio_duration: 60, inference_steps: 1, batch_size: 4 };
+/** A song that even a busy machine makes in less time than its preview lasts. */
+const LONG = { prompt: "a long waltz", audio_duration: 240, inference_steps: 1, batch_size: 1 };
 
 describe("the preview of a song in the studio", function () {
   this.timeout(180_000);
@@ -31,9 +31,8 @@ describe("the preview of a song in the studio", function () {
     await until(async () => (await heard(page)) >= 1);
     expect((await studio.server.client.get(`/v1/tasks/${id}`)).body.data.state).to.equal("running");
 
-    await page.getByRole("button", { name: "Version A", exact: true }).waitFor({ timeout: 150_000 });
     const before = await heard(page);
-    await page.getByText("/ 1:00").waitFor();
+    await page.getByText("/ 4:00").waitFor();
     expect(await heard(page)).to.be.at.least(before);
     await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
   });
