@@ -30,8 +30,8 @@ function mochaOf(files, slow) {
 }
 
 /**
- * Returns the tests of a source path. The tests of src/music/queue/rules.ts are in
- * test/music/queue/rules.test.ts. If that file does not exist, returns the tests of the nearest folder.
+ * Returns the tests of a source path. The tests of src/music/queue/retention.ts are in
+ * test/music/queue/retention.test.ts. If that file does not exist, returns the tests of the nearest folder.
  */
 function mochaTestsOf(place) {
   if (place.endsWith(".test.ts")) return place;

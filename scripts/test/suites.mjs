@@ -38,7 +38,10 @@ const FAKE_CUDA = {
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
-/** Limits libtorch to one thread: several test files run at a time and would compete for the cores. */
+/**
+ * Limits libtorch to one thread, where other suites keep the cores busy: a thread that waits for another one to get a
+ * core would take several times as long.
+ */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 
 /**
@@ -67,8 +70,8 @@ export function mocha(name, { files, config, slow = false, env = {}, parallel = 
   return { name, command: bin("mocha"), args, env: { ...threads, ...inputs, ...env }, read: readMocha };
 }
 
-export const nativeTests = (filter = "") =>
-  native("native tests", program("carillon-test"), filter ? [filter] : []);
+export const nativeTests = (filter = "", env = {}) =>
+  native("native tests", program("carillon-test"), filter ? [filter] : [], env);
 
 export const nanoRecipe = () =>
   mocha("training recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
@@ -84,16 +87,16 @@ export function staticChecks() {
   ];
 }
 
-/** The native suites of `npm test`. */
+/** The native suites of `npm test`. Goldens run with all threads. */
 export function quickNativeSuites() {
-  return [nativeTests(), deviceTests(), ...parity("goldens")];
+  return [nativeTests("", ONE_THREAD), deviceTests(), ...parity("goldens")];
 }
 
 /** The native suites of `npm test -- --all`. The longest begin first, so that both cores are busy to the end. */
 export function allNativeSuites() {
   const sanitized = join(projectRoot, "build/sanitized/native/test/carillon-test");
   return [
-    native("native tests, sanitized", sanitized, [], SANITIZER_OPTIONS),
+    native("native tests, sanitized", sanitized, [], { ...SANITIZER_OPTIONS, ...ONE_THREAD }),
     nanoRecipe(),
     nativeTests(),
     deviceTests(),
