@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { freePort } from "../local-server.js";
 import { Client } from "../music/live-server.js";
 
 export const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -145,7 +146,7 @@ export class ServedProcess {
     limits: ProcessLimits = {},
     model = "stub",
   ): Promise<ServedProcess> {
-    const own = { SVC_TMPDIR: directory, SVC_API_PORT: "0", ...settings };
+    const own = { SVC_TMPDIR: directory, SVC_API_PORT: String(await freePort()), ...settings };
     return ServedProcess.#untilServed(spawnScript([stub, String(renderMs), model], own, limits));
   }
 

@@ -6,6 +6,7 @@ import type { SongMetas } from "../../src/music/queue/store.js";
 import type { TaskEvent } from "../../src/music/queue/task-events.js";
 import type { ResultRecord, TaskStatusItem } from "../../src/music/queue/task-status.js";
 import { createLogger } from "../../src/system/log.js";
+import { freePort } from "../local-server.js";
 import { checkAnswer, checkComponent } from "./openapi-check.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -189,7 +190,8 @@ export async function startLiveServer(
   settings: Record<string, string> = {},
   log: (message: string) => void = () => {},
 ): Promise<LiveServer> {
-  const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: directory, SVC_DEVICE: "cpu", ...settings });
+  const own = { SVC_API_PORT: String(await freePort()), SVC_TMPDIR: directory, SVC_DEVICE: "cpu" };
+  const config = loadConfig({ ...own, ...settings });
   const engine = createEngine(config, log);
   const server = await createMusicServer({ config, engine, log: createLogger("silent") });
   return {

@@ -59,20 +59,23 @@ export class RedisServer {
   /** Resolves when Redis responds. */
   async start(): Promise<void> {
     const options = ["--dir", this.directory, "--appendonly", "yes", "--save", ""];
-    this.#child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
-    const failed = once(this.#child, "error").then(([error]) => {
+    const child = spawn("redis-server", [...this.#listening, ...options], { stdio: "ignore" });
+    this.#child = child;
+    const failed = once(child, "error").then(([error]) => {
       throw new Error(`redis-server cannot be run: install it, or run "npm run setup" as root: ${error}`);
     });
-    await Promise.race([failed, this.#answers()]);
+    await Promise.race([failed, this.#untilAnswers(child)]);
   }
 
-  async #answers(): Promise<void> {
+  /** @throws Error if Redis exits, for example because its port is taken */
+  async #untilAnswers(child: ChildProcess): Promise<void> {
     const trust = this.password === null ? {} : { tls: { ca: readFileSync(this.certificateFile) } };
     const redis = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...trust });
     redis.on("error", () => {});
     // Redis answers LOADING until it has read its append-only file.
-    while ((await redis.ping().catch(() => "")) !== "PONG") await sleep(20);
+    while (child.exitCode === null && (await answerOf(redis)) !== "PONG") await sleep(20);
     redis.disconnect();
+    if (child.exitCode !== null) throw new Error(`redis-server exited with code ${child.exitCode}`);
   }
 
   /** Kills Redis with SIGKILL. */
@@ -105,4 +108,10 @@ export class RedisServer {
     await redis.flushall();
     redis.disconnect();
   }
+}
+
+/** Answer to a ping; "" after a second, so that the caller can look whether Redis still runs. */
+function answerOf(redis: Redis): Promise<string> {
+  const ping = redis.ping().catch(() => "");
+  return Promise.race([ping, sleep(1000, "")]);
 }
