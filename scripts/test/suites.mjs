@@ -38,10 +38,7 @@ const FAKE_CUDA = {
   TORCH_CPP_LOG_LEVEL: "ERROR",
 };
 
-/**
- * Limits libtorch to one thread, where other suites keep the cores busy: a thread that waits for another one to get a
- * core would take several times as long.
- */
+/** Limits libtorch to one thread: several test files run at a time and would compete for the cores. */
 const ONE_THREAD = { OMP_NUM_THREADS: "1" };
 
 /**
@@ -70,8 +67,8 @@ export function mocha(name, { files, config, slow = false, env = {}, parallel = 
   return { name, command: bin("mocha"), args, env: { ...threads, ...inputs, ...env }, read: readMocha };
 }
 
-export const nativeTests = (filter = "", env = {}) =>
-  native("native tests", program("carillon-test"), filter ? [filter] : [], env);
+export const nativeTests = (filter = "") =>
+  native("native tests", program("carillon-test"), filter ? [filter] : []);
 
 export const nanoRecipe = () =>
   mocha("training recipe of carillon-nano", { config: "scripts/nano/test/.mocharc.json", slow: true });
@@ -87,16 +84,16 @@ export function staticChecks() {
   ];
 }
 
-/** The native suites of `npm test`. Goldens run with all threads. */
+/** The native suites of `npm test`. */
 export function quickNativeSuites() {
-  return [nativeTests("", ONE_THREAD), deviceTests(), ...parity("goldens")];
+  return [nativeTests(), deviceTests(), ...parity("goldens")];
 }
 
 /** The native suites of `npm test -- --all`. The longest begin first, so that both cores are busy to the end. */
 export function allNativeSuites() {
   const sanitized = join(projectRoot, "build/sanitized/native/test/carillon-test");
   return [
-    native("native tests, sanitized", sanitized, [], { ...SANITIZER_OPTIONS, ...ONE_THREAD }),
+    native("native tests, sanitized", sanitized, [], SANITIZER_OPTIONS),
     nanoRecipe(),
     nativeTests(),
     deviceTests(),
