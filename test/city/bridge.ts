@@ -4,6 +4,7 @@ import type { BridgeServer } from "../../src/city/server.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
 import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { createLogger } from "../../src/system/log.js";
+import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are checked by the tests, key by key
@@ -110,7 +111,7 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
     });
     bridge.city = bridge.game.startCity({ seed: 7, map, paused: true });
     const serve = (port: number) => startGameBridge(bridge.game, { port, allowedOrigins, log: SILENT });
-    server = await serve(0);
+    server = await serve(await freePort());
     bridge.client = new BridgeClient(server.url);
     bridge.restart = async (port, whileAway) => {
       await server.close();

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { startCityProcess } from "../../src/city/process.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { createLogger } from "../../src/system/log.js";
-import { listenLocally } from "../local-server.js";
+import { freePort, listenLocally } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { type Answer, BridgeClient } from "./bridge.js";
 
@@ -40,7 +40,7 @@ describe("start, crash and exit of the city process", function () {
     const environment = {
       ...process.env,
       CITY_SAVES_DIR: directory,
-      CITY_BRIDGE_PORT: "0",
+      CITY_BRIDGE_PORT: String(await freePort()),
       SVC_LOG_LEVEL: "silent",
       ...settings,
     };
