@@ -26,6 +26,9 @@ std::string little_endian(Integer value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
+/// A text as pickle stores it.
+inline std::string pickled_text(const std::string& text) { return "X" + little_endian<uint32_t>(text.size()) + text; }
+
 /// Bytes of a .safetensors file with this header and data.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   return little_endian<uint64_t>(header.size()) + header + data;

@@ -10,6 +10,7 @@
 #include "core/diffusion/denoise.h"
 #include "core/dit/ace_step.h"
 #include "test/checkpoint_files.h"
+#include "test/differences.h"
 #include "test/test.h"
 
 namespace carillon::test {
@@ -163,10 +164,6 @@ inline std::string write_tiny_ace_step(const TinySize& size, const std::function
 /// Writes and loads a checkpoint.
 inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tensors&)>& change = {}) {
   return AceStep::load(write_tiny_ace_step(size, change), {at::kCPU, at::kFloat}, Control());
-}
-
-inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a - b).abs().max().item<double>();
 }
 
 inline Denoise plain_denoise(int steps) {

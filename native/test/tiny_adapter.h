@@ -11,6 +11,14 @@
 
 namespace carillon::test {
 
+inline const std::string kQ = "layers.0.self_attn.q_proj";  // [32, 32]
+
+/// Reads an adapter file for the DiT of tiny_ace_step({}).
+inline Adapter read(const std::string& path) {
+  static const std::vector<AdapterTarget> targets = adapter_targets(tiny_ace_step({}).dit);
+  return read_adapter(path, targets);
+}
+
 constexpr int64_t kTinyRank = 3;
 constexpr double kTinyAlpha = 6;
 

@@ -7,6 +7,7 @@
 
 #include "core/runtime/error.h"
 #include "core/tasks/renderer.h"
+#include "test/differences.h"
 #include "test/tiny_ace_step.h"
 #include "test/tiny_qwen3.h"
 #include "test/tiny_vae.h"
@@ -80,8 +81,6 @@ inline std::vector<int32_t> some_codes(int32_t first) {
 inline at::Tensor first_song(Renderer& renderer, const RenderJob& job) {
   return renderer.render(job, Control()).audio.at(0);
 }
-
-inline double distance(const at::Tensor& a, const at::Tensor& b) { return ((a - b).norm() / b.norm()).item<double>(); }
 
 /// Code of the Error that `action` throws; nullopt if it throws nothing.
 template <typename Action>

@@ -6,9 +6,11 @@
 #include <array>
 #include <utility>
 
+#include "test/differences.h"
 #include "test/test.h"
 
 using namespace carillon;
+using test::largest_difference;
 
 namespace {
 
@@ -19,8 +21,6 @@ at::Tensor matrix(std::initializer_list<float> values, int64_t columns) {
 const at::Tensor kFirst = matrix({1, 2, 3, 4}, 2), kSecond = matrix({1, 0, -1, 2, 1, 0}, 3);
 
 at::Tensor base_weight() { return at::arange(24, at::kFloat).view({4, 6}) / 10; }
-
-double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
 }  // namespace
 
@@ -78,12 +78,13 @@ TEST("adapters: LoKr delta is kron(w1, w2)") {
 
 TEST("adapters: DoRA scales each row of the changed weight to its magnitude") {
   const at::Tensor weight = base_weight(), changed = weight + lokr_delta(kFirst, kSecond, 0.5);
-  EXPECT(distance(row_norms(weight).view(-1), at::tensor({0.7416f, 2.1237f, 3.5763f, 5.0388f})) < 1e-4);
-  EXPECT(distance(row_norms(changed).view(-1), at::tensor({1.5652f, 4.2732f, 4.8877f, 9.9368f})) < 1e-4);
-  EXPECT(distance(at::mv(changed, at::arange(1, 7, at::kFloat)), at::tensor({4.0f, 34.6f, 25.2f, 76.8f})) < 1e-4);
+  EXPECT(largest_difference(row_norms(weight).view(-1), at::tensor({0.7416f, 2.1237f, 3.5763f, 5.0388f})) < 1e-4);
+  EXPECT(largest_difference(row_norms(changed).view(-1), at::tensor({1.5652f, 4.2732f, 4.8877f, 9.9368f})) < 1e-4);
+  EXPECT(largest_difference(at::mv(changed, at::arange(1, 7, at::kFloat)), at::tensor({4.0f, 34.6f, 25.2f, 76.8f})) <
+         1e-4);
   const at::Tensor adapted = dora_weight(changed, row_norms(weight), kLokrNormEpsilon);
-  EXPECT(distance(adapted[0], at::tensor({0.2369f, 0.0474f, -0.1421f, 0.6159f, 0.1895f, -0.2369f})) < 1e-4);
-  EXPECT(distance(adapted[3], at::tensor({2.4340f, 1.7241f, 1.0142f, 3.0932f, 2.1298f, 1.1663f})) < 1e-4);
+  EXPECT(largest_difference(adapted[0], at::tensor({0.2369f, 0.0474f, -0.1421f, 0.6159f, 0.1895f, -0.2369f})) < 1e-4);
+  EXPECT(largest_difference(adapted[3], at::tensor({2.4340f, 1.7241f, 1.0142f, 3.0932f, 2.1298f, 1.1663f})) < 1e-4);
 }
 
 TEST("adapters: DoRA over columns equals DoRA over rows of the transpose") {

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include "core/runtime/error.h"
+#include "test/checkpoint_files.h"
 #include "test/test.h"
 
 using namespace carillon;
+using test::pickled_text;
 using namespace std::string_literals;
 
 namespace {
@@ -20,10 +22,8 @@ T read_as(const std::string& opcodes) {
   return *found;
 }
 
-std::string text(const std::string& value) { return "X"s + static_cast<char>(value.size()) + "\0\0\0"s + value; }
-
-const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nHalfStorage\n" +
-                            text("7") + text("cpu") + "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" +
+const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled_text("storage") +
+                            "ctorch\nHalfStorage\n" + pickled_text("7") + pickled_text("cpu") + "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" +
                             "ccollections\nOrderedDict\n)RtR";
 
 }  // namespace
@@ -39,13 +39,14 @@ TEST("pickle: reads numbers, text and constants in every encoding") {
   EXPECT_EQ(read_as<bool>("\x88"), true);
   EXPECT_EQ(read_as<bool>("\x89"), false);
   EXPECT(read("N").as<std::nullptr_t>() != nullptr);
-  EXPECT_EQ(*read_as<PickleValue::Text>(text("glüh")), "glüh");
+  EXPECT_EQ(*read_as<PickleValue::Text>(pickled_text("glüh")), "glüh");
   EXPECT_EQ(*read_as<PickleValue::Text>("\x8c\x02hi"), "hi");
 }
 
 TEST("pickle: keeps the last value of a dictionary key and skips lists") {
-  const auto values = *read_as<PickleValue::Dictionary>("}(" + text("a") + "K\x01" + text("l") + "](K\x01K\x02" + "eu" +
-                                                        text("a") + "K\x05s" + text("t") + "K\x01\x85s");
+  const auto values = *read_as<PickleValue::Dictionary>(
+      "}(" + pickled_text("a") + "K\x01" + pickled_text("l") + "](K\x01K\x02" + "eu" + pickled_text("a") + "K\x05s" +
+      pickled_text("t") + "K\x01\x85s");
   EXPECT_EQ(values.size(), size_t{3});
   EXPECT_EQ(*values.at("a").as<int64_t>(), 5);
   EXPECT_EQ((*values.at("t").as<PickleValue::Tuple>())->size(), size_t{1});
@@ -53,9 +54,9 @@ TEST("pickle: keeps the last value of a dictionary key and skips lists") {
 }
 
 TEST("pickle: resolves memo references") {
-  const auto values = *read_as<PickleValue::Tuple>(text("a") + "q\x00"s + "h\x00j\x00\x00\x00\x00\x87"s);
+  const auto values = *read_as<PickleValue::Tuple>(pickled_text("a") + "q\x00"s + "h\x00j\x00\x00\x00\x00\x87"s);
   for (const auto& value : values) EXPECT_EQ(**value.as<PickleValue::Text>(), "a");
-  const auto pair = *read_as<PickleValue::Tuple>(text("b") + "r\x00\x01\x00\x00j\x00\x01\x00\x00\x86"s);
+  const auto pair = *read_as<PickleValue::Tuple>(pickled_text("b") + "r\x00\x01\x00\x00j\x00\x01\x00\x00\x86"s);
   EXPECT_EQ(**pair[1].as<PickleValue::Text>(), "b");
   const auto framed = *read_as<PickleValue::Tuple>(
       "\x8c\x01"
@@ -78,15 +79,16 @@ TEST("pickle: reads a parameter as its tensor and skips attributes of a dictiona
                                 "\x88"
                                 "ccollections\nOrderedDict\n)RtR";
   EXPECT_EQ(read_as<std::shared_ptr<const PickleTensor>>(parameter)->storage.key, "7");
-  const auto state = *read_as<PickleValue::Dictionary>("}" + text("a") + "K\x01s}" + text("_metadata") + "}sb");
+  const auto state =
+      *read_as<PickleValue::Dictionary>("}" + pickled_text("a") + "K\x01s}" + pickled_text("_metadata") + "}sb");
   EXPECT_EQ(state.size(), size_t{1});
   EXPECT_THROWS(read("K\x01}b"), "it sets attributes of an object");
   EXPECT_THROWS(read("ctorch._utils\n_rebuild_parameter\n(K\x01tR"), "a parameter has the wrong number of arguments");
 }
 
 TEST("pickle: rejects anything that would run code") {
-  EXPECT_THROWS(read("cos\nsystem\n(" + text("true") + "tR"), "it calls 'os system'");
-  EXPECT_THROWS(read("\x8c\x02os\x8c\x06system\x93" + text("true") + "\x85R"), "it calls 'os system'");
+  EXPECT_THROWS(read("cos\nsystem\n(" + pickled_text("true") + "tR"), "it calls 'os system'");
+  EXPECT_THROWS(read("\x8c\x02os\x8c\x06system\x93" + pickled_text("true") + "\x85R"), "it calls 'os system'");
   EXPECT_THROWS(read("ctorch.jit._pickle\nrestore_type_tag\n)R"), "it calls 'torch.jit._pickle restore_type_tag'");
   for (const char opcode : "bioP\x81\x82\x92"s)
     EXPECT_THROWS(read("}"s + opcode), "stream: not a pickle of plain data");
@@ -99,7 +101,7 @@ TEST("pickle: limits nesting, also through memo references") {
   std::string doubling = "Nq\x00"s;
   for (int i = 0; i < 17; ++i) doubling += "h\x00\x86q\x00"s;
   EXPECT_THROWS(read(doubling), "nested too deeply");
-  const auto holder = *read_as<PickleValue::Dictionary>("}q\x00"s + text("self") + "h\x00s"s);
+  const auto holder = *read_as<PickleValue::Dictionary>("}q\x00"s + pickled_text("self") + "h\x00s"s);
   EXPECT(holder.at("self").as<PickleValue::Opaque>() != nullptr);
 }
 
@@ -115,7 +117,7 @@ TEST("pickle: reports the error of a malformed stream") {
   EXPECT_THROWS(read("}(Nu"), "a key without value");
   EXPECT_THROWS(read("}NNs"), "the key of a dictionary has the wrong type");
   EXPECT_THROWS(read("\x8a\x09" + std::string(9, 'x')), "does not fit 64 bits");
-  EXPECT_THROWS(read(text("storage") + "\x85Q"), "a storage is malformed");
+  EXPECT_THROWS(read(pickled_text("storage") + "\x85Q"), "a storage is malformed");
   EXPECT_THROWS(read("X\xff\xff\xff\xffshort"), "it is truncated");
   for (size_t size = 0; size < kTensor.size(); ++size) {
     EXPECT_THROWS(unpickle("\x80\x02" + kTensor.substr(0, size), "stream"), "not a pickle of plain data");

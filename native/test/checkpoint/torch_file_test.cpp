@@ -10,11 +10,10 @@
 #include "test/test.h"
 
 using namespace carillon;
+using test::pickled_text;
 using namespace std::string_literals;
 
 namespace {
-
-std::string text(const std::string& value) { return "X" + test::little_endian<uint32_t>(value.size()) + value; }
 
 std::string integers(const std::vector<int32_t>& values) {
   std::string items = "(";
@@ -29,9 +28,9 @@ struct View {
 };
 
 std::string pickled(const View& view) {
-  const std::string storage = "(" + text("storage") + "ctorch\n" + view.type + "\n" + text("0") + text("cuda:0") + "J" +
-                              test::little_endian(view.elements) + "tQ";
-  return "\x80\x02}" + text("x") + "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "J" +
+  const std::string storage = "(" + pickled_text("storage") + "ctorch\n" + view.type + "\n" + pickled_text("0") +
+                              pickled_text("cuda:0") + "J" + test::little_endian(view.elements) + "tQ";
+  return "\x80\x02}" + pickled_text("x") + "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "J" +
          test::little_endian(view.offset) + integers(view.sizes) + integers(view.strides) +
          "\x89"
          "ccollections\nOrderedDict\n)RtRs.";
@@ -102,7 +101,7 @@ TEST("torch file: rejects incomplete files and other formats with the reason") {
   EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02N."}}), "the top value is not a dictionary");
   EXPECT_THROWS(open({{"a/data.pkl", pickle}, {"a/data/0", storage}, {"a/byteorder", "big"}}), "not little-endian");
   EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}."}}), "key 'x' is missing");
-  EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}" + text("x") + "K\x01s."}}), "key 'x' is not a tensor");
+  EXPECT_THROWS(open({{"a/data.pkl", "\x80\x02}" + pickled_text("x") + "K\x01s."}}), "key 'x' is not a tensor");
 }
 
 TEST("torch file: written files read back") {

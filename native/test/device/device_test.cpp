@@ -18,8 +18,6 @@
 namespace carillon::test {
 namespace {
 
-const at::Device kDevice(at::kCUDA, 0);
-
 template <typename Body>
 Error error_of(const Body& body) {
   try {

@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kHostAccess = 86;
 
-const at::Device kDevice(at::kCUDA, 0);
-
 at::Tensor on_device(at::IntArrayRef shape) { return at::ones(shape).to(kDevice); }
 
 /// Runs `action` in a child process and returns its exit status.

@@ -9,6 +9,8 @@ namespace carillon::test {
 
 using fake_cuda::Totals;
 
+inline const at::Device kDevice(at::kCUDA, 0);  // the first simulated device
+
 /// Counts device operations of the process since construction.
 class DeviceMeter {
  public:

@@ -16,8 +16,6 @@
 namespace carillon::test {
 namespace {
 
-const at::Device kDevice(at::kCUDA, 0);
-
 /// A decoder on which the host chooses every token.
 class HostDecoder : public Decoder {
  public:

@@ -27,7 +27,7 @@ using Counts = std::map<std::string, Count>;
 const bool kTraces = setting("FAKE_CUDA_TRACE", 0) != 0;
 
 std::mutex mutex;  // guards the non-atomic members below
-Counts launches, synchronisations, to_device, to_host, choices, sites;
+Counts launches, synchronisations, copies_to_device, copies_to_host, choices, sites;
 Totals sums;
 std::atomic<int64_t> launches_until_fault{setting("FAKE_CUDA_FAULT_AT", -1)};
 std::atomic<bool> is_broken{false};
@@ -85,8 +85,8 @@ void write_report() {
   }
   list(out, "launch", launches);
   list(out, "synchronise", synchronisations);
-  list(out, "to device", to_device);
-  list(out, "to host", to_host);
+  list(out, "to device", copies_to_device);
+  list(out, "to host", copies_to_host);
   list(out, "choice", choices);
   list(out, "site", sites);
   if (out != stderr) std::fclose(out);
@@ -135,13 +135,13 @@ void count_synchronisation(const std::string& cause) {
 void count_copy_to_device(const std::string& what, size_t bytes) {
   const std::lock_guard lock(mutex);
   sums.bytes_to_device += static_cast<int64_t>(bytes);
-  add(to_device, what, bytes);
+  add(copies_to_device, what, bytes);
 }
 
 void count_copy_to_host(const std::string& what, size_t bytes) {
   const std::lock_guard lock(mutex);
   sums.bytes_to_host += static_cast<int64_t>(bytes);
-  add(to_host, what, bytes);
+  add(copies_to_host, what, bytes);
 }
 
 void note_choice(const std::string& choice) {

@@ -9,16 +9,13 @@
 #include "kernels/linear.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/snake.h"
+#include "test/differences.h"
 #include "test/test.h"
 
 using namespace carillon;
+using test::relative_error;
 
 namespace {
-
-double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
-  const at::Tensor wide = expected.to(at::kDouble);
-  return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
-}
 
 }  // namespace
 

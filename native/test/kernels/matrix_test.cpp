@@ -4,18 +4,15 @@
 #include <c10/core/InferenceMode.h>
 
 #include "kernels/linear.h"
+#include "test/differences.h"
 #include "test/test.h"
 
 using namespace carillon;
+using test::relative_error;
 using kernels::Matrix;
 using kernels::Quantization;
 
 namespace {
-
-double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
-  const at::Tensor wide = expected.to(at::kDouble);
-  return ((actual.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
-}
 
 /// Largest relative error of a product. Divides by the sum of the magnitudes of the terms, because the product may be
 /// near zero.

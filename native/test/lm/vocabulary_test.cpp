@@ -12,7 +12,7 @@ using namespace carillon::test;
 
 namespace {
 
-const char* const kCaption = " [^\n]+\n(  [^\n]*\n)*";
+const char* const kIndentedText = " [^\n]+\n(  [^\n]*\n)*";
 
 std::set<int32_t> allowed(const TokenMask& mask) {
   std::set<int32_t> ids;
@@ -36,7 +36,7 @@ std::set<int32_t> allowed_one_by_one(Pattern& pattern, int32_t state, const Voca
 TEST("token mask: the trie walk allows the same tokens as testing each token alone, in every state") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
-  for (const char* text : {kCaption, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n",
+  for (const char* text : {kIndentedText, " ([3-9][0-9]|[12][0-9][0-9]|300)\n", " [A-G](#|b|♯|♭)? (major|minor)\n",
                            " (en|yue|de)\n", ".*", "(song|son)", "[^x]{3}"}) {
     const auto masks = cache.pattern(text);
     std::set<int32_t> open = {masks->pattern().start()}, seen;
@@ -64,7 +64,7 @@ TEST("token mask: allows a token that ends within the pattern, not one that goes
 TEST("token mask: allows merged line feeds only if the pattern continues after them") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
-  const auto masks = cache.pattern(kCaption);
+  const auto masks = cache.pattern(kIndentedText);
   auto& pattern = masks->pattern();
   const auto inside = allowed(masks->mask(pattern.walk(pattern.start(), " warm")));
   for (const char* token : {".\n", " \n", "\n", "\n ", "\n  ", " piano"}) EXPECT(inside.count(word(token)));
@@ -138,7 +138,7 @@ TEST("token mask: large masks with gaps and small masks allow the same ids") {
 TEST("token mask: users of equal patterns share the masks of its states") {
   const auto vocabulary = small_vocabulary();
   MaskCache cache(vocabulary, at::kCPU);
-  const auto first = cache.pattern(kCaption), second = cache.pattern(kCaption);
+  const auto first = cache.pattern(kIndentedText), second = cache.pattern(kIndentedText);
   EXPECT(first.get() == second.get());
   EXPECT(&first->mask(0) == &second->mask(0));
   // clearing the cache does not invalidate a pattern in use

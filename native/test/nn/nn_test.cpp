@@ -4,17 +4,15 @@
 
 #include "core/nn/attention.h"
 #include "test/checkpoint_files.h"
+#include "test/differences.h"
 #include "test/test.h"
 
 using namespace carillon;
+using test::largest_difference;
 
 namespace {
 
 const Placement kFloat32{at::kCPU, at::kFloat};
-
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
 
 struct Heads {
   at::Tensor q, k, v;
@@ -71,8 +69,8 @@ TEST("nn: linear multiplies by the transposed weight and adds an optional bias")
   const auto with = nn::Linear::load(weights.sub("p"), 3, 5, true),
              without = nn::Linear::load(weights.sub("p"), 3, 5, false);
   const at::Tensor x = at::randn({2, 4, 3});
-  EXPECT(distance(without(x), at::matmul(x, without.parts[0].data.t())) < 1e-6);
-  EXPECT(distance(with(x), without(x) + with.bias) < 1e-6);
+  EXPECT(largest_difference(without(x), at::matmul(x, without.parts[0].data.t())) < 1e-6);
+  EXPECT(largest_difference(with(x), without(x) + with.bias) < 1e-6);
   EXPECT_THROWS(nn::Linear::load(weights.sub("p"), 4, 5, true), "'p.weight' has shape [5, 3], expected [5, 4]");
 }
 
@@ -86,7 +84,7 @@ TEST("nn: a fused projection equals its parts, and is a view of the file if they
   const auto fused = nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 2}, true);
   const auto a = nn::Linear::load(weights.sub("a"), 3, 4, true), b = nn::Linear::load(weights.sub("b"), 3, 2, true);
   const at::Tensor x = at::randn({5, 3});
-  EXPECT(distance(fused(x), at::cat({a(x), b(x)}, -1)) < 1e-6);
+  EXPECT(largest_difference(fused(x), at::cat({a(x), b(x)}, -1)) < 1e-6);
   const auto gate = nn::Linear::load(weights.sub("gate"), 3, 4, false),
              up = nn::Linear::load(weights.sub("up"), 3, 2, false);
   const auto fused_of = [](const Weights& from) {
@@ -95,7 +93,7 @@ TEST("nn: a fused projection equals its parts, and is a view of the file if they
   const auto view = fused_of(weights), copy = fused_of(weights.for_decoding());
   EXPECT(view.parts[0].data.data_ptr() == gate.parts[0].data.data_ptr());
   EXPECT(copy.parts[0].data.data_ptr() != gate.parts[0].data.data_ptr());
-  EXPECT(distance(view(x), at::cat({gate(x), up(x)}, -1)) < 1e-6);
+  EXPECT(largest_difference(view(x), at::cat({gate(x), up(x)}, -1)) < 1e-6);
   EXPECT(at::equal(copy(x), view(x)));
   EXPECT_THROWS(nn::Linear::load_fused(weights, {"a", "b"}, 3, {4, 3}, true), "'b.bias' has shape [2], expected [3]");
 }
@@ -111,7 +109,7 @@ TEST("nn: large projections that are not adjacent in the file stay views of it; 
     const auto c = nn::Linear::load(weights.sub("c"), 1024, outputs, true);
     const auto fused = nn::Linear::load_fused(weights, {"a", "c"}, 1024, {outputs, outputs}, true);
     const at::Tensor x = at::randn({3, 1024});
-    EXPECT(distance(fused(x), at::cat({a(x), c(x)}, -1)) < 1e-4);
+    EXPECT(largest_difference(fused(x), at::cat({a(x), c(x)}, -1)) < 1e-4);
     EXPECT_EQ(fused.outputs(), 2 * outputs);
     EXPECT(at::equal(fused.rows(outputs, 2).data, c.rows(0, 2).data));
     EXPECT_EQ(fused.parts.size(), outputs == 1024 ? 2u : 1u);
@@ -122,7 +120,7 @@ TEST("nn: large projections that are not adjacent in the file stay views of it; 
 TEST("nn: rms norm follows its formula; in bfloat16 it rounds before multiplying by the weight") {
   const at::Tensor x = at::randn({3, 64}), weight = at::randn({64});
   const at::Tensor unit = x / (x.square().mean(-1, true) + 1e-6).sqrt();
-  EXPECT(distance(nn::rms_norm(x, weight, 1e-6), unit * weight) < 1e-5);
+  EXPECT(largest_difference(nn::rms_norm(x, weight, 1e-6), unit * weight) < 1e-5);
 
   const at::Tensor x16 = x.to(at::kBFloat16), weight16 = weight.to(at::kBFloat16), wide = x16.to(at::kFloat);
   const at::Tensor rounded = (wide * (wide.square().mean(-1, true) + 1e-6).rsqrt()).to(at::kBFloat16) * weight16;
@@ -149,8 +147,8 @@ TEST("nn: rotary tables looked up by position equal slices of the table") {
   const auto rotary = nn::Rotary::make(10, 8, 1e6, kFloat32);
   const at::Tensor x = at::randn({2, 3, 2, 8});
   const at::Tensor by_row = nn::apply_rotary(x, rotary.at(at::tensor({4, 5, 6, 1, 2, 3}, at::kLong).view({2, 3})));
-  EXPECT_EQ(distance(by_row[0], nn::apply_rotary(x.narrow(0, 0, 1), rotary.slice(4, 3))[0]), 0.0);
-  EXPECT_EQ(distance(by_row[1], nn::apply_rotary(x.narrow(0, 1, 1), rotary.slice(1, 3))[0]), 0.0);
+  EXPECT_EQ(largest_difference(by_row[0], nn::apply_rotary(x.narrow(0, 0, 1), rotary.slice(4, 3))[0]), 0.0);
+  EXPECT_EQ(largest_difference(by_row[1], nn::apply_rotary(x.narrow(0, 1, 1), rotary.slice(1, 3))[0]), 0.0);
 }
 
 TEST("nn: norm and rotary give the same values with and without autograd") {
@@ -159,16 +157,16 @@ TEST("nn: norm and rotary give the same values with and without autograd") {
   const at::Tensor tracked = x.clone().set_requires_grad(true);
   const at::Tensor normed = nn::rms_norm(tracked, weight, 1e-6), turned = nn::apply_rotary(tracked, rotary);
   EXPECT(normed.requires_grad() && turned.requires_grad());
-  EXPECT(distance(normed.detach(), nn::rms_norm(x, weight, 1e-6)) < 1e-6);
-  EXPECT(distance(turned.detach(), nn::apply_rotary(x, rotary)) < 1e-6);
+  EXPECT(largest_difference(normed.detach(), nn::rms_norm(x, weight, 1e-6)) < 1e-6);
+  EXPECT(largest_difference(turned.detach(), nn::apply_rotary(x, rotary)) < 1e-6);
 }
 
 TEST("nn: grouped-query attention follows its formula, full and causal") {
   for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{7, 7}, {3, 9}, {1, 9}, {1, 1}}) {
     const Heads x = random_heads(2, queries, keys);
     const at::Tensor offset = offsets(queries, keys);
-    EXPECT(distance(nn::attention(x.q, x.k, x.v, {}), plain_attention(x, offset.eq(offset))) < 1e-5);
-    EXPECT(distance(nn::attention(x.q, x.k, x.v, {.causal = true}), plain_attention(x, offset <= 0)) < 1e-5);
+    EXPECT(largest_difference(nn::attention(x.q, x.k, x.v, {}), plain_attention(x, offset.eq(offset))) < 1e-5);
+    EXPECT(largest_difference(nn::attention(x.q, x.k, x.v, {.causal = true}), plain_attention(x, offset <= 0)) < 1e-5);
   }
 }
 
@@ -176,7 +174,7 @@ TEST("nn: a sliding window equals a dense band mask, for lengths around multiple
   for (const int64_t length : {1, 3, 4, 5, 15, 16, 17, 18, 31, 32, 33, 50}) {
     const Heads x = random_heads(2, length, length);
     const at::Tensor band = offsets(length, length).abs() <= 4;
-    EXPECT(distance(nn::attention(x.q, x.k, x.v, {.window = 4}), plain_attention(x, band)) < 1e-5);
+    EXPECT(largest_difference(nn::attention(x.q, x.k, x.v, {.window = 4}), plain_attention(x, band)) < 1e-5);
   }
 }
 
@@ -186,10 +184,11 @@ TEST("nn: masked keys have no effect, with and without a window") {
   mask[0].narrow(0, 25, 15).fill_(false);
   mask[1].narrow(0, 39, 1).fill_(false);
   const at::Tensor keys = mask.view({2, 1, 1, 40});
-  EXPECT(distance(nn::attention(x.q, x.k, x.v, {.key_mask = mask}), plain_attention(x, keys.expand({2, 1, 40, 40}))) <
-         1e-5);
+  const at::Tensor all = keys.expand({2, 1, 40, 40});
+  EXPECT(largest_difference(nn::attention(x.q, x.k, x.v, {.key_mask = mask}), plain_attention(x, all)) < 1e-5);
   const at::Tensor band = (offsets(40, 40).abs() <= 4).logical_and(keys);
-  EXPECT(distance(nn::attention(x.q, x.k, x.v, {.window = 4, .key_mask = mask}), plain_attention(x, band)) < 1e-5);
+  EXPECT(largest_difference(nn::attention(x.q, x.k, x.v, {.window = 4, .key_mask = mask}), plain_attention(x, band)) <
+         1e-5);
 }
 
 TEST("nn: a query without visible keys gets the mean of the values") {
@@ -198,7 +197,7 @@ TEST("nn: a query without visible keys gets the mean of the values") {
   mask[0].narrow(0, 0, 3).fill_(true);
   const at::Tensor out = nn::attention(x.q, x.k, x.v, {.window = 2, .key_mask = mask});
   const at::Tensor mean = x.v.mean(2).repeat_interleave(2, 1).reshape({1, 32});
-  EXPECT(distance(out.select(1, 19), mean) < 1e-5);
+  EXPECT(largest_difference(out.select(1, 19), mean) < 1e-5);
 }
 
 TEST("nn: bfloat16 attention is close to float32 in every form") {
@@ -242,7 +241,7 @@ TEST("nn: an encoder layer follows its formula, with attention wider than the mo
   const at::Tensor z = norm(attended, "post_attention_layernorm.weight");
   const at::Tensor expected =
       attended + project(at::silu(project(z, "mlp.gate_proj")) * project(z, "mlp.up_proj"), "mlp.down_proj");
-  EXPECT(distance(layer(x, rotary, {.window = 2}), expected) < 1e-3 * expected.abs().max().item<double>());
+  EXPECT(largest_difference(layer(x, rotary, {.window = 2}), expected) < 1e-3 * expected.abs().max().item<double>());
 }
 
 TEST("nn: cross-attention supports contexts of any length") {
@@ -260,14 +259,14 @@ TEST("nn: cross-attention supports contexts of any length") {
       split(context, "v_proj", kv_heads).transpose(1, 2)};
   const at::Tensor expected = at::linear(plain_attention(all, at::ones({5, 9}, at::kBool)).to(at::kFloat),
                                          tensors.at("self_attn.o_proj.weight"));
-  EXPECT(distance(cross(x, cross.keys_values(context)), expected) < 1e-4);
+  EXPECT(largest_difference(cross(x, cross.keys_values(context)), expected) < 1e-4);
 
   const auto read = cross.keys_values(context);
   std::vector<at::Tensor> outputs;
   for (int64_t head = 0; head < heads; ++head) {
     outputs.push_back(at::matmul(cross.weights(x, read, head), read.v.select(1, head / (heads / kv_heads))));
   }
-  EXPECT(distance(cross.o(at::cat(outputs, 2)), expected) < 1e-4);
+  EXPECT(largest_difference(cross.o(at::cat(outputs, 2)), expected) < 1e-4);
 }
 
 TEST("nn: errors contain the full name of a missing or mis-shaped weight") {

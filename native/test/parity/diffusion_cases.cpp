@@ -169,7 +169,7 @@ void wavelet_correction(Case& golden) {
                                                                 golden.params.get_double("time")));
 }
 
-[[maybe_unused]] const bool registered[] = {
+[[maybe_unused]] const bool diffusion_registered[] = {
     register_module("solver", Depth::kModule, solver),
     register_module("wavelet_correction", Depth::kModule, wavelet_correction),
     register_module("guidance", Depth::kModule, guidance),

@@ -75,7 +75,7 @@ void training_loss(Case& golden) {
   golden.compare("loss", loss.reshape({1}));
 }
 
-[[maybe_unused]] const bool registered[] = {
+[[maybe_unused]] const bool dit_registered[] = {
     register_module("lyric_encoder", Depth::kModule, lyric_encoder),
     register_module("timbre_encoder", Depth::kModule, timbre_encoder),
     register_module("condition_encoder", Depth::kModule, condition_encoder),

@@ -45,8 +45,8 @@ void language_model(Case& golden) {
   }
 }
 
-const bool registered = register_module("text_encoder", Depth::kModule, text_encoder) &&
-                        register_module("lm", Depth::kModule, language_model);
+const bool qwen3_registered = register_module("text_encoder", Depth::kModule, text_encoder) &&
+                              register_module("lm", Depth::kModule, language_model);
 
 }  // namespace
 }  // namespace carillon::parity

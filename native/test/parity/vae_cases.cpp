@@ -16,7 +16,7 @@ void run_vae(Case& c) {
   }
 }
 
-const bool registered = register_module("vae", Depth::kVae, run_vae);
+const bool vae_registered = register_module("vae", Depth::kVae, run_vae);
 
 }  // namespace
 }  // namespace carillon::parity

@@ -7,9 +7,11 @@
 #include "core/qwen3/causal_lm.h"
 #include "core/qwen3/qwen3.h"
 #include "core/runtime/error.h"
+#include "test/differences.h"
 #include "test/tiny_qwen3.h"
 
 using namespace carillon;
+using test::largest_difference;
 
 namespace {
 
@@ -62,10 +64,6 @@ at::Tensor plain_forward(const test::Tensors& tensors, const std::vector<int64_t
 
 at::Tensor ids_of(const std::vector<int64_t>& ids) { return at::tensor(ids, at::kLong).unsqueeze(0); }
 
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
-}
-
 /// Hidden state after feeding `ids` alone in one pass.
 at::Tensor alone(const CausalLm& model, const std::vector<int64_t>& ids) {
   KvCache cache = model.make_cache(1, 64);
@@ -81,10 +79,10 @@ TEST("qwen3: prefill and decoding through the cache follow the formulas") {
   const auto model = load(tensors);
   const at::Tensor expected = plain_forward(tensors, kIds);
   KvCache whole = model.make_cache(1, 16), stepwise = model.make_cache(1, 16);
-  EXPECT(distance(model.feed_all(ids_of(kIds), {0}, whole)[0], expected) < 1e-4);
+  EXPECT(largest_difference(model.feed_all(ids_of(kIds), {0}, whole)[0], expected) < 1e-4);
   for (size_t i = 0; i < kIds.size(); ++i) {
     const at::Tensor hidden = model.feed(ids_of({kIds[i]}), {0}, stepwise);
-    EXPECT(distance(hidden[0], expected[static_cast<int64_t>(i)]) < 1e-4);
+    EXPECT(largest_difference(hidden[0], expected[static_cast<int64_t>(i)]) < 1e-4);
   }
   EXPECT_EQ(stepwise.length(0), 10);
 }
@@ -93,7 +91,7 @@ TEST("qwen3: feeding a prompt in two calls equals one call") {
   const auto model = load(test::tiny_qwen3_weights(""));
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({3, 14, 15, 9}), {0}, cache);
-  EXPECT(distance(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
+  EXPECT(largest_difference(model.feed(ids_of({2, 6, 5, 35, 8, 49}), {0}, cache), alone(model, kIds)) < 1e-5);
 }
 
 TEST("qwen3: rows of different lengths give the same states together as alone") {
@@ -103,12 +101,12 @@ TEST("qwen3: rows of different lengths give the same states together as alone") 
   model.feed(ids_of({4, 5, 6, 7, 8, 9, 10}), {2}, cache);
   model.feed(ids_of({20, 21, 22}), {1}, cache);
   const at::Tensor together = model.feed(at::tensor({11, 13, 12}, at::kLong).view({3, 1}), {2, 0, 1}, cache);
-  EXPECT(distance(together[0], alone(model, {4, 5, 6, 7, 8, 9, 10, 11})[0]) < 1e-5);
-  EXPECT(distance(together[1], alone(model, {1, 2, 3, 13})[0]) < 1e-5);
-  EXPECT(distance(together[2], alone(model, {20, 21, 22, 12})[0]) < 1e-5);
+  EXPECT(largest_difference(together[0], alone(model, {4, 5, 6, 7, 8, 9, 10, 11})[0]) < 1e-5);
+  EXPECT(largest_difference(together[1], alone(model, {1, 2, 3, 13})[0]) < 1e-5);
+  EXPECT(largest_difference(together[2], alone(model, {20, 21, 22, 12})[0]) < 1e-5);
   const at::Tensor forced = model.feed(at::tensor({30, 31, 32, 33}, at::kLong).view({2, 2}), {0, 2}, cache);
-  EXPECT(distance(forced[0], alone(model, {1, 2, 3, 13, 30, 31})[0]) < 1e-5);
-  EXPECT(distance(forced[1], alone(model, {4, 5, 6, 7, 8, 9, 10, 11, 32, 33})[0]) < 1e-5);
+  EXPECT(largest_difference(forced[0], alone(model, {1, 2, 3, 13, 30, 31})[0]) < 1e-5);
+  EXPECT(largest_difference(forced[1], alone(model, {4, 5, 6, 7, 8, 9, 10, 11, 32, 33})[0]) < 1e-5);
   EXPECT_EQ(cache.length(3), 0);
 }
 
@@ -120,8 +118,8 @@ TEST("qwen3: a copied cache row gives the same logits as its source, and is inde
   cache.copy_row(0, 1);
   EXPECT_EQ(cache.length(1), 3);
   const at::Tensor hidden = model.feed(at::tensor({4, 5}, at::kLong).view({2, 1}), {0, 1}, cache);
-  EXPECT(distance(hidden[0], alone(model, {1, 2, 3, 4})[0]) < 1e-5);
-  EXPECT(distance(hidden[1], alone(model, {1, 2, 3, 5})[0]) < 1e-5);
+  EXPECT(largest_difference(hidden[0], alone(model, {1, 2, 3, 4})[0]) < 1e-5);
+  EXPECT(largest_difference(hidden[1], alone(model, {1, 2, 3, 5})[0]) < 1e-5);
 }
 
 TEST("qwen3: a truncated row forgets later tokens") {
@@ -129,7 +127,7 @@ TEST("qwen3: a truncated row forgets later tokens") {
   KvCache cache = model.make_cache(1, 16);
   model.feed(ids_of({1, 2, 3, 4, 5}), {0}, cache);
   cache.truncate(0, 2);
-  EXPECT(distance(model.feed(ids_of({9}), {0}, cache), alone(model, {1, 2, 9})) < 1e-5);
+  EXPECT(largest_difference(model.feed(ids_of({9}), {0}, cache), alone(model, {1, 2, 9})) < 1e-5);
   EXPECT_THROWS(cache.truncate(0, 4), "row 0 has 3 tokens and cannot be cut to 4");
 }
 
@@ -139,7 +137,7 @@ TEST("qwen3: a slice of the head gives the logits of the whole head") {
   const at::Tensor whole = model.logits(hidden);
   EXPECT_EQ(whole.size(-1), kVocabulary);
   EXPECT(whole.scalar_type() == at::kFloat);
-  EXPECT(distance(model.logits(hidden, 10, 25), whole.narrow(-1, 10, 25)) < 1e-6);
+  EXPECT(largest_difference(model.logits(hidden, 10, 25), whole.narrow(-1, 10, 25)) < 1e-6);
   EXPECT_THROWS(model.logits(hidden, 40, 11), "logits of ids 40 .. 50 were requested, but the vocabulary has 50 ids");
 }
 
@@ -148,12 +146,12 @@ TEST("qwen3: accepts names with the prefix 'model.', and lm_head.weight replaces
   const auto plain = load(tensors);
   test::Tensors prefixed;
   for (const auto& [name, tensor] : tensors) prefixed["model." + name] = tensor;
-  EXPECT_EQ(distance(alone(load(prefixed), kIds), alone(plain, kIds)), 0.0);
+  EXPECT_EQ(largest_difference(alone(load(prefixed), kIds), alone(plain, kIds)), 0.0);
 
   prefixed["lm_head.weight"] = at::randn({kVocabulary, kHidden});
   const auto untied = load(prefixed);
   const at::Tensor hidden = alone(untied, kIds);
-  EXPECT(distance(untied.logits(hidden), at::matmul(hidden, prefixed["lm_head.weight"].t())) < 1e-4);
+  EXPECT(largest_difference(untied.logits(hidden), at::matmul(hidden, prefixed["lm_head.weight"].t())) < 1e-4);
 }
 
 TEST("qwen3: bfloat16 is close to float32") {
@@ -202,7 +200,7 @@ TEST("qwen3: rejects invalid input before changing the cache") {
   EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1, 1}, cache), "the same cache row is given twice");
   EXPECT_THROWS(model.feed(at::zeros({2, 1}, at::kLong), {1}, cache), "token ids must be [n, t]");
   EXPECT_EQ(cache.length(0), 3);
-  EXPECT(distance(model.feed(ids_of({4}), {0}, cache), alone(model, {1, 2, 3, 4})) < 1e-5);
+  EXPECT(largest_difference(model.feed(ids_of({4}), {0}, cache), alone(model, {1, 2, 3, 4})) < 1e-5);
   EXPECT_THROWS(model.make_cache(0, 4), "at least one row");
   EXPECT_THROWS(model.make_cache(1, 65), "1 .. 64 tokens");
 }
@@ -228,9 +226,9 @@ TEST("qwen3: loading reports its layers and can be cancelled") {
 TEST("text encoder: hidden states follow the formulas and ignore right padding") {
   const auto tensors = test::tiny_qwen3_weights("");
   const auto encoder = TextEncoder::load(test::write_qwen3(tensors), kFloat32, Control());
-  EXPECT(distance(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);
+  EXPECT(largest_difference(encoder.encode(ids_of(kIds))[0], plain_forward(tensors, kIds)) < 1e-4);
   const at::Tensor padded = encoder.encode(ids_of({3, 14, 15, 0, 0}));
-  EXPECT(distance(padded.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))) < 1e-5);
+  EXPECT(largest_difference(padded.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))) < 1e-5);
   const at::Tensor several = encoder.encode(ids_of({3, 14, 15, 9, 2}), {3, 2});
   EXPECT(at::equal(several.narrow(1, 0, 3), encoder.encode(ids_of({3, 14, 15}))));
   EXPECT(at::equal(several.narrow(1, 3, 2), encoder.encode(ids_of({9, 2}))));

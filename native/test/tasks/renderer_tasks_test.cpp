@@ -49,7 +49,7 @@ TEST("tasks: each song has the length of its source, is deterministic and depend
     RenderJob other = job;
     other.source_audio = recording(kSourceFrames, 61);
     // A repaint of the whole source does not depend on the source.
-    if (task != Task::kRepaint) EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+    if (task != Task::kRepaint) EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
   }
 }
 
@@ -59,8 +59,8 @@ TEST("tasks: an item does not depend on its batch") {
     RenderJob both = source_job(task, {3, 4}), alone = source_job(task, {4});
     if (task == Task::kRepaint) both.window = alone.window = Window{0.1, 0.2};
     const RenderResult pair = renderer.render(both, Control());
-    EXPECT(distance(pair.audio.at(1), first_song(renderer, alone)) < 1e-3);
-    EXPECT(distance(pair.audio[1], pair.audio[0]) > 1e-3);
+    EXPECT(relative_error(pair.audio.at(1), first_song(renderer, alone)) < 1e-3);
+    EXPECT(relative_error(pair.audio[1], pair.audio[0]) > 1e-3);
   }
 }
 
@@ -121,9 +121,9 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
       for (const auto& [start, end] : {std::pair(0.0, 1.0 - reach), std::pair(1.4 + reach, 2.4)}) {
         const at::Tensor outside = seconds_of(song, start, end);
         if (spliced) EXPECT(outside.equal(seconds_of(source, start, end)));
-        if (!spliced) EXPECT(distance(outside, seconds_of(decoded, start, end)) < 1e-4);
+        if (!spliced) EXPECT(relative_error(outside, seconds_of(decoded, start, end)) < 1e-4);
       }
-      EXPECT(distance(seconds_of(song, 1.0, 1.4), seconds_of(source, 1.0, 1.4)) > 0.1);
+      EXPECT(relative_error(seconds_of(song, 1.0, 1.4), seconds_of(source, 1.0, 1.4)) > 0.1);
     }
   }
 }
@@ -173,10 +173,10 @@ TEST("repaint: the new part depends on the source around the window and on the c
   const auto window_of = [&] { return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd); };
   const at::Tensor told = window_of();
   job.edit.chunk_mask = ChunkMask::kAuto;
-  EXPECT(distance(window_of(), told) > 1e-3);
+  EXPECT(relative_error(window_of(), told) > 1e-3);
   job.edit.chunk_mask = ChunkMask::kExplicit;
   job.source_audio = recording(25, 61);
-  EXPECT(distance(window_of(), told) > 1e-3);
+  EXPECT(relative_error(window_of(), told) > 1e-3);
   RenderJob whole = source_job(Task::kRepaint), open = whole;
   open.edit.chunk_mask = ChunkMask::kAuto;
   EXPECT(first_song(renderer, whole).equal(first_song(renderer, open)));
@@ -243,17 +243,17 @@ TEST("reference: affects every item, and also the steps after a cover switches t
   const std::vector<at::Tensor> without = renderer.render(job, Control()).audio;
   job.reference_audio = recording(20, 70);
   const std::vector<at::Tensor> with = renderer.render(job, Control()).audio;
-  for (size_t item = 0; item < 2; ++item) EXPECT(distance(with[item], without[item]) > 1e-3);
+  for (size_t item = 0; item < 2; ++item) EXPECT(relative_error(with[item], without[item]) > 1e-3);
   EXPECT(renderer.render(job, Control()).audio[1].equal(with[1]));
   job.reference_audio = recording(1, 71).slice(1, 0, 100);  // any length is accepted
-  EXPECT(distance(first_song(renderer, job), with[0]) > 1e-3);
+  EXPECT(relative_error(first_song(renderer, job), with[0]) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);
   cover.prompts[0].plain_text = {1, 2};
   cover.denoise.cover_strength = 0.0;
   const at::Tensor plain = first_song(renderer, cover);
   cover.reference_audio = recording(20, 70);
-  EXPECT(distance(first_song(renderer, cover), plain) > 1e-3);
+  EXPECT(relative_error(first_song(renderer, cover), plain) > 1e-3);
 }
 
 TEST("tasks: unloading models between stages changes no sample") {

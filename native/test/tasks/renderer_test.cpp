@@ -39,7 +39,7 @@ TEST("renderer: a song is stereo, of the requested length, at -1 dB and determin
   EXPECT(audio.is_contiguous() && audio.is_cpu() && audio.scalar_type() == at::kFloat);
   EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
   EXPECT(first_song(renderer, plain_job()).equal(audio));
-  EXPECT(distance(first_song(renderer, plain_job({4})), audio) > 1e-2);
+  EXPECT(relative_error(first_song(renderer, plain_job({4})), audio) > 1e-2);
 }
 
 TEST("renderer: a listener gets each song of a batch before normalisation") {
@@ -60,10 +60,10 @@ TEST("renderer: prompt and lyrics change the song") {
   const at::Tensor audio = first_song(renderer, plain_job());
   RenderJob other = plain_job();
   other.prompts[0].text = {1, 2, 40};
-  EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+  EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
   other = plain_job();
   other.prompts[0].lyrics = {4, 6};
-  EXPECT(distance(first_song(renderer, other), audio) > 1e-3);
+  EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
 }
 
 TEST("renderer: audio codes determine length and song") {
@@ -73,9 +73,9 @@ TEST("renderer: audio codes determine length and song") {
   job.audio_codes = {some_codes(7)};
   const at::Tensor audio = first_song(renderer, job);
   EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
-  EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
+  EXPECT(relative_error(audio, first_song(renderer, plain_job())) > 1e-2);
   job.audio_codes = {some_codes(8)};
-  EXPECT(distance(first_song(renderer, job), audio) > 1e-2);
+  EXPECT(relative_error(first_song(renderer, job), audio) > 1e-2);
 }
 
 TEST("renderer: a song may end within its last frame, also for a listener, with and without codes") {
@@ -108,8 +108,8 @@ TEST("renderer: an item does not depend on its batch, in both families, with and
       }
       const RenderResult pair = renderer.render(both, Control());
       EXPECT_EQ(pair.audio.size(), size_t{2});
-      EXPECT(distance(pair.audio[1], first_song(renderer, alone)) < 1e-3);
-      EXPECT(distance(pair.audio[1], pair.audio[0]) > 1e-2);
+      EXPECT(relative_error(pair.audio[1], first_song(renderer, alone)) < 1e-3);
+      EXPECT(relative_error(pair.audio[1], pair.audio[0]) > 1e-2);
     }
   }
 }
@@ -122,9 +122,9 @@ TEST("renderer: items of a batch have their own prompts, of any length") {
   for (const size_t item : {0, 1}) {
     RenderJob alone = plain_job({both.seeds[item]});
     alone.prompts = {both.prompts[item]};
-    EXPECT(distance(pair.audio.at(item), first_song(renderer, alone)) < 1e-4);
+    EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) < 1e-4);
     alone.prompts = {both.prompts[1 - item]};
-    EXPECT(distance(pair.audio.at(item), first_song(renderer, alone)) > 1e-3);
+    EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) > 1e-3);
   }
 }
 
@@ -134,7 +134,7 @@ TEST("renderer: the sde solver gives a different song, deterministically") {
   job.denoise.infer_method = InferMethod::kSde;
   const at::Tensor audio = first_song(renderer, job);
   EXPECT(first_song(renderer, job).equal(audio));
-  EXPECT(distance(audio, first_song(renderer, plain_job())) > 1e-2);
+  EXPECT(relative_error(audio, first_song(renderer, plain_job())) > 1e-2);
 }
 
 TEST("renderer: guidance affects base models and is ignored on turbo models") {
@@ -143,9 +143,9 @@ TEST("renderer: guidance affects base models and is ignored on turbo models") {
   projected.guidance.scale = by_angle.guidance.scale = 7.0;
   by_angle.guidance.by_angle = true;
   const at::Tensor plain = first_song(base, plain_job());
-  EXPECT(distance(first_song(base, projected), plain) > 1e-3);
-  EXPECT(distance(first_song(base, by_angle), plain) > 1e-3);
-  EXPECT(distance(first_song(base, by_angle), first_song(base, projected)) > 1e-3);
+  EXPECT(relative_error(first_song(base, projected), plain) > 1e-3);
+  EXPECT(relative_error(first_song(base, by_angle), plain) > 1e-3);
+  EXPECT(relative_error(first_song(base, by_angle), first_song(base, projected)) > 1e-3);
   EXPECT(first_song(turbo, projected).equal(first_song(turbo, plain_job())));
 }
 
@@ -162,7 +162,7 @@ TEST("renderer: a song shorter than 128 frames is rendered with 128 frames and c
     const at::Tensor start = song.narrow(1, 0, 30 * kSamplesPerFrame);
     return start / start.norm();
   };
-  EXPECT(distance(shape_of(audio), shape_of(first_song(renderer, whole))) < 1e-4);
+  EXPECT(relative_error(shape_of(audio), shape_of(first_song(renderer, whole))) < 1e-4);
 }
 
 TEST("renderer: unloading models between stages changes no sample") {

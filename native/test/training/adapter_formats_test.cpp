@@ -13,20 +13,12 @@
 #include "core/training/optimizer.h"
 #include "core/training/trainable_adapter.h"
 #include "test/tiny_ace_step.h"
-#include "test/training/designs.h"
+#include "test/training/training_run.h"
 
 using namespace carillon;
 using namespace carillon::test;
 
 namespace {
-
-/// Changes every parameter of an adapter, as in the middle of training.
-void disturb(const TrainableAdapter& adapter) {
-  uint64_t seed = 100;
-  for (const auto& [name, parameter] : adapter.parameters()) {
-    parameter.detach().add_(random_tensor(parameter.sizes(), ++seed, 0.1));
-  }
-}
 
 at::Tensor some_velocity(const Dit& dit, double time = 0.5) {
   return dit

@@ -16,7 +16,7 @@ using namespace std::string_literals;
 
 namespace {
 
-constexpr int64_t kSamplesPerFrame = 1920, kFrames = 12;
+constexpr int64_t kSamplesPerFrame = 1920, kSongFrames = 12;
 
 Renderer load(const std::function<void(Tensors&)>& change_model = {}) {
   return Renderer({write_tiny_ace_step({}, change_model), write_tiny_vae(WeightLayout::kWeightNorm, kTinyLatent),
@@ -26,7 +26,7 @@ Renderer load(const std::function<void(Tensors&)>& change_model = {}) {
 
 PreparationJob some_job(uint64_t seed = 1) {
   return {.prompts = {.text = {1, 2, 3}, .lyrics = {4, 5}},
-          .audio = 0.1 * at::randn({2, kFrames * kSamplesPerFrame + 700}, at::detail::createCPUGenerator(seed)),
+          .audio = 0.1 * at::randn({2, kSongFrames * kSamplesPerFrame + 700}, at::detail::createCPUGenerator(seed)),
           .metadata = {{"caption", "a song"s}, {"bpm", nullptr}}};
 }
 
@@ -36,7 +36,7 @@ TEST("preparation: a sample has the conditions of inference and the latents of i
   Renderer renderer = load();
   const TrainingSample sample = prepare_sample(renderer, some_job(), Control());
   const auto posterior = renderer.encode_posterior(some_job().audio, Control());
-  EXPECT((sample.target_latents.sizes() == at::IntArrayRef{kFrames, kTinyLatent}));
+  EXPECT((sample.target_latents.sizes() == at::IntArrayRef{kSongFrames, kTinyLatent}));
   const at::Tensor noise = (sample.target_latents - posterior.mean[0].t()) / posterior.std[0].t();
   EXPECT_NEAR(noise.mean().item<double>(), 0.0, 0.5);
   EXPECT_NEAR(noise.std().item<double>(), 1.0, 0.4);
@@ -45,8 +45,8 @@ TEST("preparation: a sample has the conditions of inference and the latents of i
   EXPECT(sample.encoder_hidden_states.equal(condition[0]));
   EXPECT_EQ(sample.encoder_hidden_states.size(0), 2 + 1 + 3);
   EXPECT(sample.encoder_attention_mask.equal(at::ones({6}, at::kBool)));
-  EXPECT(sample.attention_mask.equal(at::ones({kFrames}, at::kBool)));
-  EXPECT(sample.context_latents.equal(renderer.silent_context(kFrames, Control())[0]));
+  EXPECT(sample.attention_mask.equal(at::ones({kSongFrames}, at::kBool)));
+  EXPECT(sample.context_latents.equal(renderer.silent_context(kSongFrames, Control())[0]));
   EXPECT(sample.context_latents.narrow(1, kTinyLatent, kTinyLatent).eq(1).all().item<bool>());
   EXPECT(sample.metadata == some_job().metadata);
 }
@@ -78,7 +78,7 @@ TEST("preparation: a written sample fits its model") {
   model.audio_acoustic_hidden_dim = kTinyLatent;
   model.encoder_hidden_size = kTinyEncoder;
   const SampleInfo info = inspect_sample(path, model);
-  EXPECT(info.frames == kFrames && info.condition_tokens == 6);
+  EXPECT(info.frames == kSongFrames && info.condition_tokens == 6);
   EXPECT(read_sample(path).target_latents.equal(sample.target_latents));
 }
 

@@ -12,11 +12,20 @@
 
 #include "core/runtime/error.h"
 #include "core/training/adapter_training.h"
+#include "core/training/trainable_adapter.h"
 #include "core/training/training_sample.h"
 #include "test/tiny_ace_step.h"
 #include "test/training/designs.h"
 
 namespace carillon::test {
+
+/// Changes every parameter of an adapter, as in the middle of training.
+inline void disturb(const TrainableAdapter& adapter) {
+  uint64_t seed = 100;
+  for (const auto& [name, parameter] : adapter.parameters()) {
+    parameter.detach().add_(random_tensor(parameter.sizes(), ++seed, 0.1));
+  }
+}
 
 /// Returns a random training sample. Multiplies the latents by `scale`.
 inline TrainingSample random_sample(int64_t frames, int64_t tokens, uint64_t seed, double scale = 1.0) {

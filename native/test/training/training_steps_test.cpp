@@ -34,14 +34,6 @@ void clear_gradients(const TrainableAdapter& adapter) {
   for (auto [name, parameter] : adapter.parameters()) parameter.mutable_grad() = at::Tensor();
 }
 
-/// Changes every parameter of an adapter, as in the middle of training.
-void disturb(const TrainableAdapter& adapter) {
-  uint64_t seed = 100;
-  for (const auto& [name, parameter] : adapter.parameters()) {
-    parameter.detach().add_(random_tensor(parameter.sizes(), ++seed, 0.1));
-  }
-}
-
 double loss_of(const AceStep& model, const std::vector<MicroBatchPart>& parts, double divisor,
                const LayerRunner& run = run_layer) {
   double sum = 0;

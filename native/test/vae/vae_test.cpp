@@ -13,16 +13,13 @@
 #include "core/runtime/error.h"
 #include "core/vae/networks.h"
 #include "kernels/cpu.h"
+#include "test/differences.h"
 #include "test/tiny_vae.h"
 
 using namespace carillon;
 using namespace carillon::test;
 
 namespace {
-
-double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
-  return ((actual - expected).norm() / expected.norm()).item<double>();
-}
 
 at::Tensor noise(at::IntArrayRef shape) { return at::randn(shape, at::detail::createCPUGenerator(3)); }
 
