@@ -181,6 +181,7 @@ describe("download of a prebuilt core during set-up", () => {
     expect(take(registry.url)).to.equal(true);
     expect(installed()).to.equal(true);
     await registry.close();
+    writeFileSync(join(clone, "native/README.md"), "A core that answers.");
     expect(take(registry.url)).to.equal(true);
     writeFileSync(join(clone, "native/core.cpp"), "int answer() { return 43; }");
     expect(take(registry.url)).to.equal(false);

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join, relative } from "node:path";
 import { projectRoot } from "./run.mjs";
 
-/** Hash of files, of all files below folders, and of additional strings. */
+/** Hash of files, of all files below folders except Markdown, which no step compiles, and of additional strings. */
 export function fingerprint(paths, ...extra) {
   const hash = createHash("sha256");
   for (const path of paths) {
@@ -20,6 +20,7 @@ function filesBelow(path) {
   if (!existsSync(path)) return [];
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
+    .filter((name) => !name.endsWith(".md"))
     .sort()
     .flatMap((name) => filesBelow(join(path, name)));
 }
