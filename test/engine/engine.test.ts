@@ -241,7 +241,9 @@ describe("the engine with the built-in model", () => {
     expect(await engine.formatInput(format, {})).to.deep.equal(formatted);
   });
 
-  it("fails with LM_OUTPUT if the output of unconstrained decoding is unusable", async () => {
+  it("fails with LM_OUTPUT if the output of unconstrained decoding is unusable", async function () {
+    // It writes 3,500 tokens: more than a minute on the simulated GPU, for an error that does not depend on the device.
+    if (testDevice !== "cpu") this.skip();
     const wild = { ...plainSampling, constrained: false, temperature: 1000, topP: 1 };
     const sample = {
       query: "",
