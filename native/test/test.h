@@ -39,11 +39,10 @@ inline constexpr const char* kTooSlowSanitized = "takes minutes with sanitizers"
 #define TEST_CONCAT(a, b) a##b
 /// __COUNTER__ instead of __LINE__, because several files are compiled as one.
 #define TEST(name) TEST_NUMBERED(name, __COUNTER__)
-#define TEST_NUMBERED(name, number) TEST_DEFINITION(name, number)
-#define TEST_DEFINITION(name, number)                                                                              \
-  static void TEST_CONCAT(test_body_, number)();                                                                   \
-  static ::carillon::test::Registration TEST_CONCAT(test_entry_, number)(__FILE__, name,                            \
-                                                                         TEST_CONCAT(test_body_, number));          \
+#define TEST_NUMBERED(name, number)                                                                         \
+  static void TEST_CONCAT(test_body_, number)();                                                           \
+  static ::carillon::test::Registration TEST_CONCAT(test_entry_, number)(__FILE__, name,                    \
+                                                                         TEST_CONCAT(test_body_, number));  \
   static void TEST_CONCAT(test_body_, number)()
 /// Skips a test that this machine cannot run. Skipped tests are counted and listed with their reason.
 #define SKIP(reason) throw ::carillon::test::SkippedTest(reason)

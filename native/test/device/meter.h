@@ -1,4 +1,6 @@
 #pragma once
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <vector>
 
