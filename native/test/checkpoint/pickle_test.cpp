@@ -23,7 +23,8 @@ T read_as(const std::string& opcodes) {
 }
 
 const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled_text("storage") +
-                            "ctorch\nHalfStorage\n" + pickled_text("7") + pickled_text("cpu") + "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" +
+                            "ctorch\nHalfStorage\n" + pickled_text("7") + pickled_text("cpu") +
+                            "K\x0ctQK\x02K\x02K\x03\x86K\x01K\x04\x86\x89" +
                             "ccollections\nOrderedDict\n)RtR";
 
 }  // namespace
