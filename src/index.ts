@@ -38,9 +38,7 @@ export type {
 } from "./engine/addon.js";
 export { EngineError } from "./engine/errors.js";
 export type {
-  AdapterState,
   FormatRequest,
-  LoadedAdapter,
   Metadata,
   ModelEntry,
   MusicEngine,

@@ -2,7 +2,6 @@
 
 import { type Gpu, listGpus, readGpus } from "../libtorch/gpus.js";
 import { abbreviateList } from "../parameters.js";
-import { NO_ADAPTERS } from "./adapters.js";
 import type {
   AdapterInfo,
   CallOptions,
@@ -21,8 +20,6 @@ import { loadAddon } from "./native.js";
 import { outputTokensToReserve, Planner } from "./planner.js";
 import { firstOfEqualLength } from "./renderer.js";
 import type {
-  AdapterSource,
-  AdapterState,
   EngineOptions,
   FormatRequest,
   LanguageModelInfo,
@@ -240,37 +237,18 @@ export class Engine implements MusicEngine {
     return this.#models.withRenderer(1, call, (renderer) => renderer.prepareSample(request, path, call));
   }
 
-  async adapters(): Promise<AdapterState> {
-    return this.#models.adapters?.state ?? NO_ADAPTERS;
-  }
-
-  async loadAdapter(source: AdapterSource, call: CallOptions = {}): Promise<AdapterState> {
-    const { name } = source;
-    const state = await this.#models.changeAdapters(call, (adapters) => adapters.load(source, call));
-    const unmatched = state.adapters.find((adapter) => adapter.name === name)?.unmatchedTensors ?? [];
-    if (unmatched.length > 0)
-      this.#log(`adapter ${name} has tensors that match nothing in the model: ${abbreviateList(unmatched)}`);
-    return state;
-  }
-
-  unloadAdapter(name: string | null): Promise<AdapterState> {
-    return this.#models.changeAdapters({}, async (adapters) => adapters.unload(name));
-  }
-
-  enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState> {
-    return this.#models.changeAdapters({}, async (adapters) => adapters.enable(name, enabled));
-  }
-
-  scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
-    return this.#models.changeAdapters({}, async (adapters) => adapters.scale(name, scale));
-  }
-
   fingerprint(model: string): Promise<string> {
     return fingerprintOf(this.#checkpoints.renderer(model).model.path);
   }
 
   async inspectAdapter(adapter: SongAdapter, call: CallOptions = {}): Promise<AdapterInfo> {
-    return this.#models.withRenderer(1, call, ({ adapters }) => adapters.inspect(adapter, call));
+    const info = await this.#models.withRenderer(1, call, ({ adapters }) => adapters.inspect(adapter, call));
+    const { unmatchedTensors: unmatched } = info;
+    if (unmatched.length > 0) {
+      const names = abbreviateList(unmatched);
+      this.#log(`adapter ${adapter.name} has tensors that match nothing in the model: ${names}`);
+    }
+    return info;
   }
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {

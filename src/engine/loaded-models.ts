@@ -5,14 +5,13 @@
 
 import { chooseDevices, defaultIdleSeconds, type Gpu } from "../libtorch/gpus.js";
 import { abbreviateList } from "../parameters.js";
-import type { AdapterSet } from "./adapters.js";
 import type { CallOptions, NativeAddon, NativeErrorCode } from "./addon.js";
 import { maxPlannedSongs } from "./batch-limits.js";
 import type { Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
 import { Renderer } from "./renderer.js";
-import type { AdapterState, EngineOptions, SlotState } from "./types.js";
+import type { EngineOptions, SlotState } from "./types.js";
 
 interface Slot {
   configured: string;
@@ -84,11 +83,6 @@ export class LoadedModels {
   /** @throws EngineError SLOT_UNAVAILABLE */
   deviceOf(slotNumber: number): string {
     return this.#slot(slotNumber).device;
-  }
-
-  /** Active adapters of slot 1; null while it is not loaded. */
-  get adapters(): AdapterSet | null {
-    return this.#slot(1).renderer?.adapters ?? null;
   }
 
   /** @param model null: reloads the slot's current model */
@@ -164,17 +158,6 @@ export class LoadedModels {
     return this.#queueLoad(
       async () => slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call)),
     );
-  }
-
-  /** Serialises adapter changes with each other and with model loads. */
-  changeAdapters(call: CallOptions, change: (adapters: AdapterSet) => Promise<void>): Promise<AdapterState> {
-    return this.#queueLoad(async () => {
-      const slot = this.#slot(1);
-      const renderer = slot.renderer ?? (await this.#loadRenderer(slot, slot.unloaded?.name ?? null, call));
-      const { adapters } = renderer;
-      await this.reportDeviceLoss(() => change(adapters));
-      return adapters.state;
-    });
   }
 
   async withLanguageModel<T>(
@@ -322,10 +305,7 @@ export class LoadedModels {
     }
   }
 
-  /**
-   * Unloads idle models for which `isSpare` is true. Models with loaded adapters stay, because unloading would lose
-   * the adapters.
-   */
+  /** Unloads idle models for which `isSpare` is true. */
   async #unloadIdle(
     isSpare: (model: Renderer | LanguageModel, device: string) => boolean,
   ): Promise<string[]> {

@@ -1,5 +1,5 @@
 /** A loaded DiT with the tokenizer of its text encoder. Renders songs, described in musical terms, to audio. */
-import { AdapterSet } from "./adapters.js";
+import { AdapterCache } from "./adapters.js";
 import type {
   CallOptions,
   ModelSource,
@@ -38,7 +38,7 @@ const FRAME_TOLERANCE = 0.05;
 export class Renderer {
   readonly name: string;
   readonly model: ModelSource;
-  readonly adapters: AdapterSet;
+  readonly adapters: AdapterCache;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
   /**
@@ -50,7 +50,7 @@ export class Renderer {
   private constructor({ name, model }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
     this.model = model;
-    this.adapters = new AdapterSet(native);
+    this.adapters = new AdapterCache(native);
     this.#native = native;
     this.#tokenizer = tokenizer;
   }
@@ -85,9 +85,9 @@ export class Renderer {
     return this.#native.info.isLegoSft;
   }
 
-  /** Whether no call is running and no adapter is loaded. */
+  /** Whether no call is running. */
   get isIdle(): boolean {
-    return this.#work.size === 0 && this.adapters.state.adapters.length === 0;
+    return this.#work.size === 0;
   }
 
   get codebookSize(): number {
@@ -123,10 +123,7 @@ export class Renderer {
     this.#assertOwnSpace("src_latents", source?.latents);
     this.#assertOwnSpace("ref_latents", referenceLatents);
     const warnings = [...promptWarnings];
-    const parts =
-      request.adapters === undefined
-        ? this.adapters.active
-        : await this.adapters.loadForSong(request.adapters, call);
+    const parts = await this.adapters.load(request.adapters ?? [], call);
     const job: RenderJob = {
       ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts },
       seeds: seeds.map(BigInt),

@@ -189,7 +189,7 @@ export interface RenderRequest extends RenderParameters {
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
   seeds: Seed[];
-  /** Adapters for this song. If absent, the song uses the adapters that are loaded and enabled. */
+  /** Adapters for this song; absent: none. */
   adapters?: readonly SongAdapter[] | undefined;
 }
 
@@ -233,19 +233,9 @@ export interface AdapterSource extends AdapterFiles {
   name: string;
 }
 
-export interface LoadedAdapter extends AdapterInfo, AdapterSource, ScaledAdapter {
-  enabled: boolean;
-}
-
 export interface SongAdapter extends AdapterSource, ScaledAdapter {
   /** Hash of the adapter's files; adapters with equal digest are loaded once. */
   digest: string;
-}
-
-/** Adapters of slot 1. All enabled ones are active together. */
-export interface AdapterState<T extends LoadedAdapter = LoadedAdapter> {
-  /** Adapters in load order. */
-  adapters: readonly T[];
 }
 
 export interface ModelEntry {
@@ -353,19 +343,7 @@ export interface MusicEngine {
   encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
   /** Writes a training sample to `path`, with the model of slot 1. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
-  adapters(): Promise<AdapterState>;
-  /**
-   * Loads an adapter into slot 1 at scale 1, beside the loaded ones. Renders already queued keep their adapters.
-   * Loading a model into the slot unloads all adapters.
-   */
-  loadAdapter(source: AdapterSource, call?: CallOptions): Promise<AdapterState>;
-  /** Unloads one adapter, or all adapters if `name` is null. */
-  unloadAdapter(name: string | null): Promise<AdapterState>;
-  /** Enables or disables one adapter, or all adapters if `name` is null. */
-  enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState>;
-  /** Sets the scale of one adapter. If `name` is null, sets the scale of the adapter that was loaded last. */
-  scaleAdapter(name: string | null, scale: number): Promise<AdapterState>;
-  /** Reads an adapter's properties with the model of slot 1, without loading it. */
+  /** Validates an adapter against the model of slot 1, and keeps it in memory for the next song. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;
   /** Validates sample files against the model of slot 1. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;

@@ -4,7 +4,6 @@ import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import type { Config } from "../config.js";
-import type { MusicEngine } from "../engine/types.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
 import { type Listener, listen, logRequests } from "../http/listener.js";
 import { hasSeveralHosts } from "../http/origins.js";
@@ -14,12 +13,10 @@ import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
 import { detailFilter, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
-import type { TaskQueue } from "./queue/task-queue.js";
 import { BodyReader } from "./request/body.js";
 import { endpointRouter } from "./routes/endpoints.js";
 import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
-import { MusicService } from "./service.js";
-import type { SongRunner } from "./song/song-runner.js";
+import { MusicService, type ServiceParts } from "./service.js";
 import { Telemetry } from "./telemetry.js";
 import { RandomSamples } from "./words/random-samples.js";
 
@@ -38,14 +35,6 @@ const STUDIO: Page = {
 /** Size limit of an MCP request. It needs no room for recordings: clients upload them to the HTTP endpoints. */
 const MAX_MCP_BYTES = 4 * 2 ** 20;
 
-export interface MusicServerOptions {
-  config: Config;
-  engine: MusicEngine;
-  queue: TaskQueue;
-  runner: SongRunner;
-  log: Logger;
-}
-
 export interface MusicServer {
   /** Base URL, for example http://127.0.0.1:8001 */
   url: string;
@@ -62,10 +51,10 @@ export interface MusicServer {
  * Listens, then opens the stored tasks and loads the models. Resolves when jobs can run; /health responds
  * earlier. If a second server is started by mistake, listening fails before that server touches stored tasks.
  */
-export async function startMusicServer(options: MusicServerOptions): Promise<MusicServer> {
-  const { config, engine, queue, runner, log } = options;
+export async function startMusicServer(options: ServiceParts): Promise<MusicServer> {
+  const { config, log } = options;
   requireKeyIfReachable(config);
-  const service = new MusicService(config, engine, queue, runner, log);
+  const service = new MusicService(options);
   const app = buildApp(service, config, log);
   let listener: Listener | undefined;
   try {
@@ -108,10 +97,10 @@ export interface MusicApplication extends Pick<MusicServer, "service" | "close">
 }
 
 /** Like startMusicServer, but does not listen. The host server manages connections and their limits. */
-export async function startMusicApplication(options: MusicServerOptions): Promise<MusicApplication> {
-  const { config, engine, queue, runner, log } = options;
+export async function startMusicApplication(options: ServiceParts): Promise<MusicApplication> {
+  const { config, log } = options;
   requireKeyIfReachable(config);
-  const service = new MusicService(config, engine, queue, runner, log);
+  const service = new MusicService(options);
   const app = buildApp(service, config, log);
   const opened = service.open();
   await opened.catch(async (error) => {
@@ -126,7 +115,7 @@ export async function startMusicApplication(options: MusicServerOptions): Promis
   };
 }
 
-async function start(service: MusicService, opened: Promise<void>, { config, log }: MusicServerOptions) {
+async function start(service: MusicService, opened: Promise<void>, { config, log }: ServiceParts) {
   await opened;
   await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
     log.warn({ err }, "SVC_TRAINING_ROOT cannot be created; training is not available"),
@@ -232,9 +221,7 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
  * Starts a fleet worker: it listens for /health and /metrics, loads the models, and then takes tasks from the
  * queue.
  */
-export async function startWorkerServer(
-  options: MusicServerOptions,
-): Promise<Pick<MusicServer, "url" | "close">> {
+export async function startWorkerServer(options: ServiceParts): Promise<Pick<MusicServer, "url" | "close">> {
   const { config, queue, runner, log } = options;
   requireKeyIfReachable(config);
   const { engine } = runner;

@@ -12,6 +12,7 @@ import { LabelTasks } from "./dataset/label.js";
 import { PreparationTasks } from "./dataset/prepare.js";
 import { detailFilter, HttpError } from "./errors.js";
 import { Adapters } from "./models/adapters.js";
+import type { AdapterRecord } from "./models/loaded-adapters.js";
 import { ModelPulls } from "./models/model-pulls.js";
 import { isCallbackPending } from "./queue/callback-schedule.js";
 import { Retention } from "./queue/retention.js";
@@ -28,6 +29,16 @@ import { TextWriter } from "./words/text-writer.js";
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** Maximum total size of the records of finished tasks. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
+
+export interface ServiceParts {
+  config: Config;
+  engine: MusicEngine;
+  queue: TaskQueue;
+  runner: SongRunner;
+  /** The adapters that clients have loaded. */
+  adapters: AdapterRecord;
+  log: Logger;
+}
 
 export class MusicService {
   readonly audioFiles: AudioFiles;
@@ -51,18 +62,23 @@ export class MusicService {
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
 
-  /** @param engine lists models, trains and writes text; `runner` makes the songs */
-  constructor(
-    readonly config: Config,
-    readonly engine: MusicEngine,
-    readonly queue: TaskQueue,
-    private readonly runner: SongRunner,
-    private readonly log: Logger,
-  ) {
+  readonly config: Config;
+  /** Lists models, trains and writes text; the runner makes the songs. */
+  readonly engine: MusicEngine;
+  readonly queue: TaskQueue;
+  readonly #runner: SongRunner;
+  readonly #log: Logger;
+
+  constructor({ config, engine, queue, runner, adapters, log }: ServiceParts) {
+    this.config = config;
+    this.engine = engine;
+    this.queue = queue;
+    this.#runner = runner;
+    this.#log = log;
     this.audioFiles = runner.audioFiles;
     this.uploadsDirectory = runner.uploads.directory;
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
-    this.adapters = new Adapters(engine, (path) => runner.loras.resolve(path));
+    this.adapters = new Adapters(adapters, (path) => runner.loras.resolve(path));
     this.modelPulls = new ModelPulls(config, log);
     this.training = new AdapterTrainer(engine, this.trainingRoot, log);
     this.dataSet = new DataSetEditor(this.trainingRoot);
@@ -79,7 +95,7 @@ export class MusicService {
     const { signal } = this.#stopping;
     this.tasks = new Tasks(queue, runner, this.retention, detailFilter(config), signal);
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
-    this.submissions = new Submissions(queue, engine, runner, this.#callbacks, signal);
+    this.submissions = new Submissions(queue, engine, runner, this.adapters, this.#callbacks, signal);
     queue.events.on("ended", (task) => {
       if (isCallbackPending(task)) void this.#callbacks.deliverDue();
     });
@@ -87,7 +103,7 @@ export class MusicService {
     this.telemetry.gauge(
       "carillon_preview_bytes",
       "Audio of previews in memory",
-      async () => this.runner.previews.bytes,
+      async () => this.#runner.previews.bytes,
     );
     this.telemetry.gauge(
       "carillon_event_logs",
@@ -110,7 +126,7 @@ export class MusicService {
     await this.queue.open((stored) => {
       if (stored.task === null) {
         audio.set(stored.id, "all");
-        this.log.error(
+        this.#log.error(
           { task: stored.id, reason: stored.damage.message },
           "skipped a task with a damaged record",
         );
@@ -133,7 +149,7 @@ export class MusicService {
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
   async start(): Promise<void> {
-    await this.runner.prepare();
+    await this.#runner.prepare();
     this.queue.start();
     this.#callbacks.start();
   }
@@ -160,8 +176,8 @@ export class MusicService {
   sweep(): Promise<void> {
     this.#sweeping = this.#sweeping
       .then(() => this.queue.runCleanUp((nowMs) => this.retention.sweep(nowMs)))
-      .then(() => this.runner.removeStaleFiles())
-      .catch((err: unknown) => this.log.error({ err }, "could not delete expired tasks"));
+      .then(() => this.#runner.removeStaleFiles())
+      .catch((err: unknown) => this.#log.error({ err }, "could not delete expired tasks"));
     return this.#sweeping;
   }
 
@@ -169,10 +185,10 @@ export class MusicService {
     const quarantine = join(this.config.temporaryDirectory, "quarantine");
     try {
       for (const name of await this.audioFiles.clearOrphans(namesOf, quarantine)) {
-        this.log.warn({ name, quarantine }, "moved audio without a task record to quarantine");
+        this.#log.warn({ name, quarantine }, "moved audio without a task record to quarantine");
       }
     } catch (err) {
-      this.log.error({ err }, "could not move audio without a task record to quarantine");
+      this.#log.error({ err }, "could not move audio without a task record to quarantine");
     }
   }
 

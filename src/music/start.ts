@@ -4,17 +4,13 @@ import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { createLogger, type Logger } from "../system/log.js";
+import { OwnAdapterRecord } from "./models/loaded-adapters.js";
 import { EmbeddedQueue, type QueueOptions } from "./queue/embedded-queue.js";
 import { RetentionClock } from "./queue/retention.js";
 import type { TaskStore } from "./queue/store.js";
 import { openTaskStore } from "./queue/store-recovery.js";
-import {
-  type MusicServer,
-  type MusicServerOptions,
-  startMusicApplication,
-  startMusicServer,
-  startWorkerServer,
-} from "./server.js";
+import { type MusicServer, startMusicApplication, startMusicServer, startWorkerServer } from "./server.js";
+import type { ServiceParts } from "./service.js";
 import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
 
@@ -44,7 +40,7 @@ export const startApplication = (parts: MusicServerParts) => startOnStore(parts,
  */
 async function startOnStore<T extends Pick<MusicServer, "close">>(
   parts: MusicServerParts,
-  start: (options: MusicServerOptions) => Promise<T>,
+  start: (options: ServiceParts) => Promise<T>,
 ): Promise<T> {
   const { config, log = createLogger("warn") } = parts;
   const lock = await lockDirectory(config.temporaryDirectory, "SVC_TMPDIR");
@@ -68,7 +64,7 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   }
 }
 
-interface OpenedQueue extends Pick<MusicServerOptions, "engine" | "queue" | "runner"> {
+interface OpenedQueue extends Pick<ServiceParts, "engine" | "queue" | "runner" | "adapters"> {
   close(closingSinceMs: number): Promise<void>;
 }
 
@@ -93,7 +89,7 @@ async function openQueue({ config, engine, store }: MusicServerParts, log: Logge
     await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
     await own?.store.close();
   };
-  return { engine, queue, runner, close };
+  return { engine, queue, runner, adapters: new OwnAdapterRecord(engine), close };
 }
 
 /** Imported lazily: only S3 storage needs the SDK. */

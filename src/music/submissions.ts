@@ -5,6 +5,8 @@ import { describe } from "../parameters.js";
 import type { Caller } from "./access/concurrency-limit.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
 import { HttpError, RequestError } from "./errors.js";
+import type { Adapters } from "./models/adapters.js";
+import { selectSlot } from "./models/models.js";
 import type { acceptedTask } from "./openapi/answers.js";
 import { DuplicateSubmissionError, type TaskOrigin, type TaskQueue } from "./queue/task-queue.js";
 import type { SubmissionKey } from "./request/idempotency.js";
@@ -24,6 +26,7 @@ export class Submissions {
     private readonly queue: TaskQueue,
     private readonly engine: MusicEngine,
     private readonly runner: SongRunner,
+    private readonly adapters: Adapters,
     private readonly callbacks: Callbacks,
     private readonly stopping: AbortSignal,
   ) {}
@@ -103,10 +106,16 @@ export class Submissions {
     return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
   }
 
-  /** Resolves the adapters of the request. @throws the errors of RequestedAdapters.resolveAll */
+  /**
+   * Resolves the adapters of the request. A request that lists none gets the loaded ones of its model.
+   * @throws the errors of RequestedAdapters.resolveAll
+   */
   async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
-    if (request.loras === null) return request;
-    const loras = await this.runner.loras.resolveAll(request.loras, () => this.engine.adapters());
+    const { model } = selectSlot(this.engine.slots(), request.model);
+    const loras =
+      request.loras === null
+        ? await (model === null ? [] : this.adapters.active(model))
+        : await this.runner.loras.resolveAll(request.loras, () => this.adapters.loaded());
     return { ...request, loras };
   }
 }

@@ -12,6 +12,12 @@ import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
 import { plainJob, plainSong, plainSongOf } from "./plain-song.js";
 
+const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
+
+function songAdapter(name: string, path: string, scale = 1): SongAdapter {
+  return { name, path, scale, digest: path, doraEpsilon: "float32" };
+}
+
 const shortSong = { ...plainSongOf(0.4), denoise: { ...plainSong.denoise, inferenceSteps: 1 } };
 
 describe("loading of adapters through the addon", () => {
@@ -30,8 +36,6 @@ describe("loading of adapters through the addon", () => {
     renderers.push(renderer);
     return renderer;
   }
-
-  const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
   function files(path: string): AdapterFiles {
     return { path, doraEpsilon: "float32" };
@@ -96,7 +100,7 @@ describe("songs of the base model beside adapters", () => {
   ];
 
   for (const [kind, weights, options] of cases) {
-    it(`a ${kind} changes no song while unused, at scale 0 or unloaded; model weights ${weights}`, async () => {
+    it(`a ${kind} changes only songs that use it, and none at scale 0; model weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
         const { audio } = await engine.render({ ...shortSong, adapters }, {});
@@ -104,22 +108,14 @@ describe("songs of the base model beside adapters", () => {
       };
       try {
         const base = await song();
-        const source = { name: "style", path: kinds[kind], doraEpsilon: "float32" } as const;
-        await engine.loadAdapter(source);
-        const styled = await song();
+        const style = songAdapter("style", kinds[kind]);
+        await engine.inspectAdapter(style);
+        expect((await song([])).equals(base), "inspected").to.equal(true);
+        const styled = await song([style]);
         expect(styled.equals(base), "under it").to.equal(false);
-        expect((await song([])).equals(base), "beside it").to.equal(true);
-        const failure = await engine
-          .loadAdapter({ ...source, name: "x", path: foreign })
-          .catch((e) => e.code);
-        expect(failure).to.equal("BAD_CHECKPOINT");
-        const own = [{ ...source, digest: kind, scale: 1 }];
-        expect((await song(own)).equals(styled), "loaded by a song").to.equal(true);
-        await engine.scaleAdapter("style", 0);
-        expect((await song()).equals(base), "at scale 0").to.equal(true);
-        await engine.scaleAdapter("style", 1);
-        expect((await song()).equals(styled), "again").to.equal(true);
-        await engine.unloadAdapter("style");
+        expect(await codeOf(engine.inspectAdapter(songAdapter("x", foreign)))).to.equal("BAD_CHECKPOINT");
+        expect((await song([{ ...style, scale: 0 }])).equals(base), "at scale 0").to.equal(true);
+        expect((await song([style])).equals(styled), "again").to.equal(true);
         expect((await song()).equals(base), "after it").to.equal(true);
       } finally {
         await engine.close();
@@ -127,20 +123,15 @@ describe("songs of the base model beside adapters", () => {
     });
   }
 
-  it("an unloaded adapter does not return after idling; loading a model again drops its adapters", async () => {
+  it("a song has the same adapters after its model was unloaded while idle", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
-    const song = async () => (await engine.render(shortSong, {})).audio[0] as Float32Array;
+    const style = songAdapter("style", kinds.LoRA);
+    const song = async () =>
+      (await engine.render({ ...shortSong, adapters: [style] }, {})).audio[0] as Float32Array;
     try {
-      const base = await song();
-      await engine.loadAdapter({ name: "style", path: kinds.LoRA, doraEpsilon: "float32" });
-      expect(await song()).to.not.deep.equal(base);
-      await engine.unloadAdapter(null);
+      const styled = await song();
       while (engine.slots()[0]?.isLoaded) await sleep(20);
-      expect(await song()).to.deep.equal(base);
-      await engine.loadAdapter({ name: "style", path: kinds.LoRA, doraEpsilon: "float32" });
-      await engine.loadSlot(1, null);
-      expect((await engine.adapters()).adapters).to.deep.equal([]);
-      expect(await song()).to.deep.equal(base);
+      expect(await song()).to.deep.equal(styled);
     } finally {
       await engine.close();
     }
@@ -149,62 +140,33 @@ describe("songs of the base model beside adapters", () => {
 
 describe("several adapters in one song", () => {
   const folder = temporaryDirectory();
-  const source = (name: string, path: string) => ({ name, path, doraEpsilon: "float32" }) as const;
-  const sources = [
-    source("plain", writeLora(join(folder, "plain"))),
-    source("dora", writeLora(join(folder, "dora"), { seed: 5, dora: true })),
-    source("kron", writeLokr(join(folder, "kron.safetensors"))),
-  ];
+  const plain = songAdapter("plain", writeLora(join(folder, "plain")));
+  const dora = songAdapter("dora", writeLora(join(folder, "dora"), { seed: 5, dora: true }), -0.5);
+  const kron = songAdapter("kron", writeLokr(join(folder, "kron.safetensors")), 0.3);
   let engine: Engine;
 
   before(() => {
     engine = new Engine(engineOptions, () => {});
   });
   after(() => engine.close());
-  afterEach(() => engine.unloadAdapter(null));
 
-  const song = async (adapters?: SongAdapter[]) => {
+  const song = async (...adapters: SongAdapter[]) => {
     const { audio, adapters: acting } = await engine.render({ ...shortSong, adapters }, {});
     return { bytes: Buffer.from((audio[0] as Float32Array).buffer).toString("base64"), acting };
   };
 
-  it("several adapters act together at their scales, with the same result for any load order", async () => {
-    const load = async (order: number[]) => {
-      await engine.unloadAdapter(null);
-      for (const index of order) await engine.loadAdapter(sources[index] as (typeof sources)[0]);
-      await engine.scaleAdapter("dora", -0.5);
-      await engine.scaleAdapter("kron", 0.3);
-      return song();
-    };
-    const together = await load([0, 1, 2]);
+  it("several adapters act together at their scales, with the same result in any order", async () => {
+    const together = await song(plain, dora, kron);
     expect(together.acting).to.deep.equal([
       { name: "dora", scale: -0.5 },
       { name: "kron", scale: 0.3 },
       { name: "plain", scale: 1 },
     ]);
-    expect(await load([2, 1, 0])).to.deep.equal(together);
-    expect(await load([1, 2, 0])).to.deep.equal(together);
-    await engine.enableAdapter("dora", false);
-    const without = await song();
+    expect(await song(kron, dora, plain)).to.deep.equal(together);
+    expect(await song(dora, kron, plain)).to.deep.equal(together);
+    const without = await song(plain, kron);
     expect(without.acting.map(({ name }) => name)).to.deep.equal(["kron", "plain"]);
     expect(without.bytes).to.not.equal(together.bytes);
-    await engine.unloadAdapter("kron");
-    const alone = await song();
-    expect(alone.bytes).to.not.equal(without.bytes);
-    await engine.unloadAdapter("dora");
-    expect((await song()).bytes).to.equal(alone.bytes);
-  });
-
-  it("adapters named in a song's request replace the loaded ones, for that song only", async () => {
-    const [plain, dora] = sources as [(typeof sources)[0], (typeof sources)[0]];
-    await engine.loadAdapter(plain);
-    const loaded = await song();
-    const own = [{ ...dora, digest: "dora", scale: 0.7 }];
-    const fromSong = await song(own);
-    expect(fromSong.acting).to.deep.equal([{ name: "dora", scale: 0.7 }]);
-    expect(await song()).to.deep.equal(loaded);
-    expect(await song(own)).to.deep.equal(fromSong);
-    const both = [{ ...plain, digest: "plain", scale: 1 }, ...own];
-    expect(await song([...both].reverse())).to.deep.equal(await song(both));
+    expect((await song(plain)).bytes).to.not.equal(without.bytes);
   });
 });

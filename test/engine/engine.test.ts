@@ -15,7 +15,6 @@ import type {
   RenderRequest,
 } from "../../src/engine/types.js";
 import { failureOf } from "../failures.js";
-import { writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
 import { plainPlan, plainSampling, plainSong, plainSongOf } from "./plain-song.js";
@@ -438,17 +437,6 @@ describe("the engine with the built-in model", () => {
     expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
     expect((await idle.render(plainSong, {})).model).to.equal("mine");
     expect((await idle.plan(plainPlan, {})).audioCodes).to.have.length(2);
-    await idle.close();
-  });
-
-  it("keeps an idle model loaded while the model has adapters", async () => {
-    const idle = new Engine({ ...options, idleSeconds: 0.2 }, () => undefined);
-    await idle.loadSlot(1, null);
-    const path = writeLora(join(directory, "style"));
-    await idle.loadAdapter({ name: "style", path, doraEpsilon: "float32" });
-    await idle.loadLanguageModel(null);
-    while (idle.languageModels().some(({ isLoaded }) => isLoaded)) await sleep(20);
-    expect((await idle.adapters()).adapters.map(({ name }) => name)).to.deep.equal(["style"]);
     await idle.close();
   });
 

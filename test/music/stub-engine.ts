@@ -18,7 +18,6 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     fingerprint: async () => "stub",
     languageModels: () => [],
     loadedLanguageModel: () => null,
-    adapters: async () => ({ adapters: [] }),
     loadSlot: async () => SLOT,
     async *renderSongs(requests, callForBatch) {
       for (const [index, { metadata, seeds }] of requests.entries()) {

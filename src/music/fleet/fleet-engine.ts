@@ -1,11 +1,8 @@
 /**
- * Engine of a gateway without models. It reports the workers' models and the fleet's adapters, and forwards text
- * requests to a worker's language model. It rejects operations on the models of one machine.
+ * Engine of a gateway without models. It reports the workers' models, and forwards text requests to a worker's language model. It rejects operations on the models of one machine.
  */
 import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
-  AdapterSource,
-  AdapterState,
   FormatRequest,
   LanguageModelInfo,
   ModelEntry,
@@ -16,7 +13,6 @@ import type {
 } from "../../engine/types.js";
 import { throwNotAvailableInFleet } from "../errors.js";
 import { type RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
-import type { FleetAdapters } from "./fleet-adapters.js";
 import { noWorkerError, type Workers } from "./workers.js";
 
 const refuse = async (): Promise<never> => throwNotAvailableInFleet();
@@ -39,7 +35,6 @@ export class FleetEngine implements MusicEngine {
 
   constructor(
     private readonly workers: Workers,
-    private readonly fleetAdapters: FleetAdapters,
     private readonly calls: RemoteCalls,
   ) {}
 
@@ -109,31 +104,6 @@ export class FleetEngine implements MusicEngine {
 
   formatInput(request: FormatRequest, { signal }: CallOptions): Promise<SongSheet> {
     return this.calls.call(TEXT_CALL_QUEUE, "formatInput", request, signal);
-  }
-
-  async adapters(): Promise<AdapterState> {
-    return this.fleetAdapters.state(await this.#model());
-  }
-
-  async loadAdapter(source: AdapterSource): Promise<AdapterState> {
-    return this.fleetAdapters.load(await this.#model(), source);
-  }
-
-  async unloadAdapter(name: string | null): Promise<AdapterState> {
-    return this.fleetAdapters.unload(await this.#model(), name);
-  }
-
-  async enableAdapter(name: string | null, enabled: boolean): Promise<AdapterState> {
-    return this.fleetAdapters.enable(await this.#model(), name, enabled);
-  }
-
-  async scaleAdapter(name: string | null, scale: number): Promise<AdapterState> {
-    return this.fleetAdapters.scale(await this.#model(), name, scale);
-  }
-
-  /** The fleet's default model, for which adapters are loaded. */
-  #model(): Promise<string> {
-    return this.workers.preferredModel("take adapters");
   }
 
   async close(): Promise<void> {}

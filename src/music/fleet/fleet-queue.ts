@@ -19,12 +19,11 @@ import {
 import { INITIAL_PROGRESS, logFields, newTask } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { Fleet } from "./fleet.js";
-import { readAdapters, taskAdaptersIn } from "./fleet-adapters.js";
 import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";
 import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
 import { redisKey } from "./redis.js";
-import { adapterQueueName, isTaskQueueName } from "./workers.js";
+import { isTaskQueueName } from "./workers.js";
 
 /**
  * Interval at which a gateway checks whether a cancelled task has ended, in case the message about the end is
@@ -99,15 +98,12 @@ export class FleetQueue implements TaskQueue {
   ): Promise<{ task: Task; position: number }> {
     const { fleet } = this;
     if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
-    const { request, model, route: plainRoute } = await fleet.workers.route(submitted);
+    const { request, route } = await fleet.workers.route(submitted);
     const id = uuid();
-    const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity, model);
+    const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity);
     if (place === null) throw await this.#full();
     const { position, createdAtMs } = place;
-    const loaded = await readAdapters(fleet.quarantine, model, place.adapters);
-    const adapters = request.loras === null ? taskAdaptersIn(loaded) : [];
-    const route = adapters.length === 0 ? plainRoute : adapterQueueName(plainRoute);
-    const task = { ...newTask(request, origin, place), id, createdAtMs, route, adapters };
+    const task = { ...newTask(request, origin, place), id, createdAtMs, route };
     if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_LEASE_MS);
     await fleet.store.add(task).catch(async (error: unknown) => {
       await fleet.store.release(id).catch(() => {});

@@ -57,13 +57,13 @@ export class FleetStore {
   }
 
   /** Reserves a place in the queue. Null if the queue is full. */
-  async reserve(id: string, client: string, capacity: number, model: string) {
-    const reserved = (await this.#eval(RESERVE_PLACE_SCRIPT, [capacity, client, id, model])) as
+  async reserve(id: string, client: string, capacity: number) {
+    const reserved = (await this.#eval(RESERVE_PLACE_SCRIPT, [capacity, client, id])) as
       | []
-      | [number, number, number, number, string?];
+      | [number, number, number, number];
     if (reserved.length === 0) return null;
-    const [sequence, turn, position, createdAtMs, adapters = null] = reserved;
-    return { sequence, turn, position, createdAtMs, adapters };
+    const [sequence, turn, position, createdAtMs] = reserved;
+    return { sequence, turn, position, createdAtMs };
   }
 
   release(id: string): Promise<void> {

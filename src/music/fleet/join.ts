@@ -6,11 +6,12 @@ import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
 import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
-import type { TaskAdapter } from "../queue/store.js";
+import type { AdapterRecord, LoadedAdapter } from "../models/loaded-adapters.js";
 import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { directoryTokens, objectTokens } from "../storage/store-token.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
@@ -31,6 +32,7 @@ export interface JoinedFleet {
   /** Engine that reports the models of the workers. */
   engine: MusicEngine;
   queue: FleetQueue;
+  adapters: AdapterRecord;
   close(): Promise<void>;
 }
 
@@ -76,7 +78,8 @@ export async function joinFleet(
     cleanUp: runner.cleanUp.bind(runner),
   };
   return {
-    engine: new FleetEngine(fleet.workers, new FleetAdapters(fleet, calls, runner.adapters), calls),
+    engine: new FleetEngine(fleet.workers, calls),
+    adapters: new FleetAdapters(fleet, calls, runner.adapters),
     queue: new FleetQueue(fleet, options, log, worker),
     close: async () => {
       await calls.close();
@@ -103,8 +106,11 @@ function serveCalls(calls: RemoteCalls, engine: MusicEngine, storage: AdapterSto
   const model = engine.slots()[0]?.model;
   if (model == null) return;
   calls.serve(adapterCallQueue(model), (_name, data, signal) => {
-    const adapter = data as TaskAdapter;
-    return storage.withAdapter(adapter, (path) => engine.inspectAdapter({ ...adapter, path }, { signal }));
+    const { stored, ...adapter } = data as LoadedAdapter & { stored: StoredAdapter };
+    const { digest } = stored;
+    return storage.withAdapter(stored, (path) =>
+      engine.inspectAdapter({ ...adapter, path, digest }, { signal }),
+    );
   });
 }
 

@@ -15,11 +15,11 @@ local function integer(text)
 end`;
 
 /**
- * Reserves a place for a new task. Returns the task's sequence, turn (see `FairTurns`) and position, Redis's time, and
- * the adapters of the task's model. Returns an empty list if the queue is full.
+ * Reserves a place for a new task. Returns the task's sequence, turn (see `FairTurns`) and position, and Redis's time.
+ * Returns an empty list if the queue is full.
  */
 export const RESERVE_PLACE_SCRIPT = `${INTEGER}
-local p, capacity, client, id, model = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local p, capacity, client, id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local waiting = redis.call('ZCARD', p .. ':state:queued')
 if capacity > 0 and waiting >= capacity then return {} end
 if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
@@ -31,7 +31,7 @@ local sequence = redis.call('INCR', p .. ':sequence')
 redis.call('ZADD', p .. ':state:queued', sequence, id)
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-return {sequence, turn, waiting + 1, nowMs, redis.call('HGET', p .. ':adapters', model)}`;
+return {sequence, turn, waiting + 1, nowMs}`;
 
 /**
  * Stores a record and its indices if the stored record still starts with ARGV[2] ('' for a new task). Once a task has

@@ -68,20 +68,15 @@ function routeOf(model: string, languageModel: string | null, version = RECORD_V
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
-/** Name of the queue of tasks with adapters. Only workers with the model in slot 1 take tasks from it. */
-export function adapterQueueName(route: string): string {
-  return `${route}~adapter`;
-}
-
 /** Returns the queues from which a worker takes tasks. Queues of models that are in memory come first. */
 export function queuesOfWorker({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
-  return warmFirst.flatMap(({ name, slot, is_loaded: isWarm }) =>
+  return warmFirst.flatMap(({ name, is_loaded: isWarm }) =>
     payload_versions.flatMap((version) =>
       [null, ...lm_models].flatMap((lm) => {
         const route = routeOf(name, lm, version);
-        const routes = slot === 1 ? [route, adapterQueueName(route)] : [route];
-        return routes.map((route) => ({ route, isWarm }));
+        // Gateways of older versions put tasks with adapters into a queue of their own.
+        return [route, `${route}~adapter`].map((route) => ({ route, isWarm }));
       }),
     ),
   );
@@ -202,9 +197,7 @@ export class Workers {
    * Chooses the model of a request and the queue for its task.
    * @throws HttpError 503 without workers; RequestError for an unknown model
    */
-  async route(
-    request: GenerationRequest,
-  ): Promise<{ request: GenerationRequest; model: string; route: string }> {
+  async route(request: GenerationRequest): Promise<{ request: GenerationRequest; route: string }> {
     if (performance.now() - this.#refreshedAtMs > MAX_AGE_MS) await this.refresh();
     const first = await this.preferredModel("make songs");
     const names = this.models.map(({ name }) => name);
@@ -212,11 +205,11 @@ export class Workers {
     if (model === undefined) throw unknown("model", request.model, names);
     const workers = this.#compatible.filter(({ models }) => models.some(({ name }) => name === model));
     const { lmModelPath } = request;
-    if (lmModelPath === null) return { request: { ...request, model }, model, route: routeOf(model, null) };
+    if (lmModelPath === null) return { request: { ...request, model }, route: routeOf(model, null) };
     const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
     const named = findModelByName(installed, lmModelPath);
     if (named === undefined) throw unknown("lm_model_path", lmModelPath, installed);
-    return { request: { ...request, model, lmModelPath: named }, model, route: routeOf(model, named) };
+    return { request: { ...request, model, lmModelPath: named }, route: routeOf(model, named) };
   }
 }
 

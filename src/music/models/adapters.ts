@@ -1,30 +1,43 @@
-/** Adapters of slot 1: load, unload, scale, toggle, status. */
+/** Endpoints of loaded adapters: load, unload, scale, toggle, status. */
 import { basename } from "node:path";
-import { activeAdapters } from "../../engine/adapters.js";
-import type { AdapterState, LoadedAdapter, MusicEngine } from "../../engine/types.js";
 import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
-import { requireModel } from "./models.js";
-
-/** Initial scale of an adapter. The status also reports this scale if no adapter is loaded. */
-const FULL_SCALE = 1;
+import type { RequestedAdapter } from "../request/loras.js";
+import {
+  type AdapterRecord,
+  activeAdapters,
+  assertNameIsFree,
+  FULL_SCALE,
+  type LoadedAdapter,
+  type LoadedAdapters,
+  withAdapter,
+  withEnabled,
+  withoutAdapter,
+  withScale,
+} from "./loaded-adapters.js";
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
 
 export class Adapters {
   /** @param resolve maps a client's path to an absolute path */
   constructor(
-    private readonly engine: MusicEngine,
+    private readonly record: AdapterRecord,
     private readonly resolve: (path: string) => Promise<string>,
   ) {}
 
-  /** All methods throw HttpError: 400 for client errors, 500 before the model is loaded, 503 in a fleet without workers. */
+  /** Active adapters of a model, which tasks that list no adapters use. */
+  async active(model: string): Promise<RequestedAdapter[]> {
+    return activeAdapters(await this.record.read(model));
+  }
+
+  /** All methods below throw HttpError: 400 for client errors, 500 before the model is loaded, 503 in a fleet without workers. */
   async status() {
-    const { adapters } = await this.#state();
+    const adapters = await this.loaded();
     const newest = adapters.at(-1);
     return {
       lora_loaded: adapters.length > 0,
       use_lora: adapters.some(({ enabled }) => enabled),
+      // Reported even if no adapter is loaded.
       lora_scale: newest?.scale ?? FULL_SCALE,
       adapter_type: newest?.kind ?? null,
       scales: Object.fromEntries(adapters.map(({ name, scale }) => [name, scale])),
@@ -37,20 +50,23 @@ export class Adapters {
   }
 
   async load({ path, name, doraEpsilon }: AdapterLoad) {
-    await this.#state();
+    const model = await this.record.model();
     const adapterName = name ?? basename(path);
-    const state = await attempt("Failed to load LoRA", async () =>
-      this.engine.loadAdapter({ path: await this.resolve(path), name: adapterName, doraEpsilon }),
-    );
-    const message = loadedMessage(path, adapterName, state);
+    const loaded = await attempt("Failed to load LoRA", async () => {
+      assertNameIsFree(await this.record.read(model), adapterName);
+      const source = { path: await this.resolve(path), name: adapterName, doraEpsilon };
+      const adapter = await this.record.inspect(model, source);
+      return this.record.change(model, (loaded) => withAdapter(loaded, adapter));
+    });
+    const message = loadedMessage(path, adapterName, loaded);
     return { message, lora_path: path, adapter_name: adapterName };
   }
 
   async unload({ name }: { name: string | null }) {
-    if (name === null && (await this.#state()).adapters.length === 0) {
+    if (name === null && (await this.loaded()).length === 0) {
       return { message: "⚠️ No LoRA adapter loaded." };
     }
-    const { adapters } = await attempt("Failed to unload LoRA", () => this.engine.unloadAdapter(name));
+    const adapters = await this.#change("Failed to unload LoRA", (loaded) => withoutAdapter(loaded, name));
     const rest = adapters.map((adapter) => adapter.name).join(", ");
     return {
       message:
@@ -61,22 +77,22 @@ export class Adapters {
   }
 
   async toggle({ enabled, name }: AdapterToggle) {
-    const before = await this.#state();
-    const state = await attempt("Failed to toggle LoRA", () => this.engine.enableAdapter(name, enabled));
+    const before = await this.loaded();
+    const after = await this.#change("Failed to toggle LoRA", (loaded) => withEnabled(loaded, name, enabled));
     const which = name === null ? "LoRA" : `LoRA ${name}`;
     const wanted = enabled ? "enabled" : "disabled";
-    const isSame = state.adapters.every((adapter) => find(before, adapter.name)?.enabled === adapter.enabled);
+    const isSame = after.every((adapter) => find(before, adapter.name)?.enabled === adapter.enabled);
     const message = isSame
-      ? `⚠️ Nothing changed: ${state.adapters.length === 0 ? "no LoRA adapter is loaded" : `${which} is already ${wanted}`}`
+      ? `⚠️ Nothing changed: ${after.length === 0 ? "no LoRA adapter is loaded" : `${which} is already ${wanted}`}`
       : `✅ ${which} ${wanted}`;
     return { message, use_lora: enabled };
   }
 
   async scale({ scale, name }: AdapterScale) {
-    const before = await this.#state();
-    const state = await attempt("Failed to set LoRA scale", () => this.engine.scaleAdapter(name, scale));
-    const adapterName = name ?? state.adapters.at(-1)?.name ?? null;
-    const adapter = adapterName === null ? undefined : find(state, adapterName);
+    const before = await this.loaded();
+    const after = await this.#change("Failed to set LoRA scale", (loaded) => withScale(loaded, name, scale));
+    const adapterName = name ?? after.at(-1)?.name ?? null;
+    const adapter = adapterName === null ? undefined : find(after, adapterName);
     const shown = `(${adapterName}): ${scale.toFixed(2)}`;
     const resting = adapter?.enabled === false ? " (takes effect when LoRA is enabled)" : "";
     const isSame = adapterName !== null && find(before, adapterName)?.scale === scale;
@@ -86,22 +102,25 @@ export class Adapters {
     return { message, scale, adapter_name: adapterName };
   }
 
-  async #state(): Promise<AdapterState> {
-    const state = await this.engine.adapters();
-    requireModel(this.engine);
-    return state;
+  async loaded(): Promise<LoadedAdapters> {
+    return this.record.read(await this.record.model());
+  }
+
+  async #change(what: string, change: (loaded: LoadedAdapters) => LoadedAdapters): Promise<LoadedAdapters> {
+    const model = await this.record.model();
+    return attempt(what, () => this.record.change(model, change));
   }
 }
 
-function find({ adapters }: AdapterState, name: string): LoadedAdapter | undefined {
-  return adapters.find((adapter) => adapter.name === name);
+function find(loaded: LoadedAdapters, name: string): LoadedAdapter | undefined {
+  return loaded.find((adapter) => adapter.name === name);
 }
 
-function loadedMessage(path: string, name: string, state: AdapterState): string {
-  const adapter = find(state, name);
+function loadedMessage(path: string, name: string, loaded: LoadedAdapters): string {
+  const adapter = find(loaded, name);
   const unmatched = adapter?.unmatchedTensors.length ?? 0;
   const left = unmatched === 0 ? "" : `, ${unmatched} tensors do not match this model and were skipped`;
-  const others = activeAdapters(state).filter((other) => other.name !== name);
+  const others = activeAdapters(loaded).filter((other) => other.name !== name);
   const beside = others.length === 0 ? "" : `; also active: ${others.map((other) => other.name).join(", ")}`;
   return `✅ ${KIND_NAMES[adapter?.kind ?? "lora"]} loaded from ${path} (${adapter?.moduleCount} modules${left})${beside}`;
 }

@@ -195,9 +195,11 @@ function languageModels(engine: MusicEngine) {
   return engine.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
 }
 
-/** @throws HttpError 500 if slot 1 has no model yet */
-export function requireModel(engine: MusicEngine): void {
-  if (engine.slots()[0]?.model == null) throw new HttpError(500, "Model not initialized");
+/** Model of slot 1. @throws HttpError 500 if the slot has none yet */
+export function requireModel(engine: MusicEngine): string {
+  const model = engine.slots()[0]?.model;
+  if (model == null) throw new HttpError(500, "Model not initialized");
+  return model;
 }
 
 /** Model of slot 1, used by tasks that name none. */

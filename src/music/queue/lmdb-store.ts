@@ -3,6 +3,8 @@ import { mkdirSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
+import type { RequestedAdapter } from "../request/loras.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { DamagedRecordError, type StoredTask, TASK_STATES, type Task, type TaskStore } from "./store.js";
 
 /** Number of tasks that a scan reads before it yields to the event loop. */
@@ -149,7 +151,23 @@ export function decodeTask(id: string, record: Buffer): Task {
     throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
   if (!(typeof task.request === "object" && task.request !== null))
     throw new DamagedRecordError(id, "corrupt", "the task has no request");
-  return task;
+  return withAdaptersInRequest(task);
+}
+
+/** Adapters of tasks of older versions were beside the request: one, later several. */
+interface OlderAdapters {
+  adapter?: OlderAdapter;
+  adapters?: OlderAdapter[];
+}
+type OlderAdapter = StoredAdapter & Omit<RequestedAdapter, "path" | "stored">;
+
+function withAdaptersInRequest(task: Task & OlderAdapters): Task {
+  const { adapter, adapters = adapter && [adapter], ...rest } = task;
+  if (adapters === undefined) return task;
+  const loras = adapters.map(({ digest, files, entry, ...asked }) => ({
+    ...{ ...asked, path: null, stored: { digest, files, entry } },
+  }));
+  return { ...rest, request: { ...task.request, loras: task.request.loras ?? loras } };
 }
 
 function checkedBody(id: string, record: Buffer): Buffer {

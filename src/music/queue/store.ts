@@ -2,9 +2,8 @@
  * Interface of the task store. It is small, so that a key-value server can implement it. `lmdb-store.ts` implements
  * it for the embedded queue.
  */
-import type { Seed, SongAdapter, SongScores } from "../../engine/types.js";
+import type { Seed, SongScores } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/schema.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
 
 export const TASK_STATES = ["queued", "running", "succeeded", "failed"] as const;
 export type TaskState = (typeof TASK_STATES)[number];
@@ -78,9 +77,6 @@ export interface SongResult extends SongDescription {
   warnings: string[];
 }
 
-/** An adapter of a task, identified by content so that any worker can load it. */
-export interface TaskAdapter extends StoredAdapter, Omit<SongAdapter, "path"> {}
-
 export interface CallbackRecord {
   state: "pending" | "delivered" | "failed";
   attempts: number;
@@ -122,10 +118,6 @@ export interface Task {
   claim?: string | undefined;
   /** Whether the worker must abort the task; only in a fleet. */
   isCancelled?: boolean;
-  /** Adapters of the songs; only in a fleet. */
-  adapters?: TaskAdapter[];
-  /** The only adapter of the songs, in tasks of older versions. */
-  adapter?: TaskAdapter;
   diskFailures?: number;
   /** Id of the first task in the group of retakes that this task belongs to. */
   retakeOf?: string;

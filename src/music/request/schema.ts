@@ -400,7 +400,7 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   /** Latents that the client sent instead of a recording; null: none. Absent in tasks of older versions. */
   sourceLatents?: AudioInput | null;
   referenceLatents?: AudioInput | null;
-  /** Adapters that only this task uses; null: the task uses the loaded adapters. */
+  /** Adapters of the task. null: the loaded adapters, which submission writes here. */
   loras: RequestedAdapter[] | null;
   /** Kind of analysis; null if the task makes songs. */
   analysis: Analysis | null;

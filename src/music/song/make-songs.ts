@@ -50,7 +50,7 @@ export interface SongOptions {
   maxSourceSeconds: number;
   /** Whether the language model also plans songs that do not require it; default false. */
   usesLmByDefault?: boolean;
-  /** Adapters for the songs; absent: the active adapters of the slot. */
+  /** Adapters for the songs; absent: none. */
   adapters?: readonly SongAdapter[] | undefined;
   signal: AbortSignal;
   onProgress(progress: TaskProgress): void;

@@ -3,15 +3,11 @@
  * songs are made.
  */
 import { basename, isAbsolute } from "node:path";
-import { findAdapter } from "../../engine/adapters.js";
-import type { AdapterState, LoadedAdapter, SongAdapter } from "../../engine/types.js";
+import type { SongAdapter } from "../../engine/types.js";
+import { findAdapter, type LoadedAdapters, taskAdapter } from "../models/loaded-adapters.js";
 import type { RequestedAdapter } from "../request/loras.js";
 import { type AdapterStorage, adapterSignature } from "../storage/adapter-storage.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
-
-/** A loaded adapter. In a fleet, its files are in the object store. */
-type Loaded = LoadedAdapter & Partial<StoredAdapter>;
 
 export class RequestedAdapters {
   /**
@@ -37,12 +33,14 @@ export class RequestedAdapters {
    */
   async resolveAll(
     requested: readonly RequestedAdapter[],
-    loaded: () => Promise<AdapterState>,
+    loaded: () => Promise<LoadedAdapters>,
   ): Promise<RequestedAdapter[]> {
     const resolved: RequestedAdapter[] = [];
     for (const one of requested) {
       resolved.push(
-        one.path === null ? fromLoaded(one, await loaded()) : await this.#fromFiles(one, one.path),
+        one.path === null
+          ? { ...one, ...taskAdapter(findAdapter(await loaded(), one.name as string)) }
+          : await this.#fromFiles(one, one.path),
       );
     }
     return resolved;
@@ -75,11 +73,4 @@ export class RequestedAdapters {
     await adapterSignature(found);
     return resolved;
   }
-}
-
-function fromLoaded(requested: RequestedAdapter, state: AdapterState): RequestedAdapter {
-  const { path, doraEpsilon, digest, files, entry }: Loaded = findAdapter(state, requested.name as string);
-  const resolved = { ...requested, path, doraEpsilon };
-  const isStored = digest !== undefined && files !== undefined && entry !== undefined;
-  return isStored ? { ...resolved, stored: { digest, files, entry } } : resolved;
 }

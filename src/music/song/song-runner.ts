@@ -110,10 +110,7 @@ export class SongRunner implements TaskRunner {
     }
   }
 
-  /**
-   * Runs a task. If the request names no adapters, a fleet uses the adapters that were loaded at submission. A
-   * standalone server uses the adapters that are loaded in the slot.
-   */
+  /** Runs a task. */
   run(task: Task, { signal, report, waitingTasks }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
     const control: TaskControl = {
@@ -125,19 +122,12 @@ export class SongRunner implements TaskRunner {
       },
       reportWaiting: () => report({ ...latest, ...WAITING_FOR_STORAGE }),
     };
-    const { request, adapter, adapters = adapter && [adapter] } = task;
-    const make = (own?: readonly SongAdapter[]) => this.#make(task, own, control);
-    const { loras } = request;
-    if (loras) return this.#withStorage(control, () => this.loras.withAdapters(loras, make));
-    if (adapters) return this.#withStorage(control, () => this.adapters.withAdapters(adapters, make));
-    return this.config.redisUrl === null ? make() : make([]);
+    return this.#withStorage(control, () =>
+      this.loras.withAdapters(task.request.loras ?? [], (adapters) => this.#make(task, adapters, control)),
+    );
   }
 
-  async #make(
-    task: Task,
-    adapters: readonly SongAdapter[] | undefined,
-    control: TaskControl,
-  ): Promise<SongResult> {
+  async #make(task: Task, adapters: readonly SongAdapter[], control: TaskControl): Promise<SongResult> {
     const { signal, report, waitingTasks } = control;
     const { engine } = this;
     const plansAhead = this.#plansAhead;

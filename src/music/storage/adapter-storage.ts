@@ -41,18 +41,6 @@ export class AdapterStorage {
     return { digest: digestOf(JSON.stringify([entry, files])), files, entry };
   }
 
-  /** Like `withAdapter`, but for several adapters. */
-  async withAdapters<T extends StoredAdapter, R>(
-    adapters: readonly T[],
-    work: (loaded: (T & { path: string })[]) => Promise<R>,
-  ): Promise<R> {
-    const [first, ...rest] = adapters;
-    if (first === undefined) return work([]);
-    return this.withAdapter(first, (path) =>
-      this.withAdapters(rest, (loaded) => work([{ ...first, path }, ...loaded])),
-    );
-  }
-
   /** Calls `work` with a path that exists until `work` ends. @throws StoreError if the adapter is no longer stored */
   async withAdapter<T>({ files, entry }: StoredAdapter, work: (path: string) => Promise<T>): Promise<T> {
     const folder = await mkdtemp(join(tmpdir(), "carillon-adapter-"));

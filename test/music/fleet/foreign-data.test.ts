@@ -177,7 +177,7 @@ describe("a fleet with foreign data in Redis", () => {
         previewSeconds: 0,
       });
       await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {});
-      await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.state("stub")));
+      await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.read("stub")));
       await other.set("carillon:forgotten", "1");
       await other.zadd("carillon:callbacks", 0, done);
       await gateway.queue.runCleanUp(async () => {});
@@ -206,7 +206,7 @@ describe("a fleet with foreign data in Redis", () => {
           expect(averageJobSeconds).to.be.within(0, 5);
           await gateway.queue.finished();
           await gateway.queue.submittedAs("submission");
-          await adapters.state("stub");
+          await adapters.read("stub");
           expect(await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {})).to.equal("hello");
         } catch (error) {
           throw new Error(`${key} with ${kind}: ${(error as Error).stack}`);

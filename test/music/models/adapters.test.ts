@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { Checkpoints } from "../../../src/engine/checkpoints.js";
 import { createEngine, loadConfig } from "../../../src/index.js";
 import { Adapters } from "../../../src/music/models/adapters.js";
+import { OwnAdapterRecord } from "../../../src/music/models/loaded-adapters.js";
 import {
   attentionProjections,
   type Projection,
@@ -252,6 +253,18 @@ describe("loading and switching of adapters", () => {
     });
   });
 
+  it("a waiting task keeps the adapters that were loaded when it was submitted", async () => {
+    await change("load", { lora_path: style });
+    const styled = await song();
+    const long = await client.submit({ ...seededSong, audio_duration: 30, inference_steps: 8 });
+    const waiting = await client.submit(seededSong);
+    await change("unload", {});
+    await client.finished(long);
+    const { records } = await client.finished(waiting);
+    expect((await client.download(records[0] as (typeof records)[0])).equals(styled)).to.equal(true);
+    expect((await song()).equals(base)).to.equal(true);
+  });
+
   it("applies dora_epsilon to a LoKr with DoRA", async () => {
     const lora_path = writeLokr(join(folder, "dora.safetensors"), { dora: true });
     await change("load", { lora_path });
@@ -425,7 +438,7 @@ describe("adapter requests before the model of slot 1 is loaded", () => {
   before(() => {
     const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
     after(() => engine.close());
-    adapters = new Adapters(engine, async (path) => path);
+    adapters = new Adapters(new OwnAdapterRecord(engine), async (path) => path);
   });
 
   const calls: [verb: string, call: () => unknown][] = [

@@ -63,6 +63,17 @@ describe("LmdbTaskStore", () => {
     expect(decodeTask(task.id, Buffer.from(JSON.stringify(task)))).to.deep.equal(task);
   });
 
+  it("puts adapters of tasks of earlier versions into their requests", () => {
+    const stored = { digest: "d", files: { "a.safetensors": "f" }, entry: "a.safetensors" };
+    const asked = { name: "style", scale: 0.5, doraEpsilon: "float32" } as const;
+    const task = makeTask();
+    for (const older of [{ adapter: { ...stored, ...asked } }, { adapters: [{ ...stored, ...asked }] }]) {
+      const record = Buffer.from(JSON.stringify({ ...task, ...older }));
+      const request = { ...task.request, loras: [{ ...asked, path: null, stored }] };
+      expect(decodeTask(task.id, record)).to.deep.equal({ ...task, request });
+    }
+  });
+
   it("does not create a task when it updates an unknown id", async () => {
     expect(await store.update("unknown", (task) => task)).to.equal(undefined);
     expect(await store.get("unknown")).to.equal(undefined);
