@@ -63,6 +63,16 @@ const NOT_FINITE = /^[+-]?(nan|inf|infinity)$/i;
 export const TRUE_WORDS: readonly string[] = ["true", "yes", "y", "on"];
 export const FALSE_WORDS: readonly string[] = ["false", "no", "n", "off"];
 const ABSENT_WORDS: readonly string[] = ["none", "null"];
+/** Words that forms, scripts and earlier results send in place of an unknown value. */
+const UNSET_WORDS: readonly string[] = [
+  ...ABSENT_WORDS,
+  ...["", "-", "?", "n/a", "na", "auto", "automatic", "unknown", "unset", "undefined", "default", "any"],
+];
+
+/** Whether a text stands for no value: blank, or a word such as "N/A" or "auto". */
+export function meansUnset(text: string): boolean {
+  return UNSET_WORDS.includes(text.trim().toLowerCase());
+}
 
 /** A finite number; also accepts text. */
 export const finiteNumber = z
@@ -117,12 +127,20 @@ function typeOf(number: z.ZodType<number>): { type?: unknown } {
   return { type: "number", ...z.globalRegistry.get(number) };
 }
 
-/** Like `within`, but 0 or less means "auto" and gives null. */
+/** Like `within`, but 0 or less, and words such as "auto" and "N/A", give null. */
 export function withinOrAuto(number: z.ZodType<number>, min: number, max: number) {
   const message = `must be from ${min} to ${max}`;
-  return number
+  return orUnset(number)
     .transform((value) => (value <= 0 ? null : value))
     .pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)).nullable());
+}
+
+/** Like `number`, but words such as "auto" and "N/A" give 0. */
+export function orUnset(number: z.ZodType<number>) {
+  return z
+    .unknown()
+    .transform((value) => (typeof value === "string" && meansUnset(value) ? 0 : value))
+    .pipe(number);
 }
 
 /** Boolean. Words such as "yes" and nonzero numbers are true. Unknown words are false and add a warning. */

@@ -3,7 +3,7 @@
  * timestamp.
  */
 import type { PromptIds, TaskType } from "./addon.js";
-import { canonicalKeyScale, canonicalTimeSignature } from "./metadata.js";
+import { canonicalKeyScale, canonicalLanguage, canonicalTimeSignature } from "./metadata.js";
 import { isInstrumentalTag } from "./prompts.js";
 import type { PromptPart, Tokenizer } from "./tokenizer.js";
 import type { LyricLine, Metadata } from "./types.js";
@@ -116,7 +116,7 @@ function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] {
 
 /** Heading of the lyric prompt. */
 function lyricHeading(language: string): string {
-  return `# Languages\n${language}\n\n# Lyric\n`;
+  return `# Languages\n${canonicalLanguage(language) ?? language}\n\n# Lyric\n`;
 }
 
 /** Metadata block of the text prompt. Canonical values are written as in training data, others as the client did. */

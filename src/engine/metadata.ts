@@ -1,4 +1,6 @@
 /** Song metadata: fields, ranges and canonical forms. */
+import { meansUnset } from "../parameters.js";
+import { plainText } from "./caption/text.js";
 import type { Metadata } from "./types.js";
 
 export const UNKNOWN_METADATA: Metadata = {
@@ -55,10 +57,11 @@ export function toThinkFields(metadata: Metadata, language: string | null): Thin
 
 /** Metadata of the client, with missing values from the model. */
 export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
+  const { keyscale = "" } = model;
   return {
     bpm: positiveOrNull(client.bpm) ?? model.bpm ?? null,
-    keyScale: isAbsent(client.keyScale) ? (model.keyscale ?? "") : client.keyScale,
-    timeSignature: isAbsent(client.timeSignature) ? (model.timesignature ?? "") : client.timeSignature,
+    keyScale: meansUnset(client.keyScale) ? (canonicalKeyScale(keyscale) ?? keyscale) : client.keyScale,
+    timeSignature: meansUnset(client.timeSignature) ? (model.timesignature ?? "") : client.timeSignature,
     durationSeconds: positiveOrNull(client.durationSeconds) ?? model.duration ?? null,
   };
 }
@@ -67,25 +70,31 @@ export function mergeMetadata(client: Metadata, model: ThinkFields): Metadata {
 export function isComplete(metadata: Metadata): boolean {
   return (
     positiveOrNull(metadata.bpm) !== null &&
-    !isAbsent(metadata.keyScale) &&
-    !isAbsent(metadata.timeSignature) &&
+    !meansUnset(metadata.keyScale) &&
+    !meansUnset(metadata.timeSignature) &&
     positiveOrNull(metadata.durationSeconds) !== null
   );
 }
 
-/** Converts a key such as "Am" or "f# min" to one of 70 canonical keys, such as "A minor"; undefined if invalid. */
-export function canonicalKeyScale(text: string): string | undefined {
-  const match = KEY_SCALE_PATTERN.exec(text.trim());
-  if (match === null) return undefined;
-  const [, note = "", accidental = "", mode = ""] = match;
-  const minor = mode === "m" || /^min/i.test(mode);
-  return `${note.toUpperCase()}${accidental} ${minor ? "minor" : "major"}`;
+/** Key with the accidentals of the training data: "B♭ major" is "Bb major". */
+export function withAsciiAccidentals(key: string): string {
+  return plainText(key).replaceAll("♯", "#").replaceAll("♭", "b").trim();
 }
 
-const KEY_SCALE_PATTERN = new RegExp(
-  `^([${KEY_NOTES.join("")}${KEY_NOTES.join("").toLowerCase()}])([${KEY_ACCIDENTALS.join("")}]?)` +
-    `\\s*(|m|M|[Mm][Aa][Jj](?:[Oo][Rr])?|[Mm][Ii][Nn](?:[Oo][Rr])?)$`,
-);
+/**
+ * Converts a key such as "Am", "B♭ major" or "f sharp min" to one of 42 canonical keys, such as "A minor"; undefined if
+ * invalid.
+ */
+export function canonicalKeyScale(text: string): string | undefined {
+  const match = KEY_SCALE_PATTERN.exec(withAsciiAccidentals(text));
+  if (match === null) return undefined;
+  const [, note = "", accidental = "", mode = ""] = match;
+  const isMinor = mode === "m" || /^min/i.test(mode);
+  const sign = accidental.toLowerCase().replace("sharp", "#").replace("flat", "b");
+  return `${note.toUpperCase()}${sign} ${isMinor ? "minor" : "major"}`;
+}
+
+const KEY_SCALE_PATTERN = /^([A-G])(?:[\s-]*(#|b|sharp|flat))?[\s-]*(|m|maj(?:or)?\.?|min(?:or)?\.?)$/i;
 
 /** Beats per bar of a supported metre: "6" for "6/8" or "6"; undefined for other metres, such as "5/4". */
 export function canonicalTimeSignature(text: string): string | undefined {
@@ -94,20 +103,84 @@ export function canonicalTimeSignature(text: string): string | undefined {
   return TIME_SIGNATURES.find((known) => known === beats && (noteValue ?? expected) === expected);
 }
 
-function canonicalLanguage(text: string): string | undefined {
-  const code = text.trim().toLowerCase();
-  return LANGUAGES.includes(code) ? code : undefined;
-}
-
-/** Whether a value is absent; "N/A" also means absent. */
-function isAbsent(text: string): boolean {
-  return ["", "n/a"].includes(text.trim().toLowerCase());
-}
-
 function positiveOrNull(value: number | null): number | null {
   return value !== null && value > 0 ? value : null;
 }
 
 function integerWithin(value: number | null, { min, max }: { min: number; max: number }): number | undefined {
   return positiveOrNull(value) === null ? undefined : Math.min(max, Math.max(min, Math.trunc(value ?? min)));
+}
+
+/** Codes and names that Unicode's data lacks or maps to other codes. */
+const OTHER_LANGUAGE_NAMES: Readonly<Record<string, string>> = {
+  ...{
+    fil: "tl",
+    nb: "no",
+    nn: "no",
+    cn: "zh",
+    cz: "cs",
+    dk: "da",
+    gr: "el",
+    jp: "ja",
+    kr: "ko",
+    ua: "uk",
+    vn: "vi",
+  },
+  ...{
+    bengali: "bn",
+    castilian: "es",
+    creole: "ht",
+    farsi: "fa",
+    flemish: "nl",
+    mandarin: "zh",
+    tagalog: "tl",
+  },
+  ...{ 普通话: "zh", 汉语: "zh", 漢語: "zh", 國語: "zh" },
+};
+
+/** Language codes by lower-case name, in all supported languages. */
+let languageNames: ReadonlyMap<string, string> | undefined;
+
+function namesOfLanguages(): ReadonlyMap<string, string> {
+  const codes = LANGUAGES.filter((code) => code !== UNKNOWN_LANGUAGE);
+  const named = codes.flatMap((locale) => {
+    const names = new Intl.DisplayNames([locale], { type: "language" });
+    return codes.map((code): [string, string] => [withoutAccents(names.of(code) ?? code), code]);
+  });
+  return new Map([...named, ...Object.entries(OTHER_LANGUAGE_NAMES)]);
+}
+
+function withoutAccents(text: string): string {
+  return plainText(text.normalize("NFD").replace(/[\u0300-\u036f]/g, "")).toLowerCase();
+}
+
+/**
+ * Code of a language, one of `LANGUAGES`, from a code ("EN", "deu"), a locale ("en-US", "zh_CN.UTF-8") or a name
+ * ("English", "Brazilian Portuguese", "Deutsch"). Undefined if it names no supported language, or more than one.
+ */
+export function canonicalLanguage(text: string): string | undefined {
+  const name = withoutAccents(text).trim();
+  return LANGUAGES.includes(name) ? name : (languageOfLocale(name) ?? languageOfName(name));
+}
+
+function languageOfLocale(name: string): string | undefined {
+  const [, base, extension] = /^([a-z]{2,3})(?:[-_]([a-z]{3})(?![a-z]))?(?:[-_.@].*)?$/.exec(name) ?? [];
+  // An extended language, such as "zh-yue", overrides its group.
+  const codes = [extension, base].flatMap((code) => (code === undefined ? [] : codeOf(code)));
+  return codes.find((code) => LANGUAGES.includes(code));
+}
+
+/** Shortest code of a language: "deu" is "de". */
+function codeOf(code: string): string {
+  const [canonical = code] = Intl.getCanonicalLocales(code);
+  const [shortest = canonical] = canonical.split("-");
+  return OTHER_LANGUAGE_NAMES[shortest] ?? shortest;
+}
+
+function languageOfName(name: string): string | undefined {
+  languageNames ??= namesOfLanguages();
+  const whole = languageNames.get(name);
+  if (whole !== undefined) return whole;
+  const found = new Set(name.split(/[^\p{L}\p{M}]+/u).flatMap((word) => languageNames?.get(word) ?? []));
+  return found.size === 1 ? [...found][0] : undefined;
 }

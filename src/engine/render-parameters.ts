@@ -131,12 +131,12 @@ export const renderParameters = {
     cfgIntervalStart: parameter(
       "cfg_interval_start",
       share.default(0),
-      "Start of guidance, as a share of the steps.",
+      "Lowest flow time with guidance. Flow time runs from 1 (noise) to 0 (music): 0.3 leaves the last steps without guidance.",
     ),
     cfgIntervalEnd: parameter(
       "cfg_interval_end",
       share.default(1),
-      "End of guidance, as a share of the steps.",
+      "Highest flow time with guidance: 0.8 leaves the first steps without guidance.",
     ),
   }),
   /** How repaint and lego treat the window and its surroundings. */

@@ -83,6 +83,7 @@ describe("text encoder prompts", () => {
     expect(await spell(encodeLyricPrompt, song)).to.equal(
       "# Languages\nen\n\n# Lyric\n[Verse]\nHello<|endoftext|><|endoftext|>",
     );
+    expect(await spell(encodeLyricPrompt, { ...song, language: "German" })).to.match(/^# Languages\nde\n/);
   });
 
   it("text encoder prompts mark unknown values, and format the others as in the training data", async () => {
@@ -94,6 +95,8 @@ describe("text encoder prompts", () => {
     expect(await spell(encodeTextPrompt, { ...song, metadata: own })).to.contain(
       "- bpm: 400\n- timesignature: 6\n- keyscale: A minor\n- duration: 12 seconds\n",
     );
+    const sharp = { ...own, keyScale: "F♯ minor" };
+    expect(await spell(encodeTextPrompt, { ...song, metadata: sharp })).to.contain("- keyscale: F# minor\n");
     const foreign = { ...own, timeSignature: "5/4", keyScale: "H minor" };
     expect(await spell(encodeTextPrompt, { ...song, metadata: foreign })).to.contain(
       "- timesignature: 5/4\n- keyscale: H minor\n",

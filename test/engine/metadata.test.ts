@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import {
   canonicalKeyScale,
+  canonicalLanguage,
   canonicalTimeSignature,
   isComplete,
   mergeMetadata,
@@ -17,11 +18,20 @@ describe("parsing and merging of metadata", () => {
       ["Am", "A minor"],
       ["C", "C major"],
       ["f# min", "F# minor"],
-      ["B♭", "B♭ major"],
+      ["B♭", "Bb major"],
+      ["B♭ major", "Bb major"],
+      ["F♯ minor", "F# minor"],
+      ["F♯m", "F# minor"],
+      ["Ｆ＃ ｍｉｎｏｒ", "F# minor"],
+      ["E♭\ufe0e-minor", "Eb minor"],
+      ["C♮ major", "C major"],
+      ["B flat major", "Bb major"],
+      ["f-sharp min.", "F# minor"],
+      ["B♭♭ major", undefined],
       [" C Major ", "C major"],
       ["GM", "G major"],
       ["Eb Minor", "Eb minor"],
-      ["d♯maj", "D♯ major"],
+      ["d♯maj", "D# major"],
       ["bb minor", "Bb minor"],
       ["H minor", undefined],
       ["A dorian", undefined],
@@ -29,6 +39,30 @@ describe("parsing and merging of metadata", () => {
       ["", undefined],
     ];
     for (const [text, canonical] of forms) expect(canonicalKeyScale(text), text).to.equal(canonical);
+  });
+
+  it("converts codes, locales and names of languages to codes", () => {
+    const forms: [string, string | undefined][] = [
+      ...(
+        ["en-US", "en_US.UTF-8", "English", "ENGLISH", "eng", "English (US)", "American English"] as const
+      ).map((text): [string, string] => [text, "en"]),
+      ...(["zh_CN", "zh-Hant-TW", "cmn", "Chinese (Simplified)", "Mandarin", "中文"] as const).map(
+        (text): [string, string] => [text, "zh"],
+      ),
+      ["zh-yue", "yue"],
+      ["deu", "de"],
+      ["Deutsch", "de"],
+      ["Espanol", "es"],
+      ["Brazilian Portuguese", "pt"],
+      ["nb-NO", "no"],
+      ["jp", "ja"],
+      ["日本語", "ja"],
+      ["unknown", "unknown"],
+      ["Spanish or English", undefined],
+      ["klingon", undefined],
+      ["", undefined],
+    ];
+    for (const [text, code] of forms) expect(canonicalLanguage(text), text).to.equal(code);
   });
 
   it("only four time signatures are valid, written as a fraction or as its numerator", () => {
@@ -67,6 +101,7 @@ describe("parsing and merging of metadata", () => {
       durationSeconds: 60,
     });
     expect(mergeMetadata(nothing, {})).to.deep.equal(nothing);
+    expect(mergeMetadata(nothing, { keyscale: "B♭ major" }).keyScale).to.equal("Bb major");
   });
 
   it("metadata is complete only if no field is missing", () => {

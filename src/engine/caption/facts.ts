@@ -10,6 +10,7 @@ import {
   type MentionedFacts,
   Phrases,
   type PlacedStatement,
+  plainText,
   type Statement,
   statementAt,
   type TempoRange,
@@ -31,7 +32,7 @@ export interface CaptionFacts {
 
 /** Parses a caption. Facts that the caption does not state are null. Never throws. */
 export function readCaption(caption: string): CaptionFacts {
-  const text = new TokenText(caption.normalize("NFKC"));
+  const text = new TokenText(plainText(caption));
   const found: MentionedFacts = { tempos: [], keys: [], metres: [], paces: [], genres: [], remarks: [] };
   // Keys are parsed first, because a number beside a key is a tempo.
   for (let at = 0; at < text.length; ) at = readKey(text, at, found) ?? at + 1;

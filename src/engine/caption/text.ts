@@ -48,6 +48,14 @@ export interface Token {
   isGlued: boolean;
 }
 
+/**
+ * Text with compatibility characters in their usual forms, such as full-width letters. Drops natural signs and the
+ * variation selectors that follow accidentals in some editors.
+ */
+export function plainText(text: string): string {
+  return text.normalize("NFKC").replace(/\u266e|\ufe0e|\ufe0f/gu, "");
+}
+
 /** In scripts without spaces a token is one character, except for runs of katakana. */
 const TOKEN =
   /(?<number>\d{1,6}(?:[.,]\d{1,3}(?!\d))?)|(?<word>[\p{Script=Katakana}ー]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}]|[^\P{L}\p{Script=Han}\p{Script=Hiragana}\p{Script=Hangul}\p{Script=Katakana}]+)|\S/gu;

@@ -16,6 +16,7 @@ import {
 import { TAG_POSITIONS } from "../dataset/data-set.js";
 import { strictParser } from "./fields.js";
 import { generationSchema } from "./schema.js";
+import { keyScale, language } from "./value-types.js";
 
 const MAX_BPM = 1000;
 
@@ -82,9 +83,9 @@ export const parseSampleChange = strictParser({
   ),
   lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL_LYRICS), "Lyrics."),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null), "Beats per minute."),
-  keyScale: parameter(["keyscale", "key_scale"], trimmed.default(""), "Key, such as F# minor."),
+  keyScale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
-  language: parameter("language", trimmed.default("unknown"), "Language of the lyrics."),
+  language: parameter("language", language.default("unknown"), "Language of the lyrics."),
   isInstrumental: parameter(
     "is_instrumental",
     flag.nullable().default(null),

@@ -154,7 +154,7 @@ function warnOfUnknownTerms({ keyScale, vocalLanguage }: GenerationParameters, w
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
     warnings.push(`key_scale ${describe(keyScale)} is unknown to the models: use a key such as "F# minor"`);
   }
-  if (vocalLanguage !== null && !LANGUAGES.includes(vocalLanguage.toLowerCase())) {
+  if (vocalLanguage !== null && !LANGUAGES.includes(vocalLanguage)) {
     warnings.push(
       `vocal_language ${describe(vocalLanguage)} is unknown to the models: use one of ${LANGUAGES.join(", ")}`,
     );

@@ -30,6 +30,7 @@ import { audioFormat, outputParameters } from "./output-parameters.js";
 import {
   customInstruction,
   keyScale,
+  optionalLanguage,
   repaintEnd,
   repaintWindows,
   repetitionPenalty,
@@ -72,8 +73,8 @@ export const generationSchema = z.object({
   ),
   vocalLanguage: parameter(
     ["vocal_language", "vocalLanguage", "language"],
-    optionalText,
-    "Language of the lyrics, such as en, ja or de. Unset: detected by the language model or from the lyrics.",
+    optionalLanguage,
+    "Language of the lyrics: a code such as en, ja or de, a locale such as en-US, or a name such as English. Unset: detected by the language model or from the lyrics.",
   ),
   timesLyrics: parameter(
     ["get_lrc", "getLrc", "lrc"],

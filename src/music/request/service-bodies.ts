@@ -22,9 +22,10 @@ import {
 import { RequestError } from "../errors.js";
 import { TASK_ORDERS } from "../queue/catalog.js";
 import { TASK_STATES } from "../queue/store.js";
-import { FieldSources, parseField, parseObject, strictParser } from "./fields.js";
+import { FieldSources, parseObject, strictParser } from "./fields.js";
 import { tryParseClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
+import { optionalLanguage } from "./value-types.js";
 
 const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
@@ -99,7 +100,7 @@ const { bpm, audioDurationSeconds, keyScale, timeSignature, lmTemperature, lmMod
 const temperature = parameter("temperature", lmTemperature);
 const language = parameter(
   ["language", "vocal_language"],
-  optionalText,
+  optionalLanguage,
   "Language of the lyrics; unset: chosen by the model.",
 );
 
@@ -109,7 +110,7 @@ export const formatTextSchema = z.object({
   temperature,
 });
 
-/** Metadata in `param_obj` of POST /format_input. The rules are the same as in POST /release_task. */
+/** Metadata of POST /format_input, in the body or in its `param_obj`. The rules are the same as in POST /release_task. */
 export const formatMetadataSchema = z.object({
   bpm,
   durationSeconds: audioDurationSeconds,
@@ -124,14 +125,10 @@ export type FormatInput = z.output<typeof formatTextSchema> &
 /** @throws RequestError naming the invalid field */
 export function parseFormatInput(fields: Fields, policy: RangePolicy): FormatInput {
   const warnings: string[] = [];
-  const topLevel = new FieldSources(fields);
-  const words = parseObject(formatTextSchema, topLevel, policy, warnings);
-  const metadata = new FieldSources(readParamObj(fields.param_obj));
-  const values = parseObject(formatMetadataSchema, metadata, policy, warnings);
+  const sources = new FieldSources({ ...fields, param_obj: readParamObj(fields.param_obj) });
   return {
-    ...words,
-    ...values,
-    timeSignature: values.timeSignature || parseField(timeSignature, topLevel, policy, warnings),
+    ...parseObject(formatTextSchema, sources, policy, warnings),
+    ...parseObject(formatMetadataSchema, sources, policy, warnings),
     warnings,
   };
 }

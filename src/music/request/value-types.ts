@@ -1,6 +1,7 @@
 /** Zod types of single parameters of POST /release_task. */
 import { z } from "zod";
 import { STEMS, TEXT_TO_MUSIC_INSTRUCTION } from "../../engine/conditioning.js";
+import { canonicalLanguage, UNKNOWN_LANGUAGE, withAsciiAccidentals } from "../../engine/metadata.js";
 import type { Seed } from "../../engine/types.js";
 import {
   elementsOf,
@@ -8,7 +9,9 @@ import {
   integer,
   isObject,
   isTooLong,
+  meansUnset,
   NUMERIC,
+  orUnset,
   refuse,
   replaceValue,
   textOrNull,
@@ -26,7 +29,7 @@ const MAX_LISTED_TEXT = 256;
 export const requestedSeeds = z
   .unknown()
   .transform((value, context): RequestedSeeds => {
-    const elements = elementsOf(value)?.slice(0, MAX_SEEDS);
+    const elements = elementsOf(value)?.slice(0, MAX_SEEDS).map(blankIfUnset);
     if (elements?.length === 0) return [];
     if (elements?.some(isSeed) !== true) {
       return refuse(context, "must be an integer or a list of integers", value);
@@ -46,6 +49,11 @@ export const requestedSeeds = z
     type: ["integer", "array", "string"],
     items: { type: ["integer", "string", "null"], minimum: -1 },
   });
+
+/** Words such as "random", "auto" and "N/A" mean a random seed. */
+function blankIfUnset(element: string | number): string | number {
+  return typeof element === "string" && (element === "random" || meansUnset(element)) ? "" : element;
+}
 
 /** Whether the element is a valid seed; blank is valid and means random. */
 function isSeed(element: string | number): boolean {
@@ -84,7 +92,7 @@ type RepaintWindow = [start: number, end: number | null];
 const MAX_WINDOWS = 32;
 
 /** End of a repaint window in seconds; 0 and negative values mean the end of the source. */
-export const repaintEnd = finiteNumber
+export const repaintEnd = orUnset(finiteNumber)
   .transform((end) => (end <= 0 ? null : end))
   .meta({ type: ["number", "null"] })
   .default(null);
@@ -129,15 +137,24 @@ const TIME_SIGNATURES = new Map(
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** Musical key. `N/A`, which earlier results contain, means unknown. */
+/** Musical key. `N/A`, which earlier results contain, means unset. */
 export const keyScale = trimmed
-  .transform((key) => (key.toUpperCase() === "N/A" ? "" : key))
+  .transform((key) => (meansUnset(key) ? "" : withAsciiAccidentals(key)))
   .meta({ type: "string" });
+
+/** Code of a language that is named by a code, a locale or a name. An unknown name stays. */
+export const language = trimmed.transform((name) => canonicalLanguage(name) ?? name).meta({ type: "string" });
+
+export const optionalLanguage = language
+  .transform((code) => (code !== UNKNOWN_LANGUAGE && meansUnset(code) ? null : code))
+  .meta({ type: "string" })
+  .nullable()
+  .default(null);
 
 export const timeSignature = trimmed
   .transform((value, context): string => {
     const compact = value.replace(/\s/g, "");
-    if (compact.toUpperCase() === "N/A") return "";
+    if (meansUnset(compact)) return "";
     return (
       TIME_SIGNATURES.get(compact) ?? replaceValue(context, "must be one of 2, 3, 4, 6", value, undefined)
     );

@@ -156,7 +156,10 @@ const TASKS = withTag("Tasks", {
 const WRITING = withTag("Text", {
   "POST /format_input": abortableCommand({
     summary: "Rewrite a caption and lyrics",
-    body: { shape: formatTextSchema.shape, objects: { param_obj: formatMetadataSchema } },
+    body: {
+      shape: { ...formatTextSchema.shape, ...formatMetadataSchema.shape },
+      objects: { param_obj: formatMetadataSchema },
+    },
     answer: answers.songSheet,
     errors: [429],
     example: { prompt: "jazz", lyrics: "", param_obj: { bpm: 90 } },

@@ -92,10 +92,14 @@ describe("parsing of /format_input bodies", () => {
     }
   });
 
-  it("/format_input also reads the time signature from the top level", () => {
-    expect(parse({ time_signature: "3", param_obj: { bpm: 90 } })).to.include({
+  it("/format_input also reads metadata from the top level", () => {
+    const metadata = { key_scale: "B♭ major", time_signature: "3", duration: "N/A", language: "German" };
+    expect(parse({ ...metadata, param_obj: { bpm: 90 } })).to.include({
+      keyScale: "Bb major",
       timeSignature: "3",
       bpm: 90,
+      durationSeconds: null,
+      language: "de",
     });
   });
 

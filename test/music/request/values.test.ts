@@ -263,6 +263,40 @@ describe("values of generation requests", () => {
       expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
     });
 
+    it("Unicode accidentals of a key become ASCII", () => {
+      expect(parse({ key_scale: "B♭ major" })).to.deep.include({ keyScale: "Bb major", warnings: [] });
+      expect(parse({ metas: { keyscale: "F♯ Minor" } })).to.deep.include({
+        keyScale: "F# Minor",
+        warnings: [],
+      });
+    });
+
+    it("words such as N/A and auto leave tempo, length, key, metre, language and seed unset", () => {
+      for (const word of ["N/A", "auto", "None", "unknown", "-", "null", " Automatic "]) {
+        const metas = { bpm: word, duration: word, keyscale: word, timesignature: word };
+        const sent = { seed: word, lm_seed: word, repainting_end: word };
+        for (const fields of [metas, { metas }, { param_obj: JSON.stringify(metas) }]) {
+          const request = parse({ ...fields, ...sent });
+          expect(request).to.deep.include({
+            bpm: null,
+            audioDurationSeconds: null,
+            keyScale: "",
+            timeSignature: "",
+            repaintingEndSeconds: null,
+            seeds: [RANDOM_SEED, RANDOM_SEED],
+            warnings: [],
+          });
+        }
+      }
+      expect(parse({ vocal_language: "auto" })).to.deep.include({ vocalLanguage: null, warnings: [] });
+    });
+
+    it("a language may be named by a locale or a word", () => {
+      for (const name of ["de-DE", "German", "deu"]) {
+        expect(parse({ vocal_language: name })).to.deep.include({ vocalLanguage: "de", warnings: [] });
+      }
+    });
+
     it("the field format means use_format, not audio_format", () => {
       expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
       expect(parse({ format: true, audio_format: "FLAC" })).to.include({
