@@ -18,17 +18,45 @@ const PIECE_SAMPLES = 16_384;
 /** Peak amplitude of finished songs: -1 dBFS. */
 const PEAK_AMPLITUDE = 10 ** (-1 / 20);
 
+/** Number of pieces that all listeners together get in one turn of the event loop. */
+const PIECES_PER_TURN = 16;
+
 interface Part {
-  /** Interleaved stereo samples. */
-  audio: Float32Array;
+  /** Interleaved stereo samples; null once all pieces are encoded. */
+  audio: Float32Array | null;
+  samples: number;
+  startGain: number;
   gain: number;
+  /** Pieces encoded so far. All listeners share them. */
+  pieces: Uint8Array[];
 }
+
+/** Lets a limited number of waiters go on in each turn of the event loop, in their order. */
+class Turns {
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(private readonly placesPerTurn: number) {}
+
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#waiting.push(resolve) === 1) setImmediate(this.#admit);
+    });
+  }
+
+  readonly #admit = (): void => {
+    for (const proceed of this.#waiting.splice(0, this.placesPerTurn)) proceed();
+    if (this.#waiting.length > 0) setImmediate(this.#admit);
+  };
+}
+
+/** Turns of the listeners of all previews. */
+const turns = new Turns(PIECES_PER_TURN);
 
 /**
  * Audio of a preview. The peak of the whole song is not known yet, so the level differs from the finished song.
  * The gain starts at 1, drops when the peak would exceed -1 dBFS, and never rises again. The preview of a repaint
- * lacks the kept parts of the source. Audio is encoded when a listener reads it, so that a slow listener does not
- * delay the song.
+ * lacks the kept parts of the source. Audio is encoded when the first listener reads it, so that listeners do not delay
+ * the song, and then shared by all listeners.
  */
 export class Preview {
   readonly #parts: Part[] = [];
@@ -44,7 +72,7 @@ export class Preview {
   }
 
   get bytes(): number {
-    return this.#parts.reduce((sum, { audio }) => sum + audio.byteLength, 0);
+    return this.#parts.reduce((sum, { audio, samples }) => sum + (audio?.byteLength ?? 2 * samples), 0);
   }
 
   get hasListeners(): boolean {
@@ -58,8 +86,10 @@ export class Preview {
     const room = MAX_SECONDS * SAMPLE_RATE - this.#samples;
     if (begin !== this.#samples || room <= 0) return;
     const kept = audio.subarray(0, room * CHANNELS);
+    const previous = this.#parts.length === 0 ? null : this.#gain;
     this.#gain = Math.min(this.#gain, PEAK_AMPLITUDE / peakOf(kept));
-    this.#parts.push({ audio: kept, gain: this.#gain });
+    const gains = { startGain: previous ?? this.#gain, gain: this.#gain };
+    this.#parts.push({ audio: kept, samples: kept.length, ...gains, pieces: [] });
     this.#samples += kept.length / CHANNELS;
     this.#changes.emit("change");
   }
@@ -99,30 +129,32 @@ export class Preview {
   /** Streams a 16-bit wav file of unknown length. */
   async *wav(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     yield wavHeader("int16", SAMPLE_RATE, Number.POSITIVE_INFINITY);
-    let gain = this.#parts[0]?.gain ?? 1;
     for (let index = 0; ; index++) {
       while (index >= this.#parts.length && !this.#isComplete)
         await once(this.#changes, "change", { signal });
       if (index >= this.#parts.length) return;
-      for (let begin = 0; begin < this.#samplesOf(index); begin += PIECE_SAMPLES) {
-        yield this.#encoded(index, begin, gain);
-        gain = this.#parts[index]?.gain ?? gain;
+      for (let piece = 0; ; piece++) {
+        await turns.next();
+        const encoded = this.#encoded(index, piece);
+        if (encoded === undefined) break;
+        yield encoded;
       }
     }
   }
 
   /**
-   * Encodes a piece of a part. The generator must not hold the part itself: while suspended, the generator would
-   * keep the part in memory.
+   * Returns a piece of a part; undefined after the last piece, or if the part was dropped. Listeners read the pieces in
+   * order. They must not hold the part itself: a suspended generator would keep it in memory.
    */
-  #encoded(index: number, begin: number, startGain: number): Uint8Array {
-    const { audio, gain } = this.#parts[index] as Part;
-    return int16Of(audio.subarray(begin, begin + PIECE_SAMPLES), startGain, gain);
-  }
-
-  /** Number of samples in a part; 0 if the part was dropped. */
-  #samplesOf(index: number): number {
-    return this.#parts[index]?.audio.length ?? 0;
+  #encoded(index: number, piece: number): Uint8Array | undefined {
+    const part = this.#parts[index];
+    if (part?.audio && piece === part.pieces.length) {
+      const begin = piece * PIECE_SAMPLES;
+      const startGain = piece === 0 ? part.startGain : part.gain;
+      part.pieces.push(int16Of(part.audio.subarray(begin, begin + PIECE_SAMPLES), startGain, part.gain));
+      if (begin + PIECE_SAMPLES >= part.samples) part.audio = null;
+    }
+    return part?.pieces[piece];
   }
 }
 

@@ -49,6 +49,34 @@ describe("preview of a song during decoding", () => {
     expect(await samplesOf(preview)).to.have.length(240 * SAMPLE_RATE * 2);
   });
 
+  it("many readers share one encoding, and get few pieces in one turn of the event loop", async () => {
+    const preview = new Preview();
+    preview.add({ begin: 0, audio: tone(0.5, 1) });
+    preview.add({ begin: SAMPLE_RATE, audio: tone(2, 1) });
+    preview.complete();
+    let piecesInTurn = 0;
+    let mostInTurn = 0;
+    const read = async () => {
+      const pieces: Uint8Array[] = [];
+      for await (const piece of preview.wav(new AbortController().signal)) {
+        // All readers get the header at once.
+        if (pieces.push(piece) > 1) mostInTurn = Math.max(mostInTurn, ++piecesInTurn);
+      }
+      return pieces;
+    };
+    let isReading = true;
+    const nextTurn = () => {
+      piecesInTurn = 0;
+      if (isReading) setImmediate(nextTurn);
+    };
+    setImmediate(nextTurn);
+    const [first = [], ...others] = await Promise.all(Array.from({ length: 200 }, read));
+    isReading = false;
+    expect(mostInTurn).to.be.within(1, 16);
+    expect(Buffer.concat(first)).to.have.length(HEADER_BYTES + 2 * 2 * 2 * SAMPLE_RATE);
+    for (const own of others) expect(own.slice(1).every((piece, i) => piece === first[i + 1])).to.equal(true);
+  });
+
   it("the previews of ended tasks are freed even if their readers stall, except the latest two", async () => {
     const previews = new Previews();
     const readers: AsyncGenerator<Uint8Array>[] = [];
