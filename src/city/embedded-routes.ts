@@ -14,7 +14,7 @@ import { buildNetwork, buildRoad } from "./commands/build-network.js";
 import { bulldoze } from "./commands/bulldoze.js";
 import { bulldozeArea } from "./commands/bulldoze-area.js";
 import { loadCity, newCity } from "./commands/change-city.js";
-import { type CommandRoute, type GameCommandRoute, requireCity } from "./commands/command.js";
+import { type CommandRoute, type GameCommandRoute, requireCity, requireLoaded } from "./commands/command.js";
 import { connect } from "./commands/connect.js";
 import { disableBlockedAssets } from "./commands/disable-blocked-assets.js";
 import { DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./commands/grid.js";
@@ -163,16 +163,27 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   for (const command of COMMAND_ROUTES) {
     router.post(command.path, async (request, response) => {
       const city = requireCity(game);
-      await answerCommand(request, response, command, async (body) => {
-        await city.settled();
-        return command.run(city, body);
-      });
+      await answerCommand(request, response, command, (body) =>
+        game.inOrder(async () => {
+          await city.settled();
+          requireLoaded(game, city);
+          return command.run(city, body);
+        }),
+      );
     });
   }
   for (const command of GAME_COMMAND_ROUTES) {
     router.post(command.path, async (request, response) => {
-      if (command.needsCity) requireCity(game);
-      await answerCommand(request, response, command, (body) => command.run(game, body));
+      const city = command.replacesCity ? null : requireCity(game);
+      await answerCommand(request, response, command, async (body) => {
+        if (!city) return game.inOrder(() => command.run(game, body));
+        // Other commands run while the city advances, so only the start is in order.
+        const { reply } = await game.inOrder(() => {
+          requireLoaded(game, city);
+          return { reply: command.run(game, body) };
+        });
+        return reply;
+      });
     });
   }
   return router;

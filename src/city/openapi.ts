@@ -19,7 +19,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   400: "The body is not a JSON object",
   403: "The host name or the origin is not allowed",
   404: "No endpoint or entity has this address",
-  409: "No city is loaded",
+  409: "No city is loaded, or the city was replaced before the command ran",
   500: "Refused: `error` contains the field and the value; nothing changed",
 };
 

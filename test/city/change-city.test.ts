@@ -95,6 +95,51 @@ describe("the command new-city", () => {
     expect(game.city?.clock.paused).to.equal(true);
   });
 
+  it("every command sent during new-city is in exactly one city, or refused with 409", async () => {
+    const { client } = bridge;
+    const statuses = new Map<string, number>();
+    const build = async (i: number) => {
+      await new Promise((resolve) => setTimeout(resolve, 1.5 * i));
+      const name = `Road ${i}`;
+      const road = { name, start: { x: 0, z: 20 * i }, end: { x: 80, z: 20 * i } };
+      const [command, body] =
+        i % 2
+          ? ["build-road", road]
+          : ["batch", { dryRun: false, commands: [{ type: "build-road", ...road }] }];
+      statuses.set(name, (await client.post(command, body)).status);
+    };
+    const replaced = client.run("new-city", { seed: 3, map: "empty" });
+    await Promise.all([replaced, ...Array.from({ length: 40 }, (_, i) => build(i))]);
+    const inNew = await roadNames();
+    const oldest = (await client.state("/state/saves")).saves.at(-1);
+    await client.run("load-city", { name: oldest.name });
+    const built = [...inNew, ...(await roadNames())];
+    for (const [name, status] of statuses) {
+      expect([200, 409]).to.include(status);
+      expect(built.filter((each) => each === name).length, `${name}: ${status}`).to.equal(
+        status === 200 ? 1 : 0,
+      );
+    }
+  });
+
+  async function roadNames(): Promise<string[]> {
+    const { segments } = await bridge.client.state("/state/networks?limit=5000");
+    return segments
+      .map(({ name }: { name: string }) => name)
+      .filter((name: string) => name.startsWith("Road "));
+  }
+
+  it("an advance that new-city stops reports no frame that the saved city lacks", async () => {
+    const { client } = bridge;
+    const advanced = client.run("advance", { weeks: 500 });
+    await client.state("/health");
+    await client.run("new-city", { seed: 3 });
+    const { stoppedBy, frame } = await advanced;
+    expect(stoppedBy).to.equal("stopped");
+    const [saved] = (await client.state("/state/saves")).saves;
+    expect((await client.run("load-city", { name: saved.name })).frame).to.equal(frame);
+  });
+
   it("new-city works without a loaded city, and runs once per opId", async () => {
     const { client, game } = bridge;
     game.unloadCity();
@@ -132,6 +177,32 @@ describe("the command load-city", () => {
     await client.run("advance", { weeks: 1 });
     expect((await client.state("/state/hash")).hash).to.not.equal(hash);
     expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
+  });
+
+  it("loads the oldest automatic save, which saving the replaced city overwrites", async () => {
+    const { client, game } = bridge;
+    for (const street of [1, 2, 3, 4, 5]) {
+      await client.road(0, 100 * street, 80, 100 * street);
+      await game.autosave();
+    }
+    await client.road(0, 600, 80, 600);
+    const oldest = (await client.state("/state/saves")).saves.at(-1);
+    await client.run("load-city", { name: oldest.name });
+    expect((await client.state("/state/networks")).total).to.equal(1);
+    await client.run("load-city", { name: oldest.name });
+    expect((await client.state("/state/networks")).total).to.equal(6);
+  });
+
+  it("loads what the save before it has written", async () => {
+    const { client } = bridge;
+    await client.save("Town");
+    await client.road(0, 0, 80, 0);
+    const [, loaded] = await Promise.all([
+      client.run("save", { name: "Town" }),
+      client.state("/health").then(() => client.run("load-city", { name: "Town", discard: true })),
+    ]);
+    expect(loaded.ok).to.equal(true);
+    expect((await client.state("/state/networks")).total).to.equal(1);
   });
 
   it("rejects an unknown name or a damaged save, and keeps the city", async () => {

@@ -23,7 +23,7 @@ export const advance = defineGameCommand({
     fieldText(weeks, "") !== ""
       ? `Advance ${fieldText(weeks, "")} weeks`
       : `Advance ${fieldText(days, "some")} days`,
-  needsCity: true,
+  replacesCity: false,
   fields: z.object({
     weeks: optionalNumber.describe("Game time, at most ten years; alternatives are `days` and `until`."),
     days: optionalNumber,
@@ -61,7 +61,7 @@ export const advance = defineGameCommand({
       reached = goals.find(({ holds }) => holds())?.name ?? "";
       return reached !== "";
     };
-    const isStopped = () => game.city !== city;
+    const isStopped = () => game.city !== city || world.isLeaving;
     const outcome = await advanceWorld(world, { maxFrames, maxSeconds, isReached, isStopped });
     const frames = world.frame - startFrame;
     const spent = { frames, weeks: frames / FRAMES_PER_WEEK, seconds: (performance.now() - startMs) / 1000 };

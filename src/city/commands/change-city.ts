@@ -23,7 +23,7 @@ export const newCity = defineGameCommand({
   summary:
     "Replaces the loaded city with a new one. The same seed and the same commands at the same frames give the same city.",
   label: ({ seed }) => `Begin new city ${fieldText(seed, "1")}`,
-  needsCity: false,
+  replacesCity: true,
   fields: z.object({
     ...FIELDS,
     seed: number(1).describe("0 to 4294967295; determines terrain and random events."),
@@ -34,8 +34,7 @@ export const newCity = defineGameCommand({
   }),
   act: async (game, { seed, map, paused, discard }) => {
     requireWholeWithin("seed", seed, 0, MAX_SEED);
-    await keepLoaded(game, discard);
-    const city = game.startCity({ seed, map, paused });
+    const city = await replaceCity(game, discard, () => game.startCity({ seed, map, paused }));
     return { ...(await replyOf(city, `A new city begins with seed ${seed}.`)), map };
   },
 });
@@ -44,27 +43,42 @@ export const loadCity = defineGameCommand({
   path: "/commands/load-city",
   summary: "Loads a save by the name that GET /state/saves lists.",
   label: ({ name }) => `Load city ${fieldText(name, "")}`,
-  needsCity: false,
+  replacesCity: true,
   fields: z.object({ ...FIELDS, name: text("") }),
   act: async (game, { name, paused, discard }) => {
+    await game.savesSettled();
     const { saves } = await game.listSaves();
     const save = saves.find((each) => each.name === name);
     if (!save) {
       const message = `No save is named "${name}"; GET /state/saves lists the ${saves.length} saves`;
       throw new CommandRefusedError("unusable-save", message);
     }
-    await keepLoaded(game, discard);
-    const city = await game.loadCity(save.path).catch((error: unknown) => {
+    // Read first: saving the loaded city may overwrite the oldest automatic save.
+    const saved = await game.readSave(save.path).catch((error: unknown) => {
       throw error instanceof SaveFileError ? new CommandRefusedError("unusable-save", error.message) : error;
     });
+    const city = await replaceCity(game, discard, () => game.beginSaved(saved));
     city.world.paused = paused;
     return { ...(await replyOf(city, `The city of "${name}" is loaded.`)), name };
   },
 });
 
-/** @throws CommandRefusedError when the loaded city cannot be saved; it stays loaded */
-async function keepLoaded(game: EmbeddedGame, discard: boolean): Promise<void> {
-  if (discard || (await game.autosave())) return;
+/**
+ * Saves the loaded city unless it is discarded, then begins another.
+ * @throws CommandRefusedError when the loaded city cannot be saved; it stays loaded
+ */
+async function replaceCity(
+  game: EmbeddedGame,
+  discard: boolean,
+  begin: () => SimulatedCity | Promise<SimulatedCity>,
+): Promise<SimulatedCity> {
+  const leaving = game.city?.world;
+  if (leaving) leaving.isLeaving = true;
+  try {
+    if (discard || (await game.autosave())) return await begin();
+  } finally {
+    if (leaving) leaving.isLeaving = false;
+  }
   const message =
     "The loaded city could not be saved, so it stays loaded; discard=true replaces it without saving";
   throw new CommandRefusedError("save-failed", message);

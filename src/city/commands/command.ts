@@ -68,14 +68,14 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
 
 /** A command that runs for long or replaces the city. */
 export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
-  /** Whether the command is refused with 409 while no city is loaded. */
-  readonly needsCity: boolean;
+  /** Whether the command replaces the city. Later commands wait until it has ended. It needs no loaded city. */
+  readonly replacesCity: boolean;
   /** @throws CommandRefusedError, FieldError, HttpError 409 */
   readonly run: (game: EmbeddedGame, body: Body) => Promise<JsonObject>;
 }
 
 interface GameCommand<Shape extends z.core.$ZodLooseShape>
-  extends Pick<GameCommandRoute, "path" | "summary" | "label" | "needsCity"> {
+  extends Pick<GameCommandRoute, "path" | "summary" | "label" | "replacesCity"> {
   readonly fields: z.ZodObject<Shape>;
   /** Runs the command and returns the JSON of its reply. */
   readonly act: (game: EmbeddedGame, fields: z.output<z.ZodObject<Shape>>) => Promise<JsonObject>;
@@ -91,7 +91,7 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
     ...command,
     fields,
     run: async (game, body) => {
-      const started = command.needsCity ? requireCity(game) : null;
+      const started = command.replacesCity ? null : requireCity(game);
       parseFields(z.object(OP_ID), body);
       const key = keyOf(command.path, body);
       const known = repliesByGame.get(game) ?? new Map<string, Promise<JsonObject>>();
@@ -117,6 +117,12 @@ export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
 export function requireCity({ city }: EmbeddedGame): SimulatedCity {
   if (!city) throw new HttpError(409, "No city is loaded.");
   return city;
+}
+
+/** @throws HttpError 409 unless this city is loaded */
+export function requireLoaded({ city }: EmbeddedGame, expected: SimulatedCity): void {
+  if (city === expected) return;
+  throw new HttpError(409, "The city was replaced before this command ran, so the command changed nothing.");
 }
 
 /** Adds unknown fields of the body to the `warnings` of the reply. */

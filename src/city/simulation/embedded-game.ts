@@ -1,7 +1,7 @@
 /** The embedded game: one loaded city, its clock and its saves. */
 import type { SaveDirectory } from "../game.js";
 import { layStarterMap } from "./fabric/starter-map.js";
-import { newCityId, SaveFiles } from "./saves/save-files.js";
+import { type LoadedSave, newCityId, SaveFiles } from "./saves/save-files.js";
 import { SimulatedCity } from "./simulated-city.js";
 import { World } from "./state/world.js";
 import { tick } from "./tick.js";
@@ -36,6 +36,8 @@ export class EmbeddedGame {
   readonly #framesPerSecond: number;
   readonly #unlimitedMoney: boolean;
   readonly #autosaveTimer: NodeJS.Timeout | null;
+  #lastCommand: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
 
   constructor(options: EmbeddedGameOptions) {
     this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
@@ -49,6 +51,13 @@ export class EmbeddedGame {
   /** The loaded city, or null. Read it in each request, because loading replaces it. */
   get city(): SimulatedCity | null {
     return this.#loaded;
+  }
+
+  /** Runs a command once all earlier ones have ended. */
+  inOrder<T>(command: () => T | Promise<T>): Promise<T> {
+    const running = this.#lastCommand.then(command);
+    this.#lastCommand = running.catch(() => {});
+    return running;
   }
 
   /** Replaces the loaded city with a new one. */
@@ -65,7 +74,20 @@ export class EmbeddedGame {
    * @throws SaveFileError
    */
   async loadCity(path: string): Promise<SimulatedCity> {
-    return this.#adopt(await this.#saves.load(path));
+    return this.beginSaved(await this.readSave(path));
+  }
+
+  /**
+   * Reads a save without changing the loaded city.
+   * @throws SaveFileError
+   */
+  readSave(path: string): Promise<LoadedSave> {
+    return this.#saves.read(path);
+  }
+
+  /** Replaces the loaded city with one that was read. */
+  async beginSaved(save: LoadedSave): Promise<SimulatedCity> {
+    return this.#adopt(await this.#saves.begun(save));
   }
 
   /**
@@ -94,6 +116,7 @@ export class EmbeddedGame {
 
   /** Unloads the city and waits for a running save. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     if (this.#autosaveTimer) clearInterval(this.#autosaveTimer);
     this.unloadCity();
     await this.#saves.settled();
@@ -122,6 +145,7 @@ export class EmbeddedGame {
   }
 
   #adopt(world: World): SimulatedCity {
+    if (this.#isClosed) throw new Error("the city is closing");
     this.#clock?.stop();
     world.unlimitedMoney = this.#unlimitedMoney;
     const city = new SimulatedCity(world, (name) => this.#saves.begin(world, name));
@@ -174,7 +198,7 @@ class CityClock {
 
   #runSlice(): void {
     const world = this.#world;
-    if (world.capture || world.isAdvancing) return;
+    if (world.capture || world.isAdvancing || world.isLeaving) return;
     const nowMs = performance.now();
     const elapsedMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;

@@ -30,6 +30,15 @@ export interface SaveResult {
   readonly path: string;
 }
 
+/** A save that was read, before its city is loaded. */
+export interface LoadedSave {
+  readonly path: string;
+  readonly mtimeMs: number;
+  readonly world: World;
+  /** Digest of the saved state. */
+  readonly digest: string;
+}
+
 export class SaveFiles {
   /** Absolute path of the folder of saves. */
   readonly directory: string;
@@ -79,18 +88,27 @@ export class SaveFiles {
     return isSaved;
   }
 
-  /**
-   * Loads a save. If automatic saves contain a later state of this city, the loaded city gets a new id, so that its
-   * own automatic saves never overwrite the later state.
-   * @throws SaveFileError with the file and the reason
-   */
+  /** Reads and begins a save. @throws SaveFileError with the file and the reason */
   async load(path: string): Promise<World> {
-    const { world, digest } = await readSave(path);
+    return this.begun(await this.read(path));
+  }
+
+  /** @throws SaveFileError with the file and the reason */
+  async read(path: string): Promise<LoadedSave> {
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
+    return { path: resolve(path), mtimeMs, ...(await readSave(path)) };
+  }
+
+  /**
+   * Returns the world of a save that was read. If automatic saves contain a later state of this city, the world gets a
+   * new id, so that its own automatic saves never overwrite the later state.
+   */
+  async begun({ path, mtimeMs, world, digest }: LoadedSave): Promise<World> {
     const { saves } = await this.list();
-    const { mtimeMs } = await stat(path);
     const later = saves.filter(({ lastWriteTimeMs }) => lastWriteTimeMs > mtimeMs);
     if (world.cityId !== null && automaticSavesOf(world.cityId, later).length > 0) world.cityId = newCityId();
-    this.#last = { path: resolve(path), digest };
+    // Another save may have overwritten the file after it was read.
+    if (later.every((save) => save.path !== path)) this.#last = { path, digest };
     return world;
   }
 

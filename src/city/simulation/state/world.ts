@@ -94,6 +94,8 @@ export class World {
   capture: RunningCapture | null = null;
   /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
+  /** Whether another city is about to replace this one. Time then stands still, so that its last save is complete. */
+  isLeaving = false;
   #flagRevision = 0;
   /** Numbers of painted blocks and of finished traffic counts since the city was loaded. Saves omit them. */
   paintings = 0;
