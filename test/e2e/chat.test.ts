@@ -39,6 +39,7 @@ describe("songs through chat completions", () => {
     expect(message.content).to.include("**Caption:** a waltz").and.include("**BPM:** 90");
     expect(message.content).to.include("Rain again");
     expect(message.audio).to.have.length(1);
+    expect(body.warnings).to.deep.equal(['time_signature 3 was taken from the prompt\'s "waltz"']);
 
     const { task_id } = (
       await client.post(
@@ -86,6 +87,40 @@ describe("songs through chat completions", () => {
     const audio = chunks.flatMap(({ choices }) => choices[0].delta.audio ?? []);
     expect(bytesOf(audio[0]).subarray(0, 4).toString()).to.equal("RIFF");
     expect(chunks.at(-1)?.choices[0].finish_reason).to.equal("stop");
+  });
+
+  it("n songs are n choices; batch_size makes several songs of one choice", async () => {
+    const several = { ...shortChat, n: 2 };
+    const { body } = await client.post("/v1/chat/completions", several, key);
+    expect(body.choices.map(({ index }: { index: number }) => index)).to.deep.equal([0, 1]);
+    const songs = body.choices.map(({ message }: { message: { content: string; audio: unknown[] } }) => {
+      expect(message.content).to.include("**Caption:** a waltz");
+      expect(message.audio).to.have.length(1);
+      return bytesOf(message.audio[0]);
+    });
+    expect(songs[0].equals(songs[1])).to.equal(false);
+
+    const response = await fetch(`${server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...key },
+      body: JSON.stringify({ ...several, stream: true }),
+    });
+    const events = (await response.text()).trim().split("\n\n").slice(0, -1);
+    const parts = events.map((event) => JSON.parse(event.replace(/^data: /, "")).choices[0]);
+    const audio = parts.filter(({ delta }) => delta.audio !== undefined);
+    expect(audio.map(({ index, delta }) => [index, delta.audio.length])).to.deep.equal([
+      [0, 1],
+      [1, 1],
+    ]);
+    expect(bytesOf(audio[0].delta.audio[0]).equals(songs[0])).to.equal(true);
+    const ends = parts.filter(({ finish_reason }) => finish_reason === "stop");
+    expect(ends.map(({ index }) => index)).to.deep.equal([0, 1]);
+
+    const together = await client.post("/v1/chat/completions", { ...shortChat, batch_size: 2 }, key);
+    expect(together.body.choices).to.have.length(1);
+    expect(together.body.choices[0].message.audio).to.have.length(2);
+    const refused = await client.post("/v1/chat/completions", { ...shortChat, n: "many" }, key);
+    expect(refused.body.detail).to.include("batch_size (sent as n) must be a number");
   });
 
   it("a chat completion uses a recording in the message as the source", async () => {

@@ -1,6 +1,6 @@
 /** Body of POST /v1/chat/completions, converted to fields of POST /release_task. */
 import type { RangePolicy } from "../../config.js";
-import { describe, type Fields, flag, isObject } from "../../parameters.js";
+import { describe, type Fields, flag, isObject, namesOf } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { FieldSources, parseField } from "./fields.js";
@@ -16,23 +16,17 @@ export interface Recording {
 export interface ChatRequest {
   /** Fields of POST /release_task. */
   fields: Fields;
+  /** Values of fields that the client did not send. */
+  defaults: Fields;
   recordings: Recording[];
   isStream: boolean;
+  /** Whether the client asked for several choices (`n`). Each song is then a choice of its own. */
+  hasChoices: boolean;
 }
 
 /** Fields of a chat completion request that are not parameters of songs. */
 const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
-  ...[
-    "messages",
-    "stream",
-    "stream_options",
-    "modalities",
-    "audio_config",
-    "max_tokens",
-    "stop",
-    "n",
-    "user",
-  ],
+  ...["messages", "stream", "stream_options", "modalities", "audio_config", "max_tokens", "stop", "user"],
   ...["max_completion_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"],
 ]);
 
@@ -47,26 +41,27 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
   }
   const taskType = parseField(generationSchema.shape.taskType, new FieldSources(body), policy, []);
   const parameters = Object.entries(body).filter(([name]) => !CONVERSATION_FIELDS.has(name));
-  return {
-    fields: {
-      ...Object.fromEntries(parameters),
-      ...(isSample ? { sample_query: text } : wordsOf(text, body.lyrics, isTrue(instrumental))),
-      batch_size: body.batch_size ?? 1,
-      lm_cfg_scale: body.lm_cfg_scale ?? 2,
-      use_random_seed: body.use_random_seed ?? (body.seed === undefined || body.seed === null),
-      param_obj: {
-        ...metadata,
-        audio_format: format,
-        lm_temperature: body.temperature,
-        lm_top_p: body.top_p,
-        lm_top_k: body.top_k,
-      },
+  const fields = {
+    ...Object.fromEntries(parameters),
+    ...(isSample ? { sample_query: text } : wordsOf(text, body.lyrics, isTrue(instrumental))),
+    param_obj: {
+      ...metadata,
+      audio_format: format,
+      lm_temperature: body.temperature,
+      lm_top_p: body.top_p,
+      lm_top_k: body.top_k,
     },
+  };
+  const hasSeed = new FieldSources(fields).find(namesOf(generationSchema.shape.seed)) !== undefined;
+  return {
+    fields,
+    defaults: { batch_size: 1, lm_cfg_scale: 2, use_random_seed: !hasSeed },
     recordings: audio.map((recording, index) => ({
       ...recording,
       kind: taskType === "text2music" || index > 0 ? "referenceAudio" : "sourceAudio",
     })),
     isStream: isTrue(body.stream),
+    hasChoices: Number(body.n) > 1,
   };
 }
 

@@ -21,14 +21,17 @@ interface NamedValue {
 }
 
 /**
- * Looks up parameters in the top level of a body, then in `param_obj`, then in the metadata object. In each
- * object, the names of a parameter are tried in order. The first value that is neither null nor blank wins.
+ * Looks up parameters in the top level of a body, then in `param_obj`, then in the metadata object, then in `defaults`.
+ * In each object, the names of a parameter are tried in order. The first value that is neither null nor blank wins.
  */
 export class FieldSources {
   readonly #sources: readonly Fields[];
 
-  /** @param warnings gets a line for a nested object that cannot be read */
-  constructor(fields: Fields, warnings: string[] = []) {
+  /**
+   * @param warnings gets a line for a nested object that cannot be read
+   * @param defaults values of parameters that the client did not send
+   */
+  constructor(fields: Fields, warnings: string[] = [], defaults: Fields = {}) {
     const named = (names: readonly string[]) =>
       names
         .map((name): [string, unknown] => [name, own(fields, name)])
@@ -37,7 +40,7 @@ export class FieldSources {
       ...named(NESTED_OBJECT_NAMES.parameters),
       ...named(NESTED_OBJECT_NAMES.metadata).slice(0, 1),
     ];
-    this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings))];
+    this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings)), defaults];
   }
 
   find(names: readonly string[]): NamedValue | undefined {

@@ -42,6 +42,8 @@ export interface GenerationContext {
   slotOf: (model: string | null) => Pick<SlotState, "isTurbo" | "codebookSize">;
   uploads: Uploads;
   drawSeed: () => Seed;
+  /** Defaults of the endpoint that differ from the schema's. */
+  defaults?: Fields;
 }
 
 /** @throws RequestError naming the invalid field */
@@ -113,17 +115,20 @@ function parseParameters(
   context: GenerationContext,
   warnings: string[],
 ): { parameters: GenerationParameters; chosen: (keyof GenerationParameters)[] } {
-  const sources = new FieldSources(fields, warnings);
+  const { defaults = {} } = context;
+  const sources = new FieldSources(fields, warnings, defaults);
   const model = parseField(generationSchema.shape.model, sources, context.rangePolicy, []);
   const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
   const schema = generationSchemaFor(context.slotOf(model).isTurbo, taskType);
   const parameters = parseObject(schema, sources, context.rangePolicy, warnings);
-  return { parameters, chosen: changedParameters(parameters, context.uploads) };
+  const unset = parseObject(generationSchema, new FieldSources(defaults), context.rangePolicy, []);
+  return { parameters, chosen: changedParameters(parameters, unset, context.uploads) };
 }
 
-/** Parameters that differ from their defaults. An uploaded file counts as its path parameter. */
+/** Parameters that differ from their defaults in `unset`. An uploaded file counts as its path parameter. */
 function changedParameters(
   parameters: GenerationParameters,
+  unset: GenerationParameters,
   uploads: Uploads,
 ): (keyof GenerationParameters)[] {
   const keys = Object.keys(generationSchema.shape) as (keyof GenerationParameters)[];
@@ -132,7 +137,7 @@ function changedParameters(
     if (kind !== null && uploads[kind] !== null) return true;
     // Some clients always send true, because the published API defaults to true.
     if (key === "useCotCaption" && parameters[key] === true) return false;
-    return !isDeepStrictEqual(parameters[key], generationSchema.shape[key].parse(undefined));
+    return !isDeepStrictEqual(parameters[key], unset[key]);
   });
 }
 

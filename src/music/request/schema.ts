@@ -155,7 +155,7 @@ export const generationSchema = z.object({
     "Seed per song, from 0 to 2^64 - 1; -1 or unset: random. The same seed and settings make the same song; noise is drawn as torch draws it on CUDA. Send seeds above 2^53 as text if your JSON library rounds them.",
   ),
   batchSize: parameter(
-    "batch_size",
+    ["batch_size", "n"],
     within(integer, 1, 8).default(2),
     "Number of songs, each with its own seed.",
   ),

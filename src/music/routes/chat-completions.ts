@@ -7,7 +7,7 @@ import { DataUrls } from "../audio/data-urls.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, useOpenAiErrors } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
-import type { SongResult } from "../queue/store.js";
+import type { SongDescription, SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
 import { callerOf, type Route, type RouteContext, withTag } from "./route.js";
@@ -24,15 +24,17 @@ const route: Route = (context) => async (request, response) => {
   const { fields } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);
   const { uploads, dispose } = await storeRecordings(context, chat.recordings);
-  const accepted = await acceptTask(context, { fields: chat.fields, uploads, dispose }, caller);
+  const { defaults, hasChoices } = chat;
+  const accepted = await acceptTask(context, { fields: chat.fields, uploads, dispose }, caller, { defaults });
   const ended = songOf(context, accepted.task_id, caller.signal);
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);
+  const messagesOf = hasChoices ? oneMessagePerSong : oneMessage;
   const { audioFiles } = service;
   const fileOf = (name: string) => audioFiles.localPath(audioFiles.pathOf(name));
   try {
-    if (chat.isStream) await stream(response, head, ended, fileOf);
-    else await answer(response, head, await ended, fileOf);
+    if (chat.isStream) await stream(response, head, ended, fileOf, messagesOf);
+    else await answer(response, head, await ended, fileOf, messagesOf);
   } catch (error) {
     if (!caller.signal.aborted) throw error;
     await service.queue.cancel(accepted.task_id);
@@ -56,6 +58,11 @@ export const CHAT_ENDPOINTS = withTag("Chat", {
           stream: {
             type: "boolean",
             description: "Stream the response as server-sent events.",
+          },
+          n: {
+            type: "integer",
+            description:
+              "Number of songs, each a choice of its own. With batch_size, one choice holds all songs.",
           },
         },
         required: ["messages"],
@@ -84,10 +91,11 @@ async function answer(
   head: ChatHead,
   song: SongResult,
   fileOf: (name: string) => Promise<string>,
+  messagesOf: MessagesOf,
 ): Promise<void> {
   const songs = await openSongs(song, fileOf);
   try {
-    const text = JSON.stringify(chatCompletion(head, chatMessage(song, songs), song.warnings));
+    const text = JSON.stringify(chatCompletion(head, messagesOf(song, songs), song.warnings));
     response.type("application/json").set("Content-Length", String(songs.byteLength(text)));
     await songs.send(text, response, true);
   } finally {
@@ -101,27 +109,33 @@ async function stream(
   head: ChatHead,
   ended: Promise<SongResult>,
   fileOf: (name: string) => Promise<string>,
+  messagesOf: MessagesOf,
 ): Promise<void> {
   setEventStreamHeaders(response);
-  response.write(chatChunk(head, { role: "assistant", content: "Generating music" }));
-  const stopHeartbeat = startHeartbeat(response, chatChunk(head, { content: "." }), HEARTBEAT_MS);
+  response.write(chatChunk(head, 0, { role: "assistant", content: "Generating music" }));
+  const stopHeartbeat = startHeartbeat(response, chatChunk(head, 0, { content: "." }), HEARTBEAT_MS);
   try {
     const song = await ended;
     const songs = await openSongs(song, fileOf);
     stopHeartbeat();
     try {
-      const { content, audio } = chatMessage(song, songs);
-      response.write(chatChunk(head, { content: `\n\n${content}` }));
-      if (audio.length > 0) await songs.send(chatChunk(head, { audio }), response, false);
+      const chunks = messagesOf(song, songs).flatMap(({ content, audio }, index) => [
+        chatChunk(head, index, {
+          ...(index > 0 && { role: "assistant" as const }),
+          content: `\n\n${content}`,
+        }),
+        ...(audio.length > 0 ? [chatChunk(head, index, { audio })] : []),
+        chatChunk(head, index, {}, "stop"),
+      ]);
+      await songs.send(chunks.join(""), response, false);
     } finally {
       await songs.close();
     }
-    response.write(chatChunk(head, {}, "stop"));
   } catch (error) {
     if (response.destroyed) throw error;
     const detail = error instanceof HttpError ? error.detail : "Internal server error";
-    response.write(chatChunk(head, { content: `\n\nError: ${detail}` }));
-    response.write(chatChunk(head, {}, "error"));
+    response.write(chatChunk(head, 0, { content: `\n\nError: ${detail}` }));
+    response.write(chatChunk(head, 0, {}, "error"));
   } finally {
     stopHeartbeat();
   }
@@ -180,12 +194,26 @@ async function openSongs(
   return DataUrls.open(await Promise.all(audioFiles.map(({ name }) => fileOf(name))));
 }
 
-function chatMessage(result: SongResult, { urls }: DataUrls): ChatMessage {
-  const audio = urls.map((url) => ({ type: "audio_url" as const, audio_url: { url } }));
-  return { content: describeSong(result), audio };
+/** Returns the message of each choice. */
+type MessagesOf = (result: SongResult, songs: DataUrls) => ChatMessage[];
+
+const oneMessage: MessagesOf = (result, { urls }) => [
+  { content: describeSong(result), audio: urls.map(audioPart) },
+];
+
+const oneMessagePerSong: MessagesOf = (result, songs) =>
+  songs.urls.length === 0
+    ? oneMessage(result, songs)
+    : songs.urls.map((url, index) => ({
+        content: describeSong(result.audioFiles[index]?.description ?? result),
+        audio: [audioPart(url)],
+      }));
+
+function audioPart(url: string): Audio[number] {
+  return { type: "audio_url", audio_url: { url } };
 }
 
-function describeSong({ prompt, lyrics, metas }: SongResult): string {
+function describeSong({ prompt, lyrics, metas }: SongDescription): string {
   const { bpm, duration, keyscale, timesignature } = metas;
   const facts: [name: string, value: string | number | null | undefined][] = [
     ["Caption", prompt],
@@ -198,11 +226,16 @@ function describeSong({ prompt, lyrics, metas }: SongResult): string {
   return ["## Metadata", ...known, "", "## Lyrics", lyrics].join("\n");
 }
 
-function chatCompletion(head: ChatHead, message: ChatMessage, warnings: readonly string[]) {
+function chatCompletion(head: ChatHead, messages: readonly ChatMessage[], warnings: readonly string[]) {
+  const choices = messages.map((message, index) => ({
+    index,
+    message: { role: "assistant", ...message },
+    finish_reason: "stop",
+  }));
   return {
     ...head,
     object: "chat.completion",
-    choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason: "stop" }],
+    choices,
     usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
     warnings,
   };
@@ -210,9 +243,10 @@ function chatCompletion(head: ChatHead, message: ChatMessage, warnings: readonly
 
 function chatChunk(
   head: ChatHead,
+  index: number,
   delta: Partial<ChatMessage & { role: "assistant" }>,
   finishReason: "stop" | "error" | null = null,
 ): string {
-  const choices = [{ index: 0, delta, finish_reason: finishReason }];
+  const choices = [{ index, delta, finish_reason: finishReason }];
   return eventText(JSON.stringify({ ...head, object: "chat.completion.chunk", choices }));
 }

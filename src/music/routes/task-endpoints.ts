@@ -1,5 +1,6 @@
 /** Endpoints for tasks, and endpoints that write text for request fields. */
 import type { Request } from "express";
+import type { Fields } from "../../parameters.js";
 import type { Caller } from "../access/concurrency-limit.js";
 import { uploadPathsOf } from "../audio/audio-inputs.js";
 import { HttpError, RequestError } from "../errors.js";
@@ -206,6 +207,8 @@ interface Acceptance {
   /** Submissions with the same idempotency key create only one task. */
   idempotencyKey?: string | undefined;
   retakeOf?: string;
+  /** Values of fields that the client did not send. */
+  defaults?: Fields;
 }
 
 /** Parses and queues a task. Uploads are deleted unless the accepted task uses them. */
@@ -213,7 +216,7 @@ export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
-  { idempotencyKey, retakeOf }: Acceptance = {},
+  { idempotencyKey, retakeOf, defaults = {} }: Acceptance = {},
 ) {
   let keptFiles: string[] = [];
   try {
@@ -222,6 +225,7 @@ export async function acceptTask(
       slotOf: (model) => selectSlot(service.engine.slots(), model),
       uploads: body.uploads,
       drawSeed,
+      defaults,
     });
     const key = await submissionKey(idempotencyKey, body, caller.client);
     const submit = async () => {
