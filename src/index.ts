@@ -62,7 +62,7 @@ export { ConfigError } from "./system/config-error.js";
 export { DirectoryInUseError } from "./system/directory-lock.js";
 
 /**
- * Creates the inference engine of a configuration. Models load on first use, or with `loadSlot`.
+ * Creates the inference engine of a configuration. Models load on first use, or with `engine.loader.loadSlot`.
  * @param log receives messages for the operator
  * @param onDeviceLost called when a GPU has failed permanently: restart the process, which then repeats interrupted tasks
  * @throws EngineError ADDON_MISSING if the native addon is missing
@@ -175,7 +175,7 @@ export function parseGenerationRequest(
 ): GenerationRequest {
   return parseFields(parameters, {
     rangePolicy: "refuse",
-    slotOf: (model) => selectSlot(engine.slots(), model),
+    slotOf: (model) => selectSlot(engine.catalog.slots(), model),
     uploads: NO_UPLOADS,
     drawSeed,
   });

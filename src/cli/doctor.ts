@@ -160,7 +160,7 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
     return [finding("native core", "bad", messageOf(fault), advice)];
   }
   try {
-    const { libtorchVersion, cpuDtype } = engine.runtimeInfo();
+    const { libtorchVersion, cpuDtype } = engine.catalog.runtimeInfo();
     return [
       finding("native core", "ok", `libtorch ${libtorchVersion}, ${cpuDtype} on the CPU`),
       await devices(config, engine),
@@ -173,12 +173,12 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
 }
 
 async function devices(config: Config, engine: MusicEngine): Promise<Finding> {
-  const { devices: known } = engine.runtimeInfo();
+  const { devices: known } = engine.catalog.runtimeInfo();
   const query = ["--query-gpu=name,driver_version,memory.used,memory.total", "--format=csv,noheader"];
   const installed = await output("nvidia-smi", query).catch(() => "");
   const usable = known.filter(({ name }) => name !== "cpu");
   try {
-    checkDevices(config, engine.runtimeInfo());
+    checkDevices(config, engine.catalog.runtimeInfo());
   } catch (error) {
     return finding("GPU", "bad", messageOf(error), "set SVC_DEVICE=auto");
   }
@@ -193,8 +193,10 @@ async function devices(config: Config, engine: MusicEngine): Promise<Finding> {
 }
 
 function models(engine: MusicEngine): Finding {
-  const names = [...engine.models(), ...engine.languageModels()].map(({ name }) => name).join(", ");
-  if (!engine.usesEmbeddedModel) return finding("models", "ok", names);
+  const names = [...engine.catalog.models(), ...engine.catalog.languageModels()]
+    .map(({ name }) => name)
+    .join(", ");
+  if (!engine.catalog.usesEmbeddedModel) return finding("models", "ok", names);
   const found = `${names}; the default model is missing or broken, so the built-in one is used`;
   return finding("models", "note", found, "npx carillon models pull acestep-v15-turbo");
 }

@@ -65,7 +65,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   const engine = createEngine(config, (message) => console.error(message));
   const signal = interruptSignal();
   try {
-    await engine.loadSlot(1, null, { signal });
+    await engine.loader.loadSlot(1, null, { signal });
     const request = parseGenerationRequest(parametersOf(prompt, options), engine);
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
@@ -81,7 +81,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
       usesLmByDefault: usesLmByDefault(
         config.initLanguageModel,
         config.languageModelDevice,
-        engine.runtimeInfo(),
+        engine.catalog.runtimeInfo(),
       ),
       signal,
       onProgress: (progress) => display.show(progress),

@@ -29,9 +29,10 @@ cudaCommand
 async function listModels(): Promise<void> {
   const { createEngine } = await import("../index.js");
   const engine = createEngine(loadConfig());
-  for (const { name, isDefault } of engine.models()) console.log(isDefault ? `${name} (default)` : name);
-  for (const { name } of engine.languageModels()) console.log(`${name} (language model)`);
-  const installed = [...engine.models(), ...engine.languageModels()].map(({ name }) => name);
+  for (const { name, isDefault } of engine.catalog.models())
+    console.log(isDefault ? `${name} (default)` : name);
+  for (const { name } of engine.catalog.languageModels()) console.log(`${name} (language model)`);
+  const installed = [...engine.catalog.models(), ...engine.catalog.languageModels()].map(({ name }) => name);
   for (const name of PUBLISHED_MODELS.filter((name) => !installed.includes(name))) {
     console.log(`${name} (not installed)`);
   }

@@ -95,7 +95,7 @@ async function addMusic(
       await engine?.close();
     },
   });
-  if (engine !== undefined) checkDevices(config, engine.runtimeInfo());
+  if (engine !== undefined) checkDevices(config, engine.catalog.runtimeInfo());
   const create = config.role === "worker" ? createWorker : createMusicServer;
   return {
     start: async (): Promise<string> => {

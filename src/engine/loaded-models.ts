@@ -11,7 +11,7 @@ import type { Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
 import { Renderer } from "./renderer.js";
-import type { EngineOptions, SlotState } from "./types.js";
+import type { EngineOptions, ModelLoader, SlotState } from "./types.js";
 
 interface Slot {
   configured: string;
@@ -25,7 +25,7 @@ interface Slot {
 const IDLE_CHECKS = 4;
 const MAX_IDLE_CHECK_MS = 60_000;
 
-export class LoadedModels {
+export class LoadedModels implements ModelLoader {
   readonly languageModelDevice: string;
   /** Slots 1 to 3; a slot that is not configured is null. */
   readonly #slots: (Slot | null)[];
@@ -86,7 +86,7 @@ export class LoadedModels {
   }
 
   /** @param model null: reloads the slot's current model */
-  async loadSlot(slotNumber: number, model: string | null, call: CallOptions): Promise<SlotState> {
+  async loadSlot(slotNumber: number, model: string | null, call: CallOptions = {}): Promise<SlotState> {
     const slot = this.#slot(slotNumber);
     const { model: current } = stateOf(slot, slotNumber);
     await this.#queueLoad(() => this.#loadRenderer(slot, model ?? current, call));
@@ -94,10 +94,10 @@ export class LoadedModels {
   }
 
   /** Loads a language model and makes it the default. If `name` is null, loads the current default. */
-  async loadLanguageModel(name: string | null, call: CallOptions): Promise<LanguageModel> {
+  async loadLanguageModel(name: string | null, call: CallOptions = {}): Promise<string> {
     const loaded = await this.ensureLanguageModel(name, call);
     this.#defaultLanguageModel = name ?? this.#defaultLanguageModel;
-    return loaded;
+    return loaded.name;
   }
 
   /** @param name null: the default */

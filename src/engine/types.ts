@@ -288,11 +288,8 @@ export interface EngineOptions extends BatchLimits {
   onDeviceLost?: ((error: Error) => void) | undefined;
 }
 
-/**
- * Public methods of the engine. They reject with NativeError or EngineError, both with a `code`.
- * Renders run one at a time; further calls wait. Language model calls with equal sampling options run together.
- */
-export interface MusicEngine {
+/** Lists models and devices. */
+export interface ModelCatalog {
   /** Whether the built-in model replaces a missing or broken default. */
   readonly usesEmbeddedModel: boolean;
   /** libtorch's version and the devices that it detects. */
@@ -302,22 +299,37 @@ export interface MusicEngine {
   slots(): SlotState[];
   /** Returns the loaded models, followed by other installed models. */
   models(): ModelEntry[];
-  /** Fingerprint of a model's files, equal on machines with the same model. */
-  fingerprint(model: string): Promise<string>;
   languageModels(): { name: string; isLoaded: boolean }[];
   /** Name of the language model that was loaded last, although it may be unloaded now; null before the first load. */
   loadedLanguageModel(): string | null;
+}
+
+/** Catalog of the models on this machine. */
+export interface OwnCatalog extends ModelCatalog {
+  /** Fingerprint of a model's files, equal on machines with the same model. */
+  fingerprint(model: string): Promise<string>;
+}
+
+/** Loads models before they are needed. */
+export interface ModelLoader {
   /** Loads `model` (null: the slot's current model) into the slot. Until it is ready, the old model serves requests. */
   loadSlot(slot: number, model: string | null, call?: CallOptions): Promise<SlotState>;
   /** Loads a language model and makes it the default. If `name` is null, loads the current default. */
   loadLanguageModel(name: string | null, call?: CallOptions): Promise<string>;
+}
+
+/** Writes texts with a language model. */
+export interface SheetWriter {
   /** Loads a language model, or the default if `name` is null. Does not change the default. */
   prepareLanguageModel(name: string | null, call?: CallOptions): Promise<LanguageModelInfo>;
   /** Rejects with PROMPT_TOO_LONG if the text does not fit. Reads the tokenizer but not the weights. */
   checkTextLength(request: TextLengthRequest): Promise<void>;
   createSample(request: SampleRequest, call: CallOptions): Promise<SongSheet>;
   formatInput(request: FormatRequest, call: CallOptions): Promise<SongSheet>;
-  plan(request: PlanRequest, call: CallOptions): Promise<Plan>;
+}
+
+/** Plans and judges songs with a language model. Calls with equal sampling options run together. */
+export interface SongPlanner extends SheetWriter {
   /**
    * Plans several songs. Songs with equal sampling options share batches, which are as large as `batchMax` and memory
    * allow. On the CPU the plan of a song does not depend on its batch.
@@ -325,6 +337,10 @@ export interface MusicEngine {
   planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]>;
   understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet>;
   score(request: ScoreRequest, call: CallOptions): Promise<SongScores | null>;
+}
+
+/** Renders songs and encodes recordings with the model of a slot. Calls run one at a time; further ones wait. */
+export interface SongRenderer {
   /** If memory runs out and the render is retried, `onEvent` receives the song again from the beginning. */
   render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
@@ -345,9 +361,22 @@ export interface MusicEngine {
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
   /** Validates an adapter against the model of slot 1, and keeps it in memory for the next song. */
   inspectAdapter(adapter: SongAdapter, call?: CallOptions): Promise<AdapterInfo>;
-  /** Validates sample files against the model of slot 1. */
+}
+
+/** Trains adapters for the model of slot 1, in parallel with rendering. */
+export interface Trainer {
+  /** Validates sample files against the model. */
   inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
-  /** Trains an adapter for the model of slot 1, in parallel with rendering. */
   train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult>;
+}
+
+/** The engine, by what it does. All methods reject with NativeError or EngineError, both with a `code`. */
+export interface MusicEngine {
+  readonly catalog: OwnCatalog;
+  readonly loader: ModelLoader;
+  readonly planner: SongPlanner;
+  readonly renderer: SongRenderer;
+  readonly trainer: Trainer;
+  /** Stops training and waits for running calls; later calls reject with CLOSED. */
   close(): Promise<void>;
 }

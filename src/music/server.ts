@@ -226,13 +226,13 @@ export async function startWorkerServer(options: ServiceParts): Promise<Pick<Mus
   requireKeyIfReachable(config);
   const { engine } = runner;
   if (engine === null) throw new Error("A fleet worker needs an engine");
-  const telemetry = new Telemetry({ queue, engine }, log);
+  const telemetry = new Telemetry({ queue, catalog: engine.catalog }, log);
   const authenticator = new Authenticator(config.apiKey, config.apiKeys);
   const app = express().disable("x-powered-by");
   app.use(logRequests(log, (line) => log.debug(line, "request")));
   app.use(requireOneHost);
   app.use(checkHost(config));
-  const context = { config, authenticator, service: { engine, telemetry } };
+  const context = { config, authenticator, service: { catalog: engine.catalog, telemetry } };
   app.get("/health", healthRoute(context));
   app.get("/metrics", metricsRoute(context));
   app.use(notFound);

@@ -1,19 +1,16 @@
 /** Assembles, starts and stops the music service, and deletes expired tasks. */
 import { join } from "node:path";
 import type { Config } from "../config.js";
-import type { MusicEngine } from "../engine/types.js";
+import type { ModelCatalog, MusicEngine, SheetWriter } from "../engine/types.js";
 import type { Logger } from "../system/log.js";
 import type { AudioFiles } from "./audio/audio-files.js";
 import { uploadPathsOf } from "./audio/audio-inputs.js";
 import { removeOrphanUploads } from "./audio/uploads.js";
 import { Callbacks } from "./callbacks/callbacks.js";
-import { DataSetEditor } from "./dataset/editor.js";
-import { LabelTasks } from "./dataset/label.js";
-import { PreparationTasks } from "./dataset/prepare.js";
-import { detailFilter, HttpError } from "./errors.js";
+import { detailFilter, HttpError, throwNotAvailableInFleet } from "./errors.js";
+import { LocalWork } from "./local-work.js";
 import { Adapters } from "./models/adapters.js";
 import type { AdapterRecord } from "./models/loaded-adapters.js";
-import { ModelPulls } from "./models/model-pulls.js";
 import { isCallbackPending } from "./queue/callback-schedule.js";
 import { Retention } from "./queue/retention.js";
 import { filesOf } from "./queue/store.js";
@@ -23,7 +20,6 @@ import { PermittedRoot } from "./storage/permitted-root.js";
 import { Submissions } from "./submissions.js";
 import { Tasks } from "./tasks.js";
 import { Telemetry } from "./telemetry.js";
-import { AdapterTrainer } from "./training/trainer.js";
 import { TextWriter } from "./words/text-writer.js";
 
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
@@ -32,7 +28,10 @@ const MAX_RECORD_BYTES = 256 * 2 ** 20;
 
 export interface ServiceParts {
   config: Config;
-  engine: MusicEngine;
+  catalog: ModelCatalog;
+  writer: SheetWriter;
+  /** Engine of this process; null in a fleet, where other processes work. */
+  engine: MusicEngine | null;
   queue: TaskQueue;
   runner: SongRunner;
   /** The adapters that clients have loaded. */
@@ -41,37 +40,31 @@ export interface ServiceParts {
 }
 
 export class MusicService {
+  readonly config: Config;
+  readonly catalog: ModelCatalog;
+  readonly queue: TaskQueue;
   readonly audioFiles: AudioFiles;
   readonly uploadsDirectory: string;
   readonly adapters: Adapters;
-  readonly modelPulls: ModelPulls;
   /** Directory that must contain all paths of training requests. */
   readonly trainingRoot: PermittedRoot;
-  readonly training: AdapterTrainer;
-  readonly dataSet: DataSetEditor;
-  readonly labeling: LabelTasks;
-  readonly preparations: PreparationTasks;
   readonly telemetry: Telemetry;
   readonly writer: TextWriter;
   readonly retention: Retention;
   readonly submissions: Submissions;
   readonly tasks: Tasks;
+  readonly #runner: SongRunner;
+  readonly #log: Logger;
+  readonly #local: LocalWork | null;
   readonly #callbacks: Callbacks;
   /** Aborts requests in progress when the service stops. Jobs are stopped by the queue instead. */
   readonly #stopping = new AbortController();
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
 
-  readonly config: Config;
-  /** Lists models, trains and writes text; the runner makes the songs. */
-  readonly engine: MusicEngine;
-  readonly queue: TaskQueue;
-  readonly #runner: SongRunner;
-  readonly #log: Logger;
-
-  constructor({ config, engine, queue, runner, adapters, log }: ServiceParts) {
+  constructor({ config, catalog, writer, engine, queue, runner, adapters, log }: ServiceParts) {
     this.config = config;
-    this.engine = engine;
+    this.catalog = catalog;
     this.queue = queue;
     this.#runner = runner;
     this.#log = log;
@@ -79,12 +72,8 @@ export class MusicService {
     this.uploadsDirectory = runner.uploads.directory;
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
     this.adapters = new Adapters(adapters, (path) => runner.loras.resolve(path));
-    this.modelPulls = new ModelPulls(config, log);
-    this.training = new AdapterTrainer(engine, this.trainingRoot, log);
-    this.dataSet = new DataSetEditor(this.trainingRoot);
-    this.labeling = new LabelTasks(engine, this.trainingRoot, this.dataSet, log);
-    this.preparations = new PreparationTasks(engine, this.trainingRoot, log);
-    this.writer = new TextWriter(engine, this.#stopping.signal);
+    this.#local = engine && new LocalWork(config, engine, this.trainingRoot, log);
+    this.writer = new TextWriter(catalog, writer, this.#stopping.signal);
     const limits = {
       maxAgeSeconds: config.audioMaxAgeSeconds,
       maxAudioBytes: config.audioMaxTotalBytes,
@@ -95,11 +84,19 @@ export class MusicService {
     const { signal } = this.#stopping;
     this.tasks = new Tasks(queue, runner, this.retention, detailFilter(config), signal);
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
-    this.submissions = new Submissions(queue, engine, runner, this.adapters, this.#callbacks, signal);
+    this.submissions = new Submissions(
+      queue,
+      catalog,
+      writer,
+      runner,
+      this.adapters,
+      this.#callbacks,
+      signal,
+    );
     queue.events.on("ended", (task) => {
       if (isCallbackPending(task)) void this.#callbacks.deliverDue();
     });
-    this.telemetry = new Telemetry({ queue: this.queue, engine }, log);
+    this.telemetry = new Telemetry({ queue, catalog }, log);
     this.telemetry.gauge(
       "carillon_preview_bytes",
       "Audio of previews in memory",
@@ -161,14 +158,7 @@ export class MusicService {
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
     this.#stopping.abort(new HttpError(500, "The server is stopping"));
-    await Promise.all([
-      this.queue.stop(graceSeconds),
-      this.#callbacks.stop(),
-      this.training.close(),
-      this.labeling.close(),
-      this.preparations.close(),
-      this.modelPulls.close(),
-    ]);
+    await Promise.all([this.queue.stop(graceSeconds), this.#callbacks.stop(), this.#local?.close()]);
     await this.#sweeping;
   }
 
@@ -190,6 +180,11 @@ export class MusicService {
     } catch (err) {
       this.#log.error({ err }, "could not move audio without a task record to quarantine");
     }
+  }
+
+  /** Work on the models and files of this machine. @throws HttpError in a fleet */
+  get local(): LocalWork {
+    return this.#local ?? throwNotAvailableInFleet();
   }
 
   async statistics() {

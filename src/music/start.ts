@@ -64,7 +64,8 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   }
 }
 
-interface OpenedQueue extends Pick<ServiceParts, "engine" | "queue" | "runner" | "adapters"> {
+interface OpenedQueue
+  extends Pick<ServiceParts, "catalog" | "writer" | "engine" | "queue" | "runner" | "adapters"> {
   close(closingSinceMs: number): Promise<void>;
 }
 
@@ -89,7 +90,8 @@ async function openQueue({ config, engine, store }: MusicServerParts, log: Logge
     await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
     await own?.store.close();
   };
-  return { engine, queue, runner, adapters: new OwnAdapterRecord(engine), close };
+  const { catalog, planner: writer } = engine;
+  return { catalog, writer, engine, queue, runner, adapters: new OwnAdapterRecord(engine), close };
 }
 
 /** Imported lazily: only S3 storage needs the SDK. */

@@ -1,6 +1,6 @@
 /** Accepts tasks: checks their texts and recordings, and queues each task only once. */
 import type { z } from "zod";
-import type { MusicEngine } from "../engine/types.js";
+import type { ModelCatalog, SheetWriter } from "../engine/types.js";
 import { describe } from "../parameters.js";
 import type { Caller } from "./access/concurrency-limit.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
@@ -24,7 +24,8 @@ export class Submissions {
   /** @param stopping aborts checks when the service stops */
   constructor(
     private readonly queue: TaskQueue,
-    private readonly engine: MusicEngine,
+    private readonly catalog: ModelCatalog,
+    private readonly writer: SheetWriter,
     private readonly runner: SongRunner,
     private readonly adapters: Adapters,
     private readonly callbacks: Callbacks,
@@ -45,7 +46,7 @@ export class Submissions {
     { submission = null, retakeOf }: Pick<TaskOrigin, "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
-    await checkTextLength(this.engine, request).catch((error: unknown) => {
+    await checkTextLength(this.catalog, this.writer, request).catch((error: unknown) => {
       const refusal = toRequestErrorIfPromptTooLong(error);
       // Refuse only a text that is too long. Other errors will be reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
@@ -111,7 +112,7 @@ export class Submissions {
    * @throws the errors of RequestedAdapters.resolveAll
    */
   async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
-    const { model } = selectSlot(this.engine.slots(), request.model);
+    const { model } = selectSlot(this.catalog.slots(), request.model);
     const loras =
       request.loras === null
         ? await (model === null ? [] : this.adapters.active(model))

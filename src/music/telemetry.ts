@@ -1,6 +1,6 @@
 /** Prometheus metrics and log lines of tasks. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { MusicEngine } from "../engine/types.js";
+import type { ModelCatalog } from "../engine/types.js";
 import { droppedLogLines, type Logger } from "../system/log.js";
 import { TASK_STATES, type Task } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
@@ -10,7 +10,7 @@ const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800]
 
 export interface MetricSources {
   queue: TaskQueue;
-  engine: MusicEngine;
+  catalog: ModelCatalog;
 }
 
 /** Task id and request id (`X-Request-Id`). Every log line about a task contains both. */
@@ -29,7 +29,7 @@ export class Telemetry {
   #hasProcessMetrics = false;
 
   constructor(
-    { queue, engine }: MetricSources,
+    { queue, catalog }: MetricSources,
     private readonly log: Logger,
   ) {
     const registers = [this.#registry];
@@ -73,7 +73,7 @@ export class Telemetry {
       registers,
       async collect() {
         this.reset();
-        const gpus = await engine.gpus().catch((err: unknown) => {
+        const gpus = await catalog.gpus().catch((err: unknown) => {
           log.warn({ err }, "could not read GPU memory");
           return [];
         });

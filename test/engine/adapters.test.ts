@@ -103,17 +103,19 @@ describe("songs of the base model beside adapters", () => {
     it(`a ${kind} changes only songs that use it, and none at scale 0; model weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
-        const { audio } = await engine.render({ ...shortSong, adapters }, {});
+        const { audio } = await engine.renderer.render({ ...shortSong, adapters }, {});
         return Buffer.from((audio[0] as Float32Array).buffer);
       };
       try {
         const base = await song();
         const style = songAdapter("style", kinds[kind]);
-        await engine.inspectAdapter(style);
+        await engine.renderer.inspectAdapter(style);
         expect((await song([])).equals(base), "inspected").to.equal(true);
         const styled = await song([style]);
         expect(styled.equals(base), "under it").to.equal(false);
-        expect(await codeOf(engine.inspectAdapter(songAdapter("x", foreign)))).to.equal("BAD_CHECKPOINT");
+        expect(await codeOf(engine.renderer.inspectAdapter(songAdapter("x", foreign)))).to.equal(
+          "BAD_CHECKPOINT",
+        );
         expect((await song([{ ...style, scale: 0 }])).equals(base), "at scale 0").to.equal(true);
         expect((await song([style])).equals(styled), "again").to.equal(true);
         expect((await song()).equals(base), "after it").to.equal(true);
@@ -127,10 +129,10 @@ describe("songs of the base model beside adapters", () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const style = songAdapter("style", kinds.LoRA);
     const song = async () =>
-      (await engine.render({ ...shortSong, adapters: [style] }, {})).audio[0] as Float32Array;
+      (await engine.renderer.render({ ...shortSong, adapters: [style] }, {})).audio[0] as Float32Array;
     try {
       const styled = await song();
-      while (engine.slots()[0]?.isLoaded) await sleep(20);
+      while (engine.catalog.slots()[0]?.isLoaded) await sleep(20);
       expect(await song()).to.deep.equal(styled);
     } finally {
       await engine.close();
@@ -151,7 +153,7 @@ describe("several adapters in one song", () => {
   after(() => engine.close());
 
   const song = async (...adapters: SongAdapter[]) => {
-    const { audio, adapters: acting } = await engine.render({ ...shortSong, adapters }, {});
+    const { audio, adapters: acting } = await engine.renderer.render({ ...shortSong, adapters }, {});
     return { bytes: Buffer.from((audio[0] as Float32Array).buffer).toString("base64"), acting };
   };
 

@@ -28,12 +28,14 @@ describe("fallback from a broken default checkpoint to the built-in model", () =
     const lines: string[] = [];
     const engine = createEngine(config, (line) => lines.push(line));
     try {
-      await engine.loadSlot(1, null);
-      await engine.loadLanguageModel(null);
-      expect(engine.slots()[0]?.model).to.equal("carillon-nano");
-      expect(engine.loadedLanguageModel()).to.equal("carillon-nano/lm");
+      await engine.loader.loadSlot(1, null);
+      await engine.loader.loadLanguageModel(null);
+      expect(engine.catalog.slots()[0]?.model).to.equal("carillon-nano");
+      expect(engine.catalog.loadedLanguageModel()).to.equal("carillon-nano/lm");
       expect(lines.filter((line) => line.includes("IS BROKEN"))).to.have.length(2);
-      const failure = await engine.loadSlot(1, "acestep-v15-turbo").catch((error: Error) => error.message);
+      const failure = await engine.loader
+        .loadSlot(1, "acestep-v15-turbo")
+        .catch((error: Error) => error.message);
       expect(failure, "requested by name").to.include("acestep-v15-turbo");
     } finally {
       await engine.close();
@@ -44,7 +46,7 @@ describe("fallback from a broken default checkpoint to the built-in model", () =
     rmSync(join(model, "text_encoder"), { recursive: true });
     await checkMusicSettings(config);
     const engine = createEngine(config);
-    expect(engine.usesEmbeddedModel).to.equal(true);
+    expect(engine.catalog.usesEmbeddedModel).to.equal(true);
     await engine.close();
   });
 });

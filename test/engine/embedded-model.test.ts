@@ -6,7 +6,7 @@ import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
 import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
 import { engineOptions } from "./embedded.js";
-import { plainPlan, plainSong } from "./plain-song.js";
+import { plainPlan, plainSong, planOne } from "./plain-song.js";
 
 const folder = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const sampleRate = 48_000;
@@ -56,13 +56,13 @@ describe("files, songs and plans of the built-in model", () => {
   });
 
   it("the built-in model has all parts and no unused tensors", async () => {
-    await engine.loadSlot(1, null);
-    await engine.loadLanguageModel(null);
+    await engine.loader.loadSlot(1, null);
+    await engine.loader.loadLanguageModel(null);
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
   it("the built-in model makes a song of the requested duration that is audible throughout and not noise", async () => {
-    const { audio, samplesPerChannel } = await engine.render(request, {});
+    const { audio, samplesPerChannel } = await engine.renderer.render(request, {});
     expect(samplesPerChannel).to.equal(seconds * sampleRate);
     const song = audio[0] as PlanarAudio;
     expect(Math.min(...levels(song))).to.be.above(0.005);
@@ -71,7 +71,7 @@ describe("files, songs and plans of the built-in model", () => {
 
   it("two engines of one process make the same song, and closing one does not affect the other", async () => {
     const bytes = async (by: Engine) =>
-      Buffer.from(((await by.render(request, {})).audio[0] as PlanarAudio).buffer);
+      Buffer.from(((await by.renderer.render(request, {})).audio[0] as PlanarAudio).buffer);
     const second = new Engine(engineOptions, () => {});
     const [song, same] = await Promise.all([bytes(engine), bytes(second)]);
     expect(same.equals(song)).to.equal(true);
@@ -82,11 +82,11 @@ describe("files, songs and plans of the built-in model", () => {
   it("a plan keeps the client's metadata and has audio codes for the whole duration", async () => {
     const { caption, lyrics, metadata } = request;
     const wishes = { caption, lyrics, metadata, detectLanguage: false, seeds: [7] };
-    const plan = await engine.plan({ ...plainPlan, ...wishes }, {});
+    const plan = await planOne(engine, { ...plainPlan, ...wishes }, {});
     expect(plan.metadata).to.deep.equal(metadata);
     const [codes = new Int32Array()] = plan.audioCodes ?? [];
     expect(codes).to.have.length(5 * seconds);
-    const planned = await engine.render({ ...request, audioCodes: [codes] }, {});
+    const planned = await engine.renderer.render({ ...request, audioCodes: [codes] }, {});
     expect(smoothness(planned.audio[0] as PlanarAudio)).to.be.above(0.7);
   });
 });

@@ -17,7 +17,7 @@ import type {
 import { failureOf } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
-import { plainPlan, plainSampling, plainSong, plainSongOf } from "./plain-song.js";
+import { plainPlan, plainSampling, plainSong, plainSongOf, planOne } from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
@@ -42,12 +42,12 @@ describe("the engine with the built-in model", () => {
   const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
   it("uses and logs the built-in model if the default model is not installed", async () => {
-    expect(engine.usesEmbeddedModel).to.equal(true);
-    expect(engine.slots()).to.deep.equal([
+    expect(engine.catalog.usesEmbeddedModel).to.equal(true);
+    expect(engine.catalog.slots()).to.deep.equal([
       { slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
       { slot: 2, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
     ]);
-    expect(await engine.loadSlot(1, null)).to.deep.equal({
+    expect(await engine.loader.loadSlot(1, null)).to.deep.equal({
       slot: 1,
       model: "carillon-nano",
       isLoaded: true,
@@ -57,18 +57,19 @@ describe("the engine with the built-in model", () => {
     });
     expect(messages.join("\n")).to.match(/acestep-v15-turbo .*built-in model carillon-nano/);
     const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
-    expect(engine.models()).to.deep.equal([
+    expect(engine.catalog.models()).to.deep.equal([
       { name: "carillon-nano", isDefault: true, isLoaded: true, isTurbo: true, supportedTasks },
     ]);
-    expect(engine.loadedLanguageModel()).to.equal(null);
-    expect(await engine.loadLanguageModel(null)).to.equal("carillon-nano/lm");
-    expect(engine.languageModels()).to.deep.equal([{ name: "carillon-nano/lm", isLoaded: true }]);
+    expect(engine.catalog.loadedLanguageModel()).to.equal(null);
+    expect(await engine.loader.loadLanguageModel(null)).to.equal("carillon-nano/lm");
+    expect(engine.catalog.languageModels()).to.deep.equal([{ name: "carillon-nano/lm", isLoaded: true }]);
     expect(messages.join("\n")).to.not.contain("unused tensors");
   });
 
   it("a plan has metadata that the client did not set, and five audio codes per second", async () => {
     const progress: Progress[] = [];
-    const plan = await engine.plan(
+    const plan = await planOne(
+      engine,
       { ...plainPlan, rewriteCaption: true },
       { onProgress: (p) => progress.push(p) },
     );
@@ -86,11 +87,11 @@ describe("the engine with the built-in model", () => {
   it("makes the same plan for the same seeds, and keeps the client's metadata", async () => {
     const metadata = { bpm: 400, keyScale: "Am", timeSignature: "5/4", durationSeconds: 1 };
     const request = { ...plainPlan, metadata, sampling: { ...plainSampling, temperature: 1 } };
-    const first = await engine.plan(request, {});
-    const second = await engine.plan(request, {});
+    const first = await planOne(engine, request, {});
+    const second = await planOne(engine, request, {});
     expect(first.metadata).to.deep.equal(metadata);
     expect(first.audioCodes).to.deep.equal(second.audioCodes);
-    const other = await engine.plan({ ...request, seeds: [3, 4] }, {});
+    const other = await planOne(engine, { ...request, seeds: [3, 4] }, {});
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
@@ -106,10 +107,10 @@ describe("the engine with the built-in model", () => {
     for (const dtype of ["float32", "bfloat16"] as const) {
       const planning = new Engine({ ...options, dtype }, () => undefined);
       try {
-        const together = await planning.planSongs(requests, {});
-        const atOneTime = await Promise.all(requests.map((request) => planning.plan(request, {})));
+        const together = await planning.planner.planSongs(requests, {});
+        const atOneTime = await Promise.all(requests.map((request) => planOne(planning, request, {})));
         for (const [index, request] of requests.entries()) {
-          const { seconds, ...alone } = await planning.plan(request, {});
+          const { seconds, ...alone } = await planOne(planning, request, {});
           expect(together[index], `${dtype}, song ${index}`).to.deep.include(alone);
           expect(atOneTime[index], `${dtype}, song ${index} of eight calls`).to.deep.include(alone);
         }
@@ -129,7 +130,7 @@ describe("the engine with the built-in model", () => {
         if (stage === "prefill" && done === 0) prefills++;
       };
       const requests = [1, 2, 3].map((seed) => ({ ...plainPlan, fillMetadata: false, seeds: [seed] }));
-      expect(await limited.planSongs(requests, { onProgress })).to.have.length(3);
+      expect(await limited.planner.planSongs(requests, { onProgress })).to.have.length(3);
       expect(prefills).to.be.within(1, 2);
     } finally {
       await limited.close();
@@ -156,7 +157,7 @@ describe("the engine with the built-in model", () => {
         const { songs: together, batches } = await rendered(batching, songs);
         expect(batches, dtype).to.deep.equal([8]);
         for (const index of [0, 3, 7]) {
-          const alone = await batching.render(songs[index] as RenderRequest, {});
+          const alone = await batching.renderer.render(songs[index] as RenderRequest, {});
           expect(together[index]?.audio, `${dtype}, song ${index}`).to.deep.equal(alone.audio);
         }
       } finally {
@@ -176,12 +177,15 @@ describe("the engine with the built-in model", () => {
       }));
       const { songs: together, batches } = await rendered(alone, songs);
       expect(batches).to.deep.equal([1, 1, 1]);
-      const { audio } = await alone.render(songs[2] as RenderRequest, {});
+      const { audio } = await alone.renderer.render(songs[2] as RenderRequest, {});
       expect(together[2]?.audio).to.deep.equal(audio);
 
       const requests = songs.map(({ caption, seeds }) => ({ ...plainPlan, caption, seeds }));
-      const plans = await Promise.all([alone.planSongs(requests, {}), alone.planSongs(requests, {})]);
-      const { seconds, ...plan } = await alone.plan(requests[2] as PlanRequest, {});
+      const plans = await Promise.all([
+        alone.planner.planSongs(requests, {}),
+        alone.planner.planSongs(requests, {}),
+      ]);
+      const { seconds, ...plan } = await planOne(alone, requests[2] as PlanRequest, {});
       for (const each of plans) expect(each[2]).to.deep.include(plan);
     } finally {
       await alone.close();
@@ -206,14 +210,14 @@ describe("the engine with the built-in model", () => {
   });
 
   it("the model chooses a duration that the client did not set, and plans audio codes for this duration", async () => {
-    const plan = await engine.plan({ ...plainPlan, metadata: unknown, seeds: [5] }, {});
+    const plan = await planOne(engine, { ...plainPlan, metadata: unknown, seeds: [5] }, {});
     expect(plan.metadata.durationSeconds).to.be.within(10, 600);
     expect(plan.audioCodes?.[0]).to.have.length(5 * (plan.metadata.durationSeconds ?? 0));
   });
 
   it("keeps the client's metadata when it writes a caption from a query or rewrites caption and lyrics", async () => {
     const metadata = { bpm: 99, keyScale: "C major", timeSignature: "3", durationSeconds: 45 };
-    const sample = await engine.createSample(
+    const sample = await engine.planner.createSample(
       {
         query: "a sea shanty",
         instrumental: false,
@@ -234,10 +238,10 @@ describe("the engine with the built-in model", () => {
       sampling: plainSampling,
       seed: 1,
     };
-    const formatted = await engine.formatInput(format, {});
+    const formatted = await engine.planner.formatInput(format, {});
     expect(formatted).to.include(metadata);
     expect(formatted.lyrics).to.not.equal("");
-    expect(await engine.formatInput(format, {})).to.deep.equal(formatted);
+    expect(await engine.planner.formatInput(format, {})).to.deep.equal(formatted);
   });
 
   it("fails with LM_OUTPUT if the output of unconstrained decoding is unusable", async function () {
@@ -252,14 +256,14 @@ describe("the engine with the built-in model", () => {
       sampling: wild,
       seed: 1,
     };
-    expect(await codeOf(engine.createSample(sample, {}))).to.equal("LM_OUTPUT");
-    expect(await codeOf(engine.plan({ ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
+    expect(await codeOf(engine.planner.createSample(sample, {}))).to.equal("LM_OUTPUT");
+    expect(await codeOf(planOne(engine, { ...plainPlan, sampling: wild }, {}))).to.equal("LM_OUTPUT");
   });
 
   it("renders audio codes to stereo of the planned length; equal seeds give equal songs", async () => {
-    const { audioCodes } = await engine.plan(plainPlan, {});
+    const { audioCodes } = await planOne(engine, plainPlan, {});
     const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
-    const first = await engine.render(request, {});
+    const first = await engine.renderer.render(request, {});
     expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
     expect(first.audio.map((samples) => samples.length)).to.deep.equal(
       Array(2).fill(2 * secondsToSamples(2)),
@@ -267,55 +271,60 @@ describe("the engine with the built-in model", () => {
     expect(first.audio[0]?.every(Number.isFinite)).to.equal(true);
     expect(first.audio[0]?.some((sample) => Math.abs(sample) > 0.5)).to.equal(true);
     expect(first.audio[0]).to.not.deep.equal(first.audio[1]);
-    expect((await engine.render(request, {})).audio).to.deep.equal(first.audio);
+    expect((await engine.renderer.render(request, {})).audio).to.deep.equal(first.audio);
   });
 
   it("renders a song of the requested length without audio codes, with the model of slot 2", async () => {
     const progress: Progress[] = [];
-    const result = await engine.render(
+    const result = await engine.renderer.render(
       { ...plainSongOf(1.5), slot: 2 },
       { onProgress: (p) => progress.push(p) },
     );
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
     expect(progress.map(({ stage }) => stage)).to.include.members(["denoise", "decode"]);
-    expect(engine.slots()[1]?.model).to.equal("carillon-nano");
+    expect(engine.catalog.slots()[1]?.model).to.equal("carillon-nano");
   });
 
   it("encodes a recording to five audio codes per second, and describes the recording", async () => {
     const audio = tone(3);
-    const audioCodes = await engine.encodeCodes(1, audio, {});
+    const audioCodes = await engine.renderer.encodeCodes(1, audio, {});
     expect(audioCodes).to.have.length(15);
-    expect(await engine.encodeCodes(2, audio, {})).to.deep.equal(audioCodes);
+    expect(await engine.renderer.encodeCodes(2, audio, {})).to.deep.equal(audioCodes);
     const request = {
       audioCodes,
       metadata: { ...unknown, bpm: 88, durationSeconds: 3 },
       sampling: plainSampling,
       seed: 1,
     };
-    const sheet = await engine.understand(request, {});
+    const sheet = await engine.planner.understand(request, {});
     expect(sheet).to.include({ bpm: 88, durationSeconds: 3 });
     expect(sheet).to.include({ caption: "", lyrics: "", language: "unknown" });
     expect(sheet.warnings.join()).to.include("does not write text");
-    expect(await engine.understand(request, {})).to.deep.equal(sheet);
-    expect(await engine.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
+    expect(await engine.planner.understand(request, {})).to.deep.equal(sheet);
+    expect(await engine.planner.understand({ ...request, seed: 2 }, {})).to.not.deep.equal(sheet);
   });
 
   it("edits have the length of the source, unless a repaint window extends beyond the source", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
-      const result = await engine.render({ ...plainSongOf(9), task, source }, {});
+      const result = await engine.renderer.render({ ...plainSongOf(9), task, source }, {});
       expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
     }
     const window = { startSeconds: -1, endSeconds: 3 };
-    const longer = await engine.render({ ...plainSong, task: "repaint", source: { ...source, window } }, {});
+    const longer = await engine.renderer.render(
+      { ...plainSong, task: "repaint", source: { ...source, window } },
+      {},
+    );
     expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
     const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
     expect(
       await codeOf(
-        engine.render({ ...plainSong, task: "repaint", source: { ...source, window: beyond } }, {}),
+        engine.renderer.render({ ...plainSong, task: "repaint", source: { ...source, window: beyond } }, {}),
       ),
     ).to.equal("SONG_TOO_LONG");
-    expect(await codeOf(engine.render({ ...plainSong, task: "cover" }, {}))).to.equal("BAD_ARGUMENT");
+    expect(await codeOf(engine.renderer.render({ ...plainSong, task: "cover" }, {}))).to.equal(
+      "BAD_ARGUMENT",
+    );
   });
 
   it("offloading loads models on demand; the plan and the length of the song stay the same", async () => {
@@ -325,10 +334,12 @@ describe("the engine with the built-in model", () => {
     );
     const stages: string[] = [];
     try {
-      const plan = await offloading.plan(plainPlan, {});
-      expect(plan).to.deep.include({ audioCodes: (await engine.plan(plainPlan, {})).audioCodes });
-      const { audio } = await offloading.render(plainSong, { onProgress: (p) => stages.push(p.stage) });
-      expect(audio[0]).to.have.length((await engine.render(plainSong, {})).audio[0]?.length ?? 0);
+      const plan = await planOne(offloading, plainPlan, {});
+      expect(plan).to.deep.include({ audioCodes: (await planOne(engine, plainPlan, {})).audioCodes });
+      const { audio } = await offloading.renderer.render(plainSong, {
+        onProgress: (p) => stages.push(p.stage),
+      });
+      expect(audio[0]).to.have.length((await engine.renderer.render(plainSong, {})).audio[0]?.length ?? 0);
       expect(stages).to.include("load");
     } finally {
       await offloading.close();
@@ -337,7 +348,7 @@ describe("the engine with the built-in model", () => {
 
   it("shortens all songs of a batch to the shortest list of audio codes, and rejects unknown codes", async () => {
     const render = (...second: number[]) =>
-      engine.render(
+      engine.renderer.render(
         { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
         {},
       );
@@ -347,19 +358,20 @@ describe("the engine with the built-in model", () => {
 
   it("cuts a song made from audio codes to the exact requested length", async () => {
     const request = { ...plainSongOf(0.9001), audioCodes: [Int32Array.of(1, 2, 3, 4, 5)] };
-    expect((await engine.render(request, {})).samplesPerChannel).to.equal(43_205);
+    expect((await engine.renderer.render(request, {})).samplesPerChannel).to.equal(43_205);
   });
 
   it("stops planning and rendering on abort, and can render afterwards", async () => {
     const stop = new AbortController();
-    const cancelled = engine.plan(
+    const cancelled = planOne(
+      engine,
       { ...plainPlan, metadata: { ...unknown, durationSeconds: 600 } },
       { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
     );
     expect(await codeOf(cancelled)).to.equal("CANCELLED");
-    const render = engine.render(plainSongOf(30), { signal: AbortSignal.abort() });
+    const render = engine.renderer.render(plainSongOf(30), { signal: AbortSignal.abort() });
     expect(await codeOf(render)).to.equal("CANCELLED");
-    expect((await engine.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
+    expect((await engine.renderer.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
   });
 
   it("keeps the old model if the new one is damaged", async () => {
@@ -367,15 +379,15 @@ describe("the engine with the built-in model", () => {
     await mkdir(join(directory, "damaged"));
     await cp(nano, join(directory, "damaged"), { recursive: true });
     await truncate(join(directory, "damaged", "model.safetensors"), 1000);
-    expect(await codeOf(engine.loadSlot(2, "damaged"))).to.equal("BAD_CHECKPOINT");
-    expect(engine.slots()[1]?.model).to.equal("carillon-nano");
-    expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
+    expect(await codeOf(engine.loader.loadSlot(2, "damaged"))).to.equal("BAD_CHECKPOINT");
+    expect(engine.catalog.slots()[1]?.model).to.equal("carillon-nano");
+    expect((await engine.renderer.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
   it("loads another model into a slot", async () => {
     const { path: nano } = new Checkpoints(directory).renderer("carillon-nano").model;
     await cp(nano, join(directory, "mine"), { recursive: true });
-    expect(await engine.loadSlot(2, "mine")).to.deep.equal({
+    expect(await engine.loader.loadSlot(2, "mine")).to.deep.equal({
       slot: 2,
       model: "mine",
       isLoaded: true,
@@ -384,12 +396,12 @@ describe("the engine with the built-in model", () => {
       codebookSize: 4096,
     });
     expect(
-      engine
+      engine.catalog
         .models()
         .filter(({ isLoaded }) => isLoaded)
         .map(({ name }) => name),
     ).to.deep.equal(["carillon-nano", "mine"]);
-    expect((await engine.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
+    expect((await engine.renderer.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
   });
 
   it("replaces the language model without changing a plan in progress", async () => {
@@ -397,36 +409,37 @@ describe("the engine with the built-in model", () => {
     await cp(nano, join(directory, "acestep-5Hz-lm-mine"), { recursive: true });
     let during: Promise<Plan> | null = null;
     const onProgress = (): void => {
-      during ??= engine.plan(plainPlan, {});
+      during ??= planOne(engine, plainPlan, {});
     };
-    const before = await engine.plan(plainPlan, {});
-    expect(await engine.loadLanguageModel("acestep-5Hz-lm-mine", { onProgress })).to.equal(
+    const before = await planOne(engine, plainPlan, {});
+    expect(await engine.loader.loadLanguageModel("acestep-5Hz-lm-mine", { onProgress })).to.equal(
       "acestep-5Hz-lm-mine",
     );
     expect(await during).to.deep.include({ audioCodes: before.audioCodes });
-    expect(await engine.plan(plainPlan, {})).to.deep.include({ audioCodes: before.audioCodes });
+    expect(await planOne(engine, plainPlan, {})).to.deep.include({ audioCodes: before.audioCodes });
   });
 
   it("rejects each invalid request with its own error code", async () => {
-    expect(await codeOf(engine.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
-    expect(await codeOf(engine.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
-    expect(await codeOf(engine.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
-    expect(await codeOf(engine.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
-    expect(await codeOf(engine.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
+    expect(await codeOf(engine.loader.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(engine.renderer.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(engine.loader.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
+    expect(await codeOf(engine.loader.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
+    expect(await codeOf(engine.renderer.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
     const endless = { ...plainPlan, lyrics: "la ".repeat(20_000) };
-    expect(await codeOf(engine.plan(endless, {}))).to.equal("PROMPT_TOO_LONG");
+    expect(await codeOf(planOne(engine, endless, {}))).to.equal("PROMPT_TOO_LONG");
   });
 
   it("unloads idle models, still lists their names, and reloads them on use", async () => {
     const idle = new Engine({ ...options, idleSeconds: 0.2 }, (message) => messages.push(message));
-    const loaded = () => [...idle.models(), ...idle.languageModels()].filter(({ isLoaded }) => isLoaded);
-    await idle.loadSlot(1, "mine");
-    await idle.loadLanguageModel(null);
+    const loaded = () =>
+      [...idle.catalog.models(), ...idle.catalog.languageModels()].filter(({ isLoaded }) => isLoaded);
+    await idle.loader.loadSlot(1, "mine");
+    await idle.loader.loadLanguageModel(null);
     // Waits for the log lines too: the engine frees the memory first and logs later.
     const hasSaid = (name: string) =>
       messages.some((line) => line.startsWith("Unloaded idle model") && line.includes(name));
     while (loaded().length > 0 || !hasSaid("mine") || !hasSaid("carillon-nano/lm")) await sleep(20);
-    expect(idle.slots()[0]).to.deep.equal({
+    expect(idle.catalog.slots()[0]).to.deep.equal({
       slot: 1,
       model: "mine",
       isLoaded: false,
@@ -434,16 +447,16 @@ describe("the engine with the built-in model", () => {
       isLegoSft: false,
       codebookSize: 4096,
     });
-    expect(idle.loadedLanguageModel()).to.equal("carillon-nano/lm");
-    expect((await idle.render(plainSong, {})).model).to.equal("mine");
-    expect((await idle.plan(plainPlan, {})).audioCodes).to.have.length(2);
+    expect(idle.catalog.loadedLanguageModel()).to.equal("carillon-nano/lm");
+    expect((await idle.renderer.render(plainSong, {})).model).to.equal("mine");
+    expect((await planOne(idle, plainPlan, {})).audioCodes).to.have.length(2);
     await idle.close();
   });
 
   it("rejects calls after it is closed", async () => {
     const other = new Engine(options, () => undefined);
     await other.close();
-    expect(await codeOf(other.render(plainSong, {}))).to.equal("CLOSED");
+    expect(await codeOf(other.renderer.render(plainSong, {}))).to.equal("CLOSED");
   });
 });
 
@@ -451,7 +464,7 @@ describe("the engine with the built-in model", () => {
 async function rendered(engine: Engine, requests: readonly RenderRequest[]) {
   const batches: number[] = [];
   const songs: Rendering[] = [];
-  for await (const song of engine.renderSongs(requests, (_, count) => {
+  for await (const song of engine.renderer.renderSongs(requests, (_, count) => {
     batches.push(count);
     return {};
   }))

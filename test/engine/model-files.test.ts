@@ -16,7 +16,7 @@ import {
   writeTokenizer,
 } from "./comfy-files.js";
 import { engineOptions } from "./embedded.js";
-import { plainPlan, plainSong } from "./plain-song.js";
+import { plainPlan, plainSong, planOne } from "./plain-song.js";
 
 /** Writes a sparse safetensors file with tensors of the given shapes. */
 function writeShapes(path: string, shapes: Record<string, number[]>, dtype = "BF16"): string {
@@ -331,8 +331,8 @@ describe("loading of ComfyUI files", () => {
         () => {},
       );
       try {
-        const { audio } = await engine.render(plainSong, {});
-        const listed = { models: engine.models(), languageModels: engine.languageModels() };
+        const { audio } = await engine.renderer.render(plainSong, {});
+        const listed = { models: engine.catalog.models(), languageModels: engine.catalog.languageModels() };
         const [planar = new Float32Array()] = audio;
         return {
           bytes: Buffer.from(planar.buffer.slice(planar.byteOffset, planar.byteOffset + planar.byteLength)),
@@ -401,8 +401,8 @@ describe("loading of ComfyUI files", () => {
       const engine = new Engine({ ...engineOptions, checkpointsDirectory: root }, () => {});
       const plans = [];
       for (const languageModel of ["carillon-nano/lm", "nano_turbo_aio/lm", "nano_lm"]) {
-        expect(await engine.loadLanguageModel(languageModel)).to.equal(languageModel);
-        plans.push(await engine.plan({ ...plainPlan, languageModel }, {}));
+        expect(await engine.loader.loadLanguageModel(languageModel)).to.equal(languageModel);
+        plans.push(await planOne(engine, { ...plainPlan, languageModel }, {}));
       }
       await engine.close();
       expect(plans[1]?.audioCodes).to.deep.equal(plans[0]?.audioCodes);

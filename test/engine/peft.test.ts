@@ -26,7 +26,10 @@ describe("use of a trained LoRA in PEFT", function () {
     writeSample(sample, sampleTensors(1));
     const engine = new Engine(engineOptions, () => {});
     const request = trainingRequest([sample], join(directory, "run"));
-    const { path } = await engine.train(request, { signal: new AbortController().signal, onEvent: () => {} });
+    const { path } = await engine.trainer.train(request, {
+      signal: new AbortController().signal,
+      onEvent: () => {},
+    });
     await engine.close();
 
     const { path: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;

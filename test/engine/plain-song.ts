@@ -1,5 +1,11 @@
-import type { RenderJob } from "../../src/engine/addon.js";
-import type { PlanRequest, RenderRequest, SamplingOptions } from "../../src/engine/types.js";
+import type { CallOptions, RenderJob } from "../../src/engine/addon.js";
+import type {
+  MusicEngine,
+  Plan,
+  PlanRequest,
+  RenderRequest,
+  SamplingOptions,
+} from "../../src/engine/types.js";
 
 /** Request for a one-second text2music song with few steps. */
 export const plainSong: RenderRequest = {
@@ -66,3 +72,7 @@ export const plainPlan: PlanRequest = {
   sampling: plainSampling,
   seeds: [1, 2],
 };
+
+export async function planOne(engine: MusicEngine, request: PlanRequest, call: CallOptions): Promise<Plan> {
+  return (await engine.planner.planSongs([request], call))[0] as Plan;
+}

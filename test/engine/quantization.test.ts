@@ -9,7 +9,7 @@ import { failureOf } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
-import { plainPlan, plainSong, plainSongOf } from "./plain-song.js";
+import { plainPlan, plainSong, plainSongOf, planOne } from "./plain-song.js";
 
 describe("songs and plans with quantized weights", () => {
   const directory = temporaryDirectory();
@@ -31,13 +31,17 @@ describe("songs and plans with quantized weights", () => {
   }
 
   const planOf = (engine: Engine): Promise<Plan> =>
-    engine.plan({ ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seeds: [1] }, {});
+    planOne(
+      engine,
+      { ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seeds: [1] },
+      {},
+    );
 
   after(() => Promise.all(engines.map((engine) => engine.close())));
 
   it("8-bit weights change a song slightly; 4-bit weights change it more", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>
-      (await engineWith(quantization).render(plainSongOf(2), {})).audio[0] as Float32Array;
+      (await engineWith(quantization).renderer.render(plainSongOf(2), {})).audio[0] as Float32Array;
     const whole = await songOf("none");
     const likeness = [correlation(whole, await songOf("int8")), correlation(whole, await songOf("int4"))];
     expect(likeness[0]).to.be.within(0.99, 0.9999999);
@@ -77,7 +81,7 @@ describe("songs and plans with quantized weights", () => {
 
   it("bit widths other than 4 and 8 are rejected", async () => {
     const wrong = engineWith("int5" as Quantization);
-    expect(await failureOf(wrong.render(plainSong, {}))).to.include({ code: "BAD_ARGUMENT" });
+    expect(await failureOf(wrong.renderer.render(plainSong, {}))).to.include({ code: "BAD_ARGUMENT" });
   });
 });
 

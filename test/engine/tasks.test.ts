@@ -49,7 +49,7 @@ describe("rendering of all tasks with the built-in model", () => {
   after(() => engine.close());
 
   async function song(change: Partial<RenderRequest>): Promise<PlanarAudio> {
-    const { audio, samplesPerChannel } = await engine.render({ ...base, ...change }, {});
+    const { audio, samplesPerChannel } = await engine.renderer.render({ ...base, ...change }, {});
     const [first = new Float32Array()] = audio;
     expect(first).to.have.length(2 * samplesPerChannel);
     expect(first.every(Number.isFinite)).to.equal(true);
@@ -81,7 +81,7 @@ describe("rendering of all tasks with the built-in model", () => {
 
   it("encodes a recording, and makes the same cover from recording and codes", async () => {
     const long = recording(6);
-    const codes = await engine.encodeCodes(1, long, {});
+    const codes = await engine.renderer.encodeCodes(1, long, {});
     expect(codes).to.have.length(30);
     const covered = await song({
       task: "cover",
@@ -107,7 +107,7 @@ describe("rendering of all tasks with the built-in model", () => {
   it("rendering is not affected if the caller changes the source audio meanwhile", async () => {
     const expected = await song({ task: "extract" });
     const sourceAudio = source.slice();
-    const { audio } = await engine.render(
+    const { audio } = await engine.renderer.render(
       { ...base, task: "extract", source: { audio: sourceAudio, window: null } },
       { onProgress: () => sourceAudio.fill(0) },
     );
@@ -118,7 +118,7 @@ describe("rendering of all tasks with the built-in model", () => {
   it("an abort stops rendering during the encoding of a recording", async () => {
     const stop = new AbortController();
     const progress: Progress[] = [];
-    const rendering = engine.render(
+    const rendering = engine.renderer.render(
       { ...base, task: "cover", source: { audio: recording(60), window: null } },
       {
         signal: stop.signal,

@@ -7,7 +7,7 @@ import { engineOptions, trainingRequest } from "./embedded.js";
 
 const [sample, outputDirectory, way] = process.argv.slice(2) as [string, string, string];
 const engine = new Engine(engineOptions, () => {});
-const running = engine.train(
+const running = engine.trainer.train(
   { ...trainingRequest([sample], outputDirectory), epochs: 1_000_000 },
   {
     signal: new AbortController().signal,

@@ -30,7 +30,7 @@ describe("adapter training with Engine.train", () => {
       while (performance.now() < untilMs);
     };
     const { signal } = new AbortController();
-    const result = await engine.train(trainingRequest([sample], path("told")), { signal, onEvent });
+    const result = await engine.trainer.train(trainingRequest([sample], path("told")), { signal, onEvent });
     expect(result).to.deep.equal({ outcome: "completed", path: path("told/final"), steps: 30 });
     const steps = events.flatMap((event) => (event.kind === "step" ? [event.step] : []));
     expect(steps).to.deep.equal(Array.from({ length: 30 }, (_, index) => index + 1));
@@ -41,7 +41,7 @@ describe("adapter training with Engine.train", () => {
   it("training that is stopped resolves with a checkpoint", async () => {
     const stop = new AbortController();
     const request = { ...trainingRequest([sample], path("stopped")), epochs: 1_000_000 };
-    const result = await engine.train(request, {
+    const result = await engine.trainer.train(request, {
       signal: stop.signal,
       onEvent: ({ kind }) => {
         if (kind === "step") stop.abort();
@@ -60,7 +60,7 @@ describe("adapter training with Engine.train", () => {
       [{ ...absent, samples: [sample], outputDirectory: join(sample, "below") }, "STORAGE"],
     ];
     for (const [request, code] of cases) {
-      const failure = await engine.train(request, call).catch((error: unknown) => error);
+      const failure = await engine.trainer.train(request, call).catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(Error).with.property("code", code);
     }
   });

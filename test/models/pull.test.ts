@@ -73,10 +73,10 @@ describe("download of models from a hub", () => {
 
     const engine = createEngine(loadConfig({ SVC_CHECKPOINTS: directory, SVC_DEVICE: "cpu" }));
     try {
-      expect(engine.models().map(({ name }) => name)).to.include("acestep-v15-turbo");
-      expect(engine.languageModels().map(({ name }) => name)).to.include("acestep-5Hz-lm-0.6B");
-      await engine.loadSlot(1, null);
-      expect(engine.slots()[0]).to.include({ model: "acestep-v15-turbo" });
+      expect(engine.catalog.models().map(({ name }) => name)).to.include("acestep-v15-turbo");
+      expect(engine.catalog.languageModels().map(({ name }) => name)).to.include("acestep-5Hz-lm-0.6B");
+      await engine.loader.loadSlot(1, null);
+      expect(engine.catalog.slots()[0]).to.include({ model: "acestep-v15-turbo" });
     } finally {
       await engine.close();
     }

@@ -1,6 +1,13 @@
 /** Stub engine: makes silence after a given time. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { MusicEngine } from "../../src/engine/types.js";
+import type { RenderCall } from "../../src/engine/addon.js";
+import type {
+  MusicEngine,
+  RenderRequest,
+  SongPlanner,
+  SongRenderer,
+  Trainer,
+} from "../../src/engine/types.js";
 
 const SAMPLE_RATE = 48_000;
 
@@ -9,34 +16,42 @@ const SAMPLE_RATE = 48_000;
  */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
   const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };
-  const engine: Partial<MusicEngine> = {
-    usesEmbeddedModel: false,
-    runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
-    gpus: async () => [{ device: "cuda:0", name: "stub", freeBytes: 3e9, totalBytes: 4e9 }],
-    slots: () => [SLOT],
-    models: () => [],
-    fingerprint: async () => "stub",
-    languageModels: () => [],
-    loadedLanguageModel: () => null,
-    loadSlot: async () => SLOT,
-    async *renderSongs(requests, callForBatch) {
-      for (const [index, { metadata, seeds }] of requests.entries()) {
-        const { signal } = callForBatch(index, 1);
-        await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
-        const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
-        yield {
-          audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
-          samplesPerChannel,
-          latents: [],
-          timings: { conditions: 0, denoise: 0, decode: 0 },
-          model,
-          lyricLines: [],
-          adapters: [],
-          warnings: [],
-        };
-      }
+  return {
+    catalog: {
+      usesEmbeddedModel: false,
+      runtimeInfo: () => ({ libtorchVersion: "", devices: [], cpuDtype: "float32" }),
+      gpus: async () => [{ device: "cuda:0", name: "stub", freeBytes: 3e9, totalBytes: 4e9 }],
+      slots: () => [SLOT],
+      models: () => [],
+      fingerprint: async () => "stub",
+      languageModels: () => [],
+      loadedLanguageModel: () => null,
     },
+    loader: { loadSlot: async () => SLOT, loadLanguageModel: async () => "" },
+    planner: {} as SongPlanner,
+    trainer: {} as Trainer,
+    renderer: {
+      async *renderSongs(
+        requests: readonly RenderRequest[],
+        callForBatch: (first: number, count: number) => RenderCall,
+      ) {
+        for (const [index, { metadata, seeds }] of requests.entries()) {
+          const { signal } = callForBatch(index, 1);
+          await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
+          const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
+          yield {
+            audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
+            samplesPerChannel,
+            latents: [],
+            timings: { conditions: 0, denoise: 0, decode: 0 },
+            model,
+            lyricLines: [],
+            adapters: [],
+            warnings: [],
+          };
+        }
+      },
+    } as SongRenderer,
     close: async () => {},
   };
-  return engine as MusicEngine;
 }

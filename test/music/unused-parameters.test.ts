@@ -124,7 +124,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
     const config = { ...JSON.parse(readFileSync(path, "utf8")), is_turbo: false, model_version: "base" };
     writeFileSync(path, JSON.stringify(config));
     engine = createEngine(loadConfig({ ...settings, SVC_DEVICE: "cpu", SVC_CONFIG_PATH3: BASE_MODEL }));
-    for (const { slot } of engine.slots()) await engine.loadSlot(slot, null);
+    for (const { slot } of engine.catalog.slots()) await engine.loader.loadSlot(slot, null);
     const audio = Float32Array.from({ length: 2 * SECONDS * 48_000 }, (_, i) => Math.sin(i * i * 1e-5) / 3);
     const form = { samplesPerChannel: SECONDS * 48_000, sampleRate: 48_000, format: "wav" } as const;
     await encodeAudio({ audio, ...form, path: source, signal: new AbortController().signal });
@@ -140,7 +140,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
       { audio_format: "wav", inference_steps: 4, batch_size: 1, ...fields },
       {
         rangePolicy: "refuse",
-        slotOf: (model) => selectSlot(engine.slots(), model),
+        slotOf: (model) => selectSlot(engine.catalog.slots(), model),
         uploads: NO_UPLOADS,
         drawSeed: () => 77,
       },

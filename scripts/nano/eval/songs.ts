@@ -59,7 +59,7 @@ export class SongMaker {
    * Loads the language model, which fills in missing request fields and plans songs that request a plan.
    */
   async loadLanguageModel(): Promise<void> {
-    await this.#engine.loadLanguageModel(null);
+    await this.#engine.loader.loadLanguageModel(null);
     const version = weightsVersion(...this.#modelDirectories(), this.#languageModel.model.path);
     this.#songs = join(this.#directory, version);
   }
@@ -67,7 +67,7 @@ export class SongMaker {
   /** Returns the audio codes of a recording. */
   async codesOf(path: string): Promise<Int32Array> {
     const audio = await decodeAudio({ path, name: basename(path), maxSeconds: this.#maxSourceSeconds });
-    return this.#engine.encodeCodes(1, audio, {});
+    return this.#engine.renderer.encodeCodes(1, audio, {});
   }
 
   /**
@@ -76,7 +76,7 @@ export class SongMaker {
    */
   async makeSong(name: string, parameters: Readonly<Record<string, unknown>>): Promise<Song> {
     const fixed = { batch_size: 1, use_random_seed: false, audio_format: "wav" };
-    this.#loading ??= this.#engine.loadSlot(1, null);
+    this.#loading ??= this.#engine.loader.loadSlot(1, null);
     await this.#loading;
     const request = parseGenerationRequest({ ...parameters, ...fixed }, this.#engine);
     const version = createHash("sha256").update(JSON.stringify(request)).digest("hex").slice(0, 8);

@@ -101,10 +101,10 @@ describe("the training recipe of carillon-nano", () => {
       (message) => expect(message).to.not.contain("unused tensors"),
     );
     try {
-      const { audio, samplesPerChannel } = await engine.render(request, {});
+      const { audio, samplesPerChannel } = await engine.renderer.render(request, {});
       expect(samplesPerChannel).to.equal(seconds * 48_000);
       expect(audio[0]?.some((sample) => sample !== 0)).to.equal(true);
-      expect(await engine.loadLanguageModel(null)).to.equal("lm");
+      expect(await engine.loader.loadLanguageModel(null)).to.equal("lm");
     } finally {
       await engine.close();
     }

@@ -57,7 +57,8 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
       .map(({ id }) => id);
     const details = { save_path: savePath, last_updated_index: null, last_updated_sample: null };
     return this.begin(ids.length, details, async ({ signal, report }) => {
-      if (ids.length > 0) await ensureLanguageModel(this.engine, { signal }, request.lmModelPath);
+      if (ids.length > 0)
+        await ensureLanguageModel(this.engine.catalog, this.engine.planner, { signal }, request.lmModelPath);
       const failures: SampleFailure[] = [];
       for (const [done, id] of ids.entries()) {
         signal.throwIfAborted();
@@ -161,7 +162,7 @@ function rewrite(
     language: null,
     metadata: UNKNOWN_METADATA,
   };
-  return engine.formatInput({ ...request, sampling: FORMATTING, seed: drawSeed() }, { signal });
+  return engine.planner.formatInput({ ...request, sampling: FORMATTING, seed: drawSeed() }, { signal });
 }
 
 async function listen(
@@ -172,9 +173,9 @@ async function listen(
   signal: AbortSignal,
 ): Promise<SongSheet> {
   const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
-  const audioCodes = await engine.encodeCodes(SLOT, audio, { signal });
+  const audioCodes = await engine.renderer.encodeCodes(SLOT, audio, { signal });
   const metadata = { ...UNKNOWN_METADATA, durationSeconds };
-  return engine.understand(
+  return engine.planner.understand(
     { languageModel, audioCodes, metadata, sampling: LISTENING, seed: drawSeed() },
     { signal },
   );

@@ -42,7 +42,7 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
     { outputDir, skipExisting }: { outputDir: string; skipExisting: boolean },
   ): Promise<StartedTask<PreparationResult>> {
     const outputDirectory = await this.root.resolve(outputDir);
-    requireModel(this.engine);
+    requireModel(this.engine.catalog);
     const total = dataSet.samples.filter(({ labeled }) => labeled).length;
     if (total === 0) throw new RequestError(NOTHING_LABELED);
     await createOutputDirectory(outputDirectory, outputDir);
@@ -143,7 +143,7 @@ async function prepareSample(
   const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
   const lyrics = sample.isInstrumental ? INSTRUMENTAL_LYRICS : sample.lyrics || INSTRUMENTAL_LYRICS;
   const { bpm, keyScale, timeSignature, language } = sample;
-  await engine.prepareSample(
+  await engine.renderer.prepareSample(
     {
       caption: prompt,
       lyrics,

@@ -4,7 +4,13 @@ import { freemem, hostname } from "node:os";
 import { pathToFileURL } from "node:url";
 import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
-import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
+import type {
+  FormatRequest,
+  ModelCatalog,
+  MusicEngine,
+  SampleRequest,
+  SheetWriter,
+} from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
 import type { AdapterRecord, LoadedAdapter } from "../models/loaded-adapters.js";
 import type { SongRunner } from "../song/song-runner.js";
@@ -15,7 +21,7 @@ import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
-import { FleetEngine } from "./fleet-engine.js";
+import { FleetCatalog, FleetSheetWriter } from "./fleet-models.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
 import { SharedStore } from "./shared-store.js";
@@ -29,8 +35,10 @@ const { version } = createRequire(import.meta.url)("../../../package.json") as {
 const MEMORY_AGE_MS = 15_000;
 
 export interface JoinedFleet {
-  /** Engine that reports the models of the workers. */
-  engine: MusicEngine;
+  catalog: ModelCatalog;
+  writer: SheetWriter;
+  /** Other processes make the songs. */
+  engine: null;
   queue: FleetQueue;
   adapters: AdapterRecord;
   close(): Promise<void>;
@@ -78,7 +86,9 @@ export async function joinFleet(
     cleanUp: runner.cleanUp.bind(runner),
   };
   return {
-    engine: new FleetEngine(fleet.workers, calls),
+    catalog: new FleetCatalog(fleet.workers),
+    writer: new FleetSheetWriter(fleet.workers, calls),
+    engine: null,
     adapters: new FleetAdapters(fleet, calls, runner.adapters),
     queue: new FleetQueue(fleet, options, log, worker),
     close: async () => {
@@ -96,20 +106,20 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
 }
 
 function serveCalls(calls: RemoteCalls, engine: MusicEngine, storage: AdapterStorage): void {
-  if (engine.languageModels().length > 0) {
+  if (engine.catalog.languageModels().length > 0) {
     calls.serve(TEXT_CALL_QUEUE, async (name, data, signal) => {
-      await engine.prepareLanguageModel(null, { signal });
-      if (name === "formatInput") return engine.formatInput(data as FormatRequest, { signal });
-      return engine.createSample(data as SampleRequest, { signal });
+      await engine.planner.prepareLanguageModel(null, { signal });
+      if (name === "formatInput") return engine.planner.formatInput(data as FormatRequest, { signal });
+      return engine.planner.createSample(data as SampleRequest, { signal });
     });
   }
-  const model = engine.slots()[0]?.model;
+  const model = engine.catalog.slots()[0]?.model;
   if (model == null) return;
   calls.serve(adapterCallQueue(model), (_name, data, signal) => {
     const { stored, ...adapter } = data as LoadedAdapter & { stored: StoredAdapter };
     const { digest } = stored;
     return storage.withAdapter(stored, (path) =>
-      engine.inspectAdapter({ ...adapter, path, digest }, { signal }),
+      engine.renderer.inspectAdapter({ ...adapter, path, digest }, { signal }),
     );
   });
 }
@@ -120,16 +130,16 @@ function describer(engine: MusicEngine, { devices }: Config) {
   let askedMs = Number.NEGATIVE_INFINITY;
   return async (): Promise<Omit<Announcement, "name" | "places" | "running" | "is_draining">> => {
     if (performance.now() - askedMs > MEMORY_AGE_MS) {
-      const [gpu] = await engine.gpus().catch(() => []);
+      const [gpu] = await engine.catalog.gpus().catch(() => []);
       freeBytes = gpu?.freeBytes ?? freemem();
       askedMs = performance.now();
     }
-    const installed = engine.models();
-    const slots = engine
+    const installed = engine.catalog.models();
+    const slots = engine.catalog
       .slots()
       .flatMap((slot) => (slot.model === null ? [] : { ...slot, model: slot.model }));
     for (const { model } of slots) {
-      if (!fingerprints.has(model)) fingerprints.set(model, await engine.fingerprint(model));
+      if (!fingerprints.has(model)) fingerprints.set(model, await engine.catalog.fingerprint(model));
     }
     const models = slots.map(({ slot, model, isTurbo, codebookSize }) => {
       const entry = installed.find(({ name }) => name === model);
@@ -148,7 +158,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
       device: devices[0],
       free_memory_bytes: freeBytes,
       models,
-      lm_models: engine.languageModels().map(({ name }) => name),
+      lm_models: engine.catalog.languageModels().map(({ name }) => name),
       payload_versions: [...READABLE_VERSIONS],
     };
   };

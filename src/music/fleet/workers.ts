@@ -181,6 +181,11 @@ export class Workers {
     return [...models.values()].sort((a, b) => Number(b.name === first) - Number(a.name === first));
   }
 
+  /** Names of the language models of all workers. */
+  get languageModels(): readonly string[] {
+    return [...new Set(this.#known.flatMap(({ lm_models }) => lm_models))];
+  }
+
   /**
    * Returns the default model.
    * @param what action that the error names, such as "make songs"

@@ -38,7 +38,7 @@ export class OwnAdapterRecord implements AdapterRecord {
   constructor(private readonly engine: MusicEngine) {}
 
   async model(): Promise<string> {
-    const model = requireModel(this.engine);
+    const model = requireModel(this.engine.catalog);
     if (model !== this.#model) this.#loaded = [];
     this.#model = model;
     return model;
@@ -55,7 +55,7 @@ export class OwnAdapterRecord implements AdapterRecord {
 
   async inspect(_model: string, source: AdapterSource): Promise<LoadedAdapter> {
     const digest = await adapterSignature(source.path);
-    const info = await this.engine.inspectAdapter({ ...source, scale: FULL_SCALE, digest });
+    const info = await this.engine.renderer.inspectAdapter({ ...source, scale: FULL_SCALE, digest });
     return { ...source, ...info, scale: FULL_SCALE, enabled: true };
   }
 }

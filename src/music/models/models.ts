@@ -5,7 +5,7 @@ import { EMBEDDED_MODEL, OWNER_SEPARATOR } from "../../engine/checkpoints.js";
 import { EngineError } from "../../engine/errors.js";
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { INFER_METHODS } from "../../engine/render-parameters.js";
-import type { MusicEngine, SlotState } from "../../engine/types.js";
+import type { ModelCatalog, MusicEngine, SheetWriter, SlotState } from "../../engine/types.js";
 import { HttpError, RequestError } from "../errors.js";
 import { TASK_TYPES, type TaskType } from "../request/schema.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
@@ -44,8 +44,8 @@ const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
  * supports text2music, cover and repaint, and any other model supports all types. Tasks of unsupported types
  * run with a warning.
  */
-export function supportedTaskTypes(engine: MusicEngine, name: string): readonly TaskType[] {
-  const model = engine.models().find((candidate) => candidate.name === name);
+export function supportedTaskTypes(catalog: ModelCatalog, name: string): readonly TaskType[] {
+  const model = catalog.models().find((candidate) => candidate.name === name);
   if (model?.supportedTasks) return TASK_TYPES.filter((task) => model.supportedTasks?.includes(task));
   return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
 }
@@ -54,10 +54,10 @@ export function supportedTaskTypes(engine: MusicEngine, name: string): readonly 
  * Models that a task can select, default first. While the default model loads for the first time, it is the
  * only one in the list.
  */
-export function listModels(engine: MusicEngine) {
-  const defaultModel = defaultModelName(engine);
-  const inSlots = engine.slots().map(({ model }) => model);
-  const models = engine
+export function listModels(catalog: ModelCatalog) {
+  const defaultModel = defaultModelName(catalog);
+  const inSlots = catalog.slots().map(({ model }) => model);
+  const models = catalog
     .models()
     .filter(({ name }) => inSlots.includes(name) || name === defaultModel)
     .map(({ name }) => ({ name, is_default: name === defaultModel }))
@@ -66,8 +66,8 @@ export function listModels(engine: MusicEngine) {
 }
 
 /** `listModels` in the format of OpenRouter. */
-export function openRouterModels(engine: MusicEngine) {
-  const data = listModels(engine).models.map(({ name }) => ({
+export function openRouterModels(catalog: ModelCatalog) {
+  const data = listModels(catalog).models.map(({ name }) => ({
     id: `acestep/${name}`,
     name,
     created: STARTED_AT_SECONDS,
@@ -81,19 +81,19 @@ export function openRouterModels(engine: MusicEngine) {
   return { object: "list", data };
 }
 
-export function modelInventory(engine: MusicEngine) {
+export function modelInventory(catalog: ModelCatalog) {
   return {
-    models: installedModels(engine).map((model) => ({
+    models: installedModels(catalog).map((model) => ({
       ...model,
-      supported_task_types: supportedTaskTypes(engine, model.name),
+      supported_task_types: supportedTaskTypes(catalog, model.name),
       infer_methods: [...INFER_METHODS],
       sings: model.name !== EMBEDDED_MODEL,
     })),
-    default_model: defaultModelName(engine),
-    slots: engine.slots().map(({ slot, model, isLoaded }) => ({ slot, model, is_loaded: isLoaded })),
-    lm_models: languageModels(engine),
-    loaded_lm_model: engine.loadedLanguageModel(),
-    llm_initialized: engine.loadedLanguageModel() !== null,
+    default_model: defaultModelName(catalog),
+    slots: catalog.slots().map(({ slot, model, isLoaded }) => ({ slot, model, is_loaded: isLoaded })),
+    lm_models: languageModels(catalog),
+    loaded_lm_model: catalog.loadedLanguageModel(),
+    llm_initialized: catalog.loadedLanguageModel() !== null,
   };
 }
 
@@ -102,31 +102,31 @@ export function modelInventory(engine: MusicEngine) {
  * until the new one is ready.
  * @throws HttpError 400 for an unknown slot or model, 500 if loading fails
  */
-export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
-  const slot = engine.slots().find((state) => state.slot === request.slot);
+export async function switchModels({ catalog, loader }: MusicEngine, request: ModelSwitch) {
+  const slot = catalog.slots().find((state) => state.slot === request.slot);
   if (slot === undefined) {
     const variable = `SVC_CONFIG_PATH${request.slot}`;
     throw new RequestError(
       `Slot ${request.slot} is not available because ${variable} was not set at startup. Set it and restart the server.`,
     );
   }
-  const model = request.model === null ? null : installedModel(namesOf(engine.models()), request.model);
+  const model = request.model === null ? null : installedModel(namesOf(catalog.models()), request.model);
   if (!slot.isLoaded || (model !== null && model !== slot.model)) {
     const what = `DiT init failed for slot ${slot.slot}`;
-    await loadOrRefuse(what, model, () => engine.loadSlot(slot.slot, model));
+    await loadOrRefuse(what, model, () => loader.loadSlot(slot.slot, model));
   }
   if (request.initLanguageModel) {
-    const name = installedLanguageModel(engine, request.languageModel);
-    await loadOrRefuse("LLM init failed", name, () => engine.loadLanguageModel(name));
+    const name = installedLanguageModel(catalog, request.languageModel);
+    await loadOrRefuse("LLM init failed", name, () => loader.loadLanguageModel(name));
   }
-  const loadedLanguageModel = engine.loadedLanguageModel();
+  const loadedLanguageModel = catalog.loadedLanguageModel();
   return {
     message: "Model initialization completed",
     slot: request.slot,
-    loaded_model: engine.slots().find((state) => state.slot === request.slot)?.model ?? null,
+    loaded_model: catalog.slots().find((state) => state.slot === request.slot)?.model ?? null,
     loaded_lm_model: request.initLanguageModel ? loadedLanguageModel : null,
-    models: installedModels(engine),
-    lm_models: languageModels(engine),
+    models: installedModels(catalog),
+    lm_models: languageModels(catalog),
     llm_initialized: loadedLanguageModel !== null,
   };
 }
@@ -137,10 +137,10 @@ export async function switchModels(engine: MusicEngine, request: ModelSwitch) {
  * anything to do.
  * @throws HttpError 500 if loading fails
  */
-export async function reloadModels(engine: MusicEngine) {
+export async function reloadModels({ catalog, loader }: MusicEngine) {
   const reloaded: string[] = [];
-  for (const { slot } of engine.slots().filter(({ isLoaded }) => !isLoaded)) {
-    await loadOrRefuse(`DiT init failed for slot ${slot}`, null, () => engine.loadSlot(slot, null));
+  for (const { slot } of catalog.slots().filter(({ isLoaded }) => !isLoaded)) {
+    await loadOrRefuse(`DiT init failed for slot ${slot}`, null, () => loader.loadSlot(slot, null));
     reloaded.push(slot === 1 ? "DiT/VAE/Text Encoder" : `DiT/VAE/Text Encoder of slot ${slot}`);
   }
   const what = reloaded.length === 0 ? "all models were already loaded" : `loaded ${reloaded.join(", ")}`;
@@ -149,12 +149,13 @@ export async function reloadModels(engine: MusicEngine) {
 
 /** Loads the language model `named` by the client, or the default. @throws HttpError 400, or 500 if loading fails */
 export async function ensureLanguageModel(
-  engine: MusicEngine,
+  catalog: ModelCatalog,
+  writer: SheetWriter,
   call: CallOptions,
   named: string | null = null,
 ): Promise<void> {
-  const name = installedLanguageModel(engine, named);
-  await loadOrRefuse("LLM init failed", name, () => engine.prepareLanguageModel(name, call));
+  const name = installedLanguageModel(catalog, named);
+  await loadOrRefuse("LLM init failed", name, () => writer.prepareLanguageModel(name, call));
 }
 
 const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPORTED_MODEL"]);
@@ -175,34 +176,34 @@ async function loadOrRefuse(what: string, named: string | null, load: () => Prom
   }
 }
 
-function installedModels(engine: MusicEngine) {
-  const defaultModel = defaultModelName(engine);
-  return engine
+function installedModels(catalog: ModelCatalog) {
+  const defaultModel = defaultModelName(catalog);
+  return catalog
     .models()
     .map(({ name, isLoaded }) => ({ name, is_default: name === defaultModel, is_loaded: isLoaded }))
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-function installedLanguageModel(engine: MusicEngine, named: string | null): string | null {
-  return named === null ? null : installedModel(namesOf(engine.languageModels()), named);
+function installedLanguageModel(catalog: ModelCatalog, named: string | null): string | null {
+  return named === null ? null : installedModel(namesOf(catalog.languageModels()), named);
 }
 
 function namesOf(models: readonly { name: string }[]): string[] {
   return models.map(({ name }) => name);
 }
 
-function languageModels(engine: MusicEngine) {
-  return engine.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
+function languageModels(catalog: ModelCatalog) {
+  return catalog.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
 }
 
 /** Model of slot 1. @throws HttpError 500 if the slot has none yet */
-export function requireModel(engine: MusicEngine): string {
-  const model = engine.slots()[0]?.model;
+export function requireModel(catalog: ModelCatalog): string {
+  const model = catalog.slots()[0]?.model;
   if (model == null) throw new HttpError(500, "Model not initialized");
   return model;
 }
 
 /** Model of slot 1, used by tasks that name none. */
-function defaultModelName(engine: MusicEngine): string | null {
-  return engine.slots()[0]?.model ?? engine.models().find((model) => model.isDefault)?.name ?? null;
+function defaultModelName(catalog: ModelCatalog): string | null {
+  return catalog.slots()[0]?.model ?? catalog.models().find((model) => model.isDefault)?.name ?? null;
 }

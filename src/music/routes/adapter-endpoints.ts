@@ -55,23 +55,23 @@ const TRAINING = withTag("Training", {
     summary: "Train a LoRA in the background",
     body: adapters.parseLoraTraining,
     answer: answers.startedTraining,
-    run: ({ service }, input) => service.training.startLora(input),
+    run: ({ service }, input) => service.local.training.startLora(input),
   }),
   "POST /v1/training/start_lokr": command({
     summary: "Train a LoKr in the background",
     body: adapters.parseLokrTraining,
     answer: answers.startedTraining,
-    run: ({ service }, input) => service.training.startLokr(input),
+    run: ({ service }, input) => service.local.training.startLokr(input),
   }),
   "POST /v1/training/stop": command({
     summary: "Stop training after the current step",
     answer: answers.stoppedTraining,
-    run: ({ service }) => service.training.stop(),
+    run: ({ service }) => service.local.training.stop(),
   }),
   "GET /v1/training/status": createGetEndpoint({
     summary: "Status of the current or latest training run",
     answer: answers.trainingStatus,
-    run: ({ service }) => service.training.status(),
+    run: ({ service }) => service.local.training.status(),
   }),
   "POST /v1/training/load_tensor_info": command({
     summary: "Describe a directory of prepared samples",
@@ -126,14 +126,14 @@ const DATA_SETS = withTag("Data sets", {
     answer: answers.savedDataSet,
     errors: [507],
     run: async ({ service }, { path, ...change }) => {
-      await service.dataSet.save(path, change);
+      await service.local.dataSet.save(path, change);
       return { message: `✅ Dataset saved to ${path}`, save_path: path };
     },
   }),
   "GET /v1/dataset/samples": createGetEndpoint({
     summary: "List the samples of the data set",
     answer: answers.dataSetContent,
-    run: ({ service }) => contentOf(service.dataSet.current),
+    run: ({ service }) => contentOf(service.local.dataSet.current),
   }),
   "GET /v1/dataset/sample/:index": createGetEndpoint({
     summary: "Get a sample",
@@ -141,7 +141,7 @@ const DATA_SETS = withTag("Data sets", {
     errors: [404],
     run: ({ service }, request) => {
       const index = indexOf(request);
-      return { index, ...sampleFields(service.dataSet.sample(index)) };
+      return { index, ...sampleFields(service.local.dataSet.sample(index)) };
     },
   }),
   "PUT /v1/dataset/sample/:index": command({
@@ -151,7 +151,7 @@ const DATA_SETS = withTag("Data sets", {
     errors: [404],
     run: ({ service }, change, request) => {
       const index = indexOf(request);
-      const updated = service.dataSet.update(index, change);
+      const updated = service.local.dataSet.update(index, change);
       const sample = { index, ...sampleFields(updated) };
       return { message: `✅ Updated sample ${index}: ${updated.filename}`, sample };
     },
@@ -160,19 +160,20 @@ const DATA_SETS = withTag("Data sets", {
     summary: "Label all samples and wait for the result",
     body: dataSets.parseLabeling,
     answer: answers.labeledDataSet,
-    run: async ({ service }, input) => (await service.labeling.start(input)).finished,
+    run: async ({ service }, input) => (await service.local.labeling.start(input)).finished,
   }),
   "POST /v1/dataset/auto_label_async": command({
     summary: "Start labeling all samples",
     body: dataSets.parseLabeling,
     answer: answers.startedDataSetTask,
-    run: async ({ service }, input) => started(await service.labeling.start(input), "Auto-labeling started"),
+    run: async ({ service }, input) =>
+      started(await service.local.labeling.start(input), "Auto-labeling started"),
   }),
   "GET /v1/dataset/auto_label_status{/:taskId}": createGetEndpoint({
     summary: "Progress of labeling",
     answer: answers.dataSetTaskStatus,
     errors: [404],
-    run: ({ service }, request) => service.labeling.status(taskIdOf(request)),
+    run: ({ service }, request) => service.local.labeling.status(taskIdOf(request)),
   }),
   "POST /v1/dataset/preprocess": command({
     summary: "Prepare all samples for training and wait for the result",
@@ -180,28 +181,31 @@ const DATA_SETS = withTag("Data sets", {
     answer: answers.preparedDataSet,
     errors: [507],
     run: async ({ service }, input) =>
-      (await service.preparations.start(service.dataSet.current, input)).finished,
+      (await service.local.preparations.start(service.local.dataSet.current, input)).finished,
   }),
   "POST /v1/dataset/preprocess_async": command({
     summary: "Start preparing all samples for training",
     body: dataSets.parsePreparation,
     answer: answers.startedDataSetTask,
     run: async ({ service }, input) =>
-      started(await service.preparations.start(service.dataSet.current, input), "Preprocessing started"),
+      started(
+        await service.local.preparations.start(service.local.dataSet.current, input),
+        "Preprocessing started",
+      ),
   }),
   "GET /v1/dataset/preprocess_status{/:taskId}": createGetEndpoint({
     summary: "Progress of preparing",
     answer: answers.dataSetTaskStatus,
     errors: [404],
-    run: ({ service }, request) => service.preparations.status(taskIdOf(request)),
+    run: ({ service }, request) => service.local.preparations.status(taskIdOf(request)),
   }),
 });
 
 export const TRAINING_ENDPOINTS = { ...TRAINING, ...DATA_SETS };
 
 async function scan({ service }: RouteContext, input: dataSets.ScanRequest) {
-  const warnings = await service.dataSet.scan(input);
-  const { samples } = service.dataSet.current;
+  const warnings = await service.local.dataSet.scan(input);
+  const { samples } = service.local.dataSet.current;
   const found = `✅ Found ${samples.length} audio files in ${input.directory}`;
   return {
     message: [found, ...warnings.map((warning) => `⚠️ ${warning}`)].join("\n"),
@@ -211,8 +215,8 @@ async function scan({ service }: RouteContext, input: dataSets.ScanRequest) {
 }
 
 async function load({ service }: RouteContext, { path }: { path: string }) {
-  await service.dataSet.load(path);
-  const dataSet = service.dataSet.current;
+  await service.local.dataSet.load(path);
+  const dataSet = service.local.dataSet.current;
   const message = `✅ Loaded dataset '${dataSet.name}' with ${dataSet.samples.length} samples`;
   return { message, ...contentOf(dataSet) };
 }

@@ -1,6 +1,6 @@
 /** Endpoints for health, metrics and models. */
 import type { RequestHandler } from "express";
-import type { MusicEngine } from "../../engine/types.js";
+import type { ModelCatalog } from "../../engine/types.js";
 import {
   listModels,
   modelInventory,
@@ -18,7 +18,7 @@ const API_VERSION = "1.0";
 
 /** Context of the endpoints /health and /metrics. Fleet workers serve only these two endpoints. */
 type ProcessContext = Pick<RouteContext, "config" | "authenticator"> & {
-  service: Pick<MusicService, "engine" | "telemetry">;
+  service: Pick<MusicService, "catalog" | "telemetry">;
 };
 
 /** Health check. By default it needs no key, because readiness probes send none. A wrong key is refused. */
@@ -27,7 +27,7 @@ export const healthRoute =
   (request, response) => {
     if (config.healthRequiresKey) authenticator.authorize(request);
     else authenticator.authorizeIfPresented(request);
-    sendEnvelope(response, healthOf(service.engine));
+    sendEnvelope(response, healthOf(service.catalog));
   };
 
 export const metricsRoute =
@@ -38,16 +38,16 @@ export const metricsRoute =
     response.set("Content-Type", type).send(text);
   };
 
-function healthOf(engine: MusicEngine) {
-  const loadedModel = engine.slots()[0]?.model ?? null;
+function healthOf(catalog: ModelCatalog) {
+  const loadedModel = catalog.slots()[0]?.model ?? null;
   return {
     status: "ok",
     service: "Carillon",
     version: API_VERSION,
     models_initialized: loadedModel !== null,
-    llm_initialized: engine.loadedLanguageModel() !== null,
+    llm_initialized: catalog.loadedLanguageModel() !== null,
     loaded_model: loadedModel,
-    loaded_lm_model: engine.loadedLanguageModel(),
+    loaded_lm_model: catalog.loadedLanguageModel(),
   };
 }
 
@@ -56,7 +56,7 @@ export const chatModels: Route =
   ({ authenticator, service }) =>
   (request, response) => {
     authenticator.authorize(request);
-    response.json(openRouterModels(service.engine));
+    response.json(openRouterModels(service.catalog));
   };
 
 export const MODEL_ENDPOINTS = {
@@ -72,23 +72,23 @@ export const MODEL_ENDPOINTS = {
     "GET /v1/models": createGetEndpoint({
       summary: "List models that a task can select",
       answer: answers.modelList,
-      run: ({ service }) => listModels(service.engine),
+      run: ({ service }) => listModels(service.catalog),
     }),
     "GET /v1/model_inventory": createGetEndpoint({
       summary: "List installed models and slots",
       answer: answers.modelInventory,
-      run: ({ service }) => modelInventory(service.engine),
+      run: ({ service }) => modelInventory(service.catalog),
     }),
     "POST /v1/init": command({
       summary: "Load or switch models",
       body: parseModelSwitch,
       answer: answers.switchedModels,
-      run: ({ service }, input) => switchModels(service.engine, input),
+      run: ({ service }, input) => switchModels(service.local.engine, input),
     }),
     "GET /v1/models/pull": createGetEndpoint({
       summary: "Progress of a model download",
       answer: answers.modelPullStatus,
-      run: ({ service }) => service.modelPulls.status(),
+      run: ({ service }) => service.local.modelPulls.status(),
     }),
     /** The download continues if the client disconnects. */
     "POST /v1/models/pull": command({
@@ -97,18 +97,18 @@ export const MODEL_ENDPOINTS = {
       answer: answers.modelPullStatus,
       errors: [409],
       example: { model: "acestep-v15-turbo" },
-      run: ({ service }, { model }) => service.modelPulls.start(model),
+      run: ({ service }, { model }) => service.local.modelPulls.start(model),
     }),
     "DELETE /v1/models/pull": command({
       summary: "Cancel the download; the next one resumes",
       answer: answers.modelPullStatus,
       errors: [404],
-      run: ({ service }) => service.modelPulls.cancel(),
+      run: ({ service }) => service.local.modelPulls.cancel(),
     }),
     "POST /v1/reinitialize": command({
       summary: "Load configured models that are not loaded",
       answer: answers.reloadedModels,
-      run: ({ service }) => reloadModels(service.engine),
+      run: ({ service }) => reloadModels(service.local.engine),
     }),
   }),
 };

@@ -222,7 +222,7 @@ export async function acceptTask(
   try {
     const generation = parseGenerationRequest(body.fields, {
       rangePolicy: config.rangePolicy,
-      slotOf: (model) => selectSlot(service.engine.slots(), model),
+      slotOf: (model) => selectSlot(service.catalog.slots(), model),
       uploads: body.uploads,
       drawSeed,
       defaults,

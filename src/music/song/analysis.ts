@@ -6,7 +6,7 @@
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";
-import { SAMPLE_RATE } from "../../engine/types.js";
+import { type Plan, SAMPLE_RATE } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { Analysis } from "../request/schema.js";
 import { planningSeed, samplingOf } from "./compose.js";
@@ -49,7 +49,7 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
   const { codes, seconds, model } = await encodeSource(context);
-  const { caption, lyrics, language, warnings, ...metadata } = await engine.understand(
+  const { caption, lyrics, language, warnings, ...metadata } = await engine.planner.understand(
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
@@ -95,23 +95,22 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
 async function describeWords(context: SongContext): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const lm = await provideLanguageModel(context);
-  const plan = await engine.plan(
-    {
-      languageModel: lm?.name ?? null,
-      caption: request.prompt,
-      lyrics: request.lyrics,
-      metadata: withStatedFacts(UNKNOWN_METADATA, request.stated ?? NOTHING_STATED, planningSeed(request)),
-      fillMetadata: true,
-      rewriteCaption: false,
-      detectLanguage: request.useCotLanguage,
-      writeCodes: false,
-      cfgScale: 1,
-      negativePrompt: "",
-      sampling: samplingOf(request),
-      seeds: [planningSeed(request)],
-    },
-    { signal, onProgress: progress.enter("plan") },
-  );
+  const planRequest = {
+    languageModel: lm?.name ?? null,
+    caption: request.prompt,
+    lyrics: request.lyrics,
+    metadata: withStatedFacts(UNKNOWN_METADATA, request.stated ?? NOTHING_STATED, planningSeed(request)),
+    fillMetadata: true,
+    rewriteCaption: false,
+    detectLanguage: request.useCotLanguage,
+    writeCodes: false,
+    cfgScale: 1,
+    negativePrompt: "",
+    sampling: samplingOf(request),
+    seeds: [planningSeed(request)],
+  };
+  const call = { signal, onProgress: progress.enter("plan") };
+  const [plan] = (await engine.planner.planSongs([planRequest], call)) as [Plan];
   const metas = metasOf(request, plan.metadata, plan.metadata.durationSeconds);
   return {
     ...withoutSongs(context),
@@ -138,7 +137,7 @@ async function encodeSource(
   const { slot, model } = await prepareSlot(context);
   const call = { signal, onProgress: progress.enter("codes") };
   return {
-    codes: await engine.encodeCodes(slot, source, call),
+    codes: await engine.renderer.encodeCodes(slot, source, call),
     seconds: source.length / 2 / SAMPLE_RATE,
     model,
   };

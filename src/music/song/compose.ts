@@ -131,7 +131,7 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   const known = withStatedFacts(song.metadata, statedFacts(query, song.metadata, true, warnings), seed);
   // "en" counts as no preference here, because clients send it by default.
   const preference = song.language === DEFAULT_LANGUAGE ? null : song.language;
-  const sheet = await engine.createSample(
+  const sheet = await engine.planner.createSample(
     {
       languageModel: lm.name,
       query,
@@ -169,7 +169,7 @@ function exampleFor(request: GenerationRequest, { caption }: Composition) {
 async function format(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
   const { engine, request, warnings } = context;
   try {
-    const sheet = await engine.formatInput(
+    const sheet = await engine.planner.formatInput(
       {
         languageModel: lm.name,
         caption: song.caption,

@@ -82,7 +82,7 @@ export async function makeSongs(
     signal,
     onProgress,
     preview,
-    planSongs = (_lm, requests, call) => engine.planSongs(requests, call),
+    planSongs = (_lm, requests, call) => engine.planner.planSongs(requests, call),
   }: SongOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { CallOptions, Progress } from "../../engine/addon.js";
 import { type BatchLimits, maxPlannedSongs } from "../../engine/batch-limits.js";
-import type { LanguageModelInfo, MusicEngine, Plan, PlanRequest } from "../../engine/types.js";
+import type { LanguageModelInfo, Plan, PlanRequest, SongPlanner } from "../../engine/types.js";
 import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
 import { usesLanguageModel } from "./song-context.js";
@@ -31,7 +31,7 @@ export class PlansAhead {
   readonly #ahead = new Map<string, PlanAhead>();
 
   constructor(
-    private readonly engine: MusicEngine,
+    private readonly planner: SongPlanner,
     private readonly usesLmByDefault: boolean,
     private readonly isOnGpu: boolean,
     private readonly limits: BatchLimits,
@@ -51,7 +51,7 @@ export class PlansAhead {
   ): Promise<Plan[]> {
     const plans = await this.#take(id, requests, call);
     if (plans !== null) return plans;
-    const planning = this.engine.planSongs(requests, call);
+    const planning = this.planner.planSongs(requests, call);
     const planWaiting = async () => {
       const free = this.#maxSongs(requests.length) - requests.length;
       if (!request.allowLmBatch || free <= 0) return;
@@ -119,7 +119,7 @@ export class PlansAhead {
   #begin(id: string, requests: PlanRequest[]): void {
     const stop = new AbortController();
     const onProgress = (progress: Progress) => ahead.onProgress?.(progress);
-    const plans = this.engine.planSongs(requests, { signal: stop.signal, onProgress }).catch(() => null);
+    const plans = this.planner.planSongs(requests, { signal: stop.signal, onProgress }).catch(() => null);
     const ahead: PlanAhead = { requests, plans, stop, onProgress: undefined };
     this.#ahead.set(id, ahead);
   }

@@ -41,7 +41,7 @@ export async function* renderSongs(
 
   const requests = songs.map((_, item) => requestOf(item, recordings, window));
   let item = 0;
-  for await (let rendered of first.engine.renderSongs(requests, (begin, count) => {
+  for await (let rendered of first.engine.renderer.renderSongs(requests, (begin, count) => {
     first.progress.beginSongs(begin, count);
     return callOf(first, begin === 0 && others.length === 0 ? preview : undefined);
   })) {
@@ -49,7 +49,10 @@ export async function* renderSongs(
       first.progress.beginSongs(item, 1);
       const isPreviewed = item === 0 && index === others.length - 1;
       const request = requestOf(item, resultOf(rendered, recordings), other);
-      const next = await first.engine.render(request, callOf(first, isPreviewed ? preview : undefined));
+      const next = await first.engine.renderer.render(
+        request,
+        callOf(first, isPreviewed ? preview : undefined),
+      );
       rendered = {
         ...next,
         timings: {

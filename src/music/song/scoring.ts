@@ -26,13 +26,13 @@ export async function scoreSong(
   if (!request.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {
-    const languageModel = lm?.name ?? installedLanguageModel(engine, request.lmModelPath, warnings);
-    const { name } = lm ?? (await engine.prepareLanguageModel(languageModel, { signal }));
+    const languageModel = lm?.name ?? installedLanguageModel(engine.catalog, request.lmModelPath, warnings);
+    const { name } = lm ?? (await engine.planner.prepareLanguageModel(languageModel, { signal }));
     const [codes] = song.audioCodes ?? [];
-    const audioCodes = codes ?? (await engine.encodeCodes(slot, audio, { signal }));
+    const audioCodes = codes ?? (await engine.renderer.encodeCodes(slot, audio, { signal }));
     const known = { ...metadata, durationSeconds: Math.round(seconds) };
     const words = { caption, lyrics, language, metadata: known };
-    const scores = await engine.score({ languageModel: name, audioCodes, ...words }, { signal });
+    const scores = await engine.planner.score({ languageModel: name, audioCodes, ...words }, { signal });
     return { scores, noScoresReason: scores === null ? `${name} cannot score this song` : null };
   } catch (error) {
     signal.throwIfAborted();

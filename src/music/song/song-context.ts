@@ -6,10 +6,12 @@
 import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
   LanguageModelInfo,
+  ModelCatalog,
   MusicEngine,
   Plan,
   PlanarAudio,
   PlanRequest,
+  SheetWriter,
   SongAdapter,
   SongLatents,
 } from "../../engine/types.js";
@@ -97,15 +99,15 @@ export async function prepareSlot({
   progress,
   warnings,
 }: SongContext): Promise<ReadySlot> {
-  const selected = selectSlot(engine.slots(), request.model);
+  const selected = selectSlot(engine.catalog.slots(), request.model);
   const call = { signal, onProgress: progress.enter("load") };
   const { slot, model, isTurbo, isLegoSft } =
-    selected.model === null ? await engine.loadSlot(selected.slot, null, call) : selected;
+    selected.model === null ? await engine.loader.loadSlot(selected.slot, null, call) : selected;
   const used = model ?? "";
   if (request.model !== null && findModelByName([used], request.model) === undefined) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
-  if (request.analysis === null && !supportedTaskTypes(engine, used).includes(request.taskType)) {
+  if (request.analysis === null && !supportedTaskTypes(engine.catalog, used).includes(request.taskType)) {
     warnings.push(`${used} was not trained for task_type ${request.taskType}: use a base model`);
   }
   return { slot, model: used, isTurbo, isLegoSft };
@@ -181,9 +183,12 @@ export function usesLanguageModel(request: GenerationRequest, usesLmByDefault: b
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
   const { engine, request, signal, warnings, usesLmByDefault } = context;
   if (!usesLanguageModel(request, usesLmByDefault)) return null;
-  const name = installedLanguageModel(engine, request.lmModelPath, warnings);
+  const name = installedLanguageModel(engine.catalog, request.lmModelPath, warnings);
   try {
-    return await engine.prepareLanguageModel(name, { signal, onProgress: context.progress.enter("load") });
+    return await engine.planner.prepareLanguageModel(name, {
+      signal,
+      onProgress: context.progress.enter("load"),
+    });
   } catch (error) {
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
@@ -194,7 +199,11 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
 }
 
 /** Checks at submission that texts fit the language model that a task requires. @throws EngineError PROMPT_TOO_LONG */
-export async function checkTextLength(engine: MusicEngine, request: GenerationRequest): Promise<void> {
+export async function checkTextLength(
+  catalog: ModelCatalog,
+  writer: SheetWriter,
+  request: GenerationRequest,
+): Promise<void> {
   if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
   const { prompt, lyrics, sampleQuery, taskType } = request;
   const writesSheet = request.analysis === null && (request.sampleMode || sampleQuery !== "");
@@ -202,8 +211,8 @@ export async function checkTextLength(engine: MusicEngine, request: GenerationRe
     request.thinking && request.analysis === null && taskType === "text2music" && request.audioCodes === null;
   const plans = request.analysis === "metadata" || (writeCodes && !writesSheet);
   if (!plans && !writesSheet) return;
-  await engine.checkTextLength({
-    languageModel: installedLanguageModel(engine, request.lmModelPath, []),
+  await writer.checkTextLength({
+    languageModel: installedLanguageModel(catalog, request.lmModelPath, []),
     fields: writesSheet ? { sample_query: sampleQuery } : { prompt, lyrics },
     codesSeconds: writeCodes && !writesSheet ? (request.audioDurationSeconds ?? 0) : null,
   });
@@ -211,12 +220,12 @@ export async function checkTextLength(engine: MusicEngine, request: GenerationRe
 
 /** Returns the installed language model with the requested name or path; null for the default. */
 export function installedLanguageModel(
-  engine: MusicEngine,
+  catalog: ModelCatalog,
   requested: string | null,
   warnings: string[],
 ): string | null {
   if (requested === null) return null;
-  const names = engine.languageModels().map((model) => model.name);
+  const names = catalog.languageModels().map((model) => model.name);
   const lastComponent = requested.slice(requested.lastIndexOf("/") + 1);
   const installed = names.find((name) => name === requested) ?? names.find((name) => name === lastComponent);
   if (installed !== undefined) return installed;

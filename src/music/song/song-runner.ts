@@ -79,11 +79,12 @@ export class SongRunner implements TaskRunner {
       uploads: this.uploads,
       maxSeconds: config.sourceMaxSeconds,
     });
-    const runtime = engine?.runtimeInfo();
+    const runtime = engine?.catalog.runtimeInfo();
     this.usesLmByDefault =
       runtime !== undefined && usesLmByDefault(initLanguageModel, languageModelDevice, runtime);
     const isOnGpu = runtime !== undefined && plansOnGpu(languageModelDevice, runtime);
-    this.#plansAhead = engine === null ? null : new PlansAhead(engine, this.usesLmByDefault, isOnGpu, config);
+    this.#plansAhead =
+      engine === null ? null : new PlansAhead(engine.planner, this.usesLmByDefault, isOnGpu, config);
   }
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
@@ -97,14 +98,14 @@ export class SongRunner implements TaskRunner {
         log.info({ program, sandbox: description }, "ffmpeg limits in effect"),
       (err: unknown) => log.error({ err }, "ffmpeg is not usable; songs cannot be encoded"),
     );
-    await engine.loadSlot(1, null);
-    for (const { slot } of engine.slots().filter((state) => state.slot > 1)) {
-      await engine.loadSlot(slot, null).catch((err: unknown) => {
+    await engine.loader.loadSlot(1, null);
+    for (const { slot } of engine.catalog.slots().filter((state) => state.slot > 1)) {
+      await engine.loader.loadSlot(slot, null).catch((err: unknown) => {
         log.warn({ err, slot }, `could not load the model of slot ${slot}`);
       });
     }
     if (this.usesLmByDefault) {
-      await engine.loadLanguageModel(null).catch((err: unknown) => {
+      await engine.loader.loadLanguageModel(null).catch((err: unknown) => {
         log.warn({ err }, "could not load the language model; the next task that needs it tries again");
       });
     }

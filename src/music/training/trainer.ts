@@ -140,7 +140,7 @@ export class AdapterTrainer {
       notices: [MEMORY_NOTICE, ...notices, ...skippedNotice(skipped)].map(noticeLine),
     };
     const training = { adapter, ...checked, ...options, conditionDropout: conditionDropout ?? undefined };
-    const run = new TrainingRun(plan, (call) => this.engine.train(training, call));
+    const run = new TrainingRun(plan, (call) => this.engine.trainer.train(training, call));
     const { id } = run.record;
     this.log.info(
       { run: id, adapter, samples: checked.samples.length, output: outputDirectory },
@@ -191,13 +191,13 @@ export async function checkStartRequest(
   root: PermittedRoot,
   paths: RunPaths,
 ): Promise<CheckedPaths> {
-  requireModel(engine);
+  requireModel(engine.catalog);
   const tensorDirectory = await resolveTensorDirectory(root, paths.tensorDir);
   const outputDirectory = await root.resolve(paths.outputDir);
   const resumeFrom = paths.resumeFrom === null ? undefined : await resolveCheckpoint(root, paths.resumeFrom);
   const { samples, skipped } = await discoverSamples(tensorDirectory, await root.resolve("."));
   if (samples.length === 0) throw new RequestError("No valid samples found in tensor directory");
-  await engine.inspectSamples(samples).catch(refuseSamples);
+  await engine.trainer.inspectSamples(samples).catch(refuseSamples);
   await createOutputDirectory(outputDirectory, paths.outputDir);
   return { dataSetName: basename(tensorDirectory), samples, skipped, outputDirectory, resumeFrom };
 }

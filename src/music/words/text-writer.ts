@@ -4,7 +4,7 @@ import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { UNKNOWN_LANGUAGE, UNKNOWN_METADATA } from "../../engine/metadata.js";
-import type { Metadata, MusicEngine, SamplingOptions, SongSheet } from "../../engine/types.js";
+import type { Metadata, ModelCatalog, SamplingOptions, SheetWriter, SongSheet } from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { ensureLanguageModel } from "../models/models.js";
@@ -27,7 +27,8 @@ export class TextWriter {
   readonly #turns = new ConcurrencyLimit(TURNS);
 
   constructor(
-    private readonly engine: MusicEngine,
+    private readonly catalog: ModelCatalog,
+    private readonly writer: SheetWriter,
     private readonly stopping: AbortSignal,
   ) {}
 
@@ -41,7 +42,7 @@ export class TextWriter {
     const language = input.language === UNKNOWN_LANGUAGE ? null : input.language;
     const fields = { bpm, keyScale, timeSignature, durationSeconds };
     return this.#write(input, caption, fields, caller, (metadata, writing, call) =>
-      this.engine.formatInput({ caption, lyrics, language, metadata, ...writing }, call),
+      this.writer.formatInput({ caption, lyrics, language, metadata, ...writing }, call),
     );
   }
 
@@ -53,7 +54,7 @@ export class TextWriter {
     const language = (isPreference ? input.language : null) ?? hints.language;
     const instrumental = input.instrumental || hints.instrumental;
     return this.#write(input, input.query, UNKNOWN_METADATA, caller, (metadata, writing, call) =>
-      this.engine.createSample({ query: input.query, instrumental, language, metadata, ...writing }, call),
+      this.writer.createSample({ query: input.query, instrumental, language, metadata, ...writing }, call),
     );
   }
 
@@ -72,7 +73,7 @@ export class TextWriter {
     const sampling = { temperature, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, constrained: true };
     const call = { signal: AbortSignal.any([caller.signal, this.stopping]) };
     return this.#turns.run({ ...caller, ...call }, async () => {
-      await ensureLanguageModel(this.engine, call);
+      await ensureLanguageModel(this.catalog, this.writer, call);
       const sheet = await write(metadata, { sampling, seed }, call).catch((error: unknown) => {
         throw toRequestErrorIfPromptTooLong(error);
       });

@@ -165,7 +165,7 @@ describe("data set endpoints", () => {
       );
       const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
       const samples = manifest.samples.map((name: string) => join(root, "tensors", name));
-      const inspected = await engine.inspectSamples(samples).finally(() => engine.close());
+      const inspected = await engine.trainer.inspectSamples(samples).finally(() => engine.close());
       expect(inspected.map(({ frames }) => frames)).to.deep.equal(
         [SECONDS, SECONDS + 1].map((seconds) => seconds * FRAMES_PER_SECOND),
       );
@@ -283,7 +283,7 @@ describe("end of a running preprocessing when the server stops", () => {
     const { status } = await server.client.post("/v1/dataset/preprocess_async", { output_dir: "tensors" });
     await server.close();
     expect(status).to.equal(200);
-    expect(server.service.preparations.status(null)).to.include({ status: "failed" });
+    expect(server.service.local.preparations.status(null)).to.include({ status: "failed" });
     expect(readdirSync(join(root, "tensors"))).to.deep.equal([]);
   });
 });

@@ -176,7 +176,7 @@ describe("a server with several models", () => {
       SVC_CONFIG_PATH2: join(checkpoints, "elsewhere", "acestep-v15-other"),
     };
     const unloaded = createEngine(loadConfig(settings));
-    listedAtStart = listModels(unloaded);
+    listedAtStart = listModels(unloaded.catalog);
     await unloaded.close();
     server = await startLiveServer(temporaryDirectory(), settings);
     client = server.client;

@@ -31,19 +31,17 @@ describe("planning of waiting tasks while another task runs", () => {
 
   beforeEach(() => {
     calls = [];
-    engine = Object.assign(
-      stubEngine(() => 0),
-      {
-        planSongs: (requests: readonly PlanRequest[], { signal }: CallOptions) =>
-          new Promise<Plan[]>((resolve, reject) => {
-            const plans = requests.map(({ caption }) => ({ caption }) as Plan);
-            const prompts = requests.map(({ caption }) => caption);
-            calls.push({ prompts, signal, finish: () => resolve(plans), fail: reject });
-            signal?.addEventListener("abort", () => reject(signal.reason));
-          }),
-      },
-    );
-    plansAhead = new PlansAhead(engine, false, true, { batchMax: null, deterministic: false });
+    engine = stubEngine(() => 0);
+    Object.assign(engine.planner, {
+      planSongs: (requests: readonly PlanRequest[], { signal }: CallOptions) =>
+        new Promise<Plan[]>((resolve, reject) => {
+          const plans = requests.map(({ caption }) => ({ caption }) as Plan);
+          const prompts = requests.map(({ caption }) => caption);
+          calls.push({ prompts, signal, finish: () => resolve(plans), fail: reject });
+          signal?.addEventListener("abort", () => reject(signal.reason));
+        }),
+    });
+    plansAhead = new PlansAhead(engine.planner, false, true, { batchMax: null, deterministic: false });
   });
 
   function taskOf(prompt: string, parameters: object = {}): Task {
@@ -98,7 +96,7 @@ describe("planning of waiting tasks while another task runs", () => {
       ["1,2,3", "b"],
     ] as const) {
       calls = [];
-      plansAhead = new PlansAhead(engine, false, false, { batchMax: null, deterministic: false });
+      plansAhead = new PlansAhead(engine.planner, false, false, { batchMax: null, deterministic: false });
       const own = taskOf("a", { seed: seeds, batch_size: seeds.split(",").length });
       const others = [..."bcd"].map((prompt) => taskOf(prompt));
       expect((await plannedWith(own, others)).filter((prompt) => prompt !== "a")).to.deep.equal([...planned]);
@@ -107,10 +105,10 @@ describe("planning of waiting tasks while another task runs", () => {
 
   it("plans at most as many songs as the engine can plan at once", async () => {
     const waiting = [..."abcd"].map((prompt) => taskOf(prompt));
-    plansAhead = new PlansAhead(engine, false, true, { batchMax: 3, deterministic: false });
+    plansAhead = new PlansAhead(engine.planner, false, true, { batchMax: 3, deterministic: false });
     expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own", "a", "b"]);
     calls = [];
-    plansAhead = new PlansAhead(engine, false, true, { batchMax: null, deterministic: true });
+    plansAhead = new PlansAhead(engine.planner, false, true, { batchMax: null, deterministic: true });
     expect(await plannedWith(taskOf("own"), waiting)).to.deep.equal(["own"]);
   });
 
@@ -157,9 +155,9 @@ describe("planning ahead in a service with one worker", () => {
   it("plans waiting tasks ahead, and makes the same songs as without planning ahead", async () => {
     const config = loadConfig({ SVC_API_PORT: "0", SVC_TMPDIR: temporaryDirectory(), SVC_DEVICE: "cpu" });
     const engine = createEngine(config);
-    const planSongs = engine.planSongs.bind(engine);
+    const planSongs = engine.planner.planSongs.bind(engine.planner);
     const gates: (() => void)[] = [];
-    engine.planSongs = async (requests, call) => {
+    engine.planner.planSongs = async (requests, call) => {
       await new Promise<void>((resolve) => gates.push(resolve));
       return planSongs(requests, call);
     };
@@ -180,7 +178,7 @@ describe("planning ahead in a service with one worker", () => {
       const together = (await Promise.all(ids.map(songsOf))).flat();
       expect(gates).to.have.length(3);
 
-      engine.planSongs = planSongs;
+      engine.planner.planSongs = planSongs;
       for (const [seed, record] of together.entries()) {
         const alone = await client.makeOne(song(seed));
         expect((await client.download(record)).equals(await client.download(alone)), `song ${seed}`).to.equal(

@@ -257,7 +257,7 @@ describe("training runs", () => {
     });
 
     it("a run that is stopped during its initial checks makes no step", async () => {
-      const { training } = server.service;
+      const { training } = server.service.local;
       const starting = training.startLora(parseLoraTraining({ ...longRun, output_dir: "at-once" }));
       expect(training.stop()).to.deep.equal({ message: "Stopping training..." });
       const { run_id } = await starting;
@@ -271,7 +271,7 @@ describe("training runs", () => {
     });
 
     it("if a run fails its checks after a stop request, the request does not stop the next run @slow", async () => {
-      const { training } = server.service;
+      const { training } = server.service.local;
       const starting = training.startLora(parseLoraTraining({ ...shortRun, tensor_dir: "absent" }));
       training.stop();
       expect(await starting.catch((error: unknown) => error)).to.have.property("status", 400);

@@ -1,47 +1,22 @@
-/**
- * Engine of a gateway without models. It reports the workers' models, and forwards text requests to a worker's language model. It rejects operations on the models of one machine.
- */
+/** What a gateway knows of the engines of its workers: their models, and texts that their language models write. */
 import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
 import type {
   FormatRequest,
   LanguageModelInfo,
+  ModelCatalog,
   ModelEntry,
-  MusicEngine,
   SampleRequest,
+  SheetWriter,
   SlotState,
   SongSheet,
 } from "../../engine/types.js";
-import { throwNotAvailableInFleet } from "../errors.js";
 import { type RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { noWorkerError, type Workers } from "./workers.js";
 
-const refuse = async (): Promise<never> => throwNotAvailableInFleet();
-
-export class FleetEngine implements MusicEngine {
+export class FleetCatalog implements ModelCatalog {
   readonly usesEmbeddedModel = false;
-  readonly plan = refuse;
-  readonly planSongs = refuse;
-  readonly understand = refuse;
-  readonly score = refuse;
-  readonly render = refuse;
-  readonly encodeCodes = refuse;
-  readonly prepareSample = refuse;
-  readonly loadSlot = refuse;
-  readonly loadLanguageModel = refuse;
-  readonly inspectAdapter = refuse;
-  readonly fingerprint = refuse;
-  readonly inspectSamples = refuse;
-  readonly train = refuse;
 
-  constructor(
-    private readonly workers: Workers,
-    private readonly calls: RemoteCalls,
-  ) {}
-
-  // biome-ignore lint/correctness/useYield: this generator always throws, so it never yields
-  async *renderSongs(): AsyncGenerator<never> {
-    throwNotAvailableInFleet();
-  }
+  constructor(private readonly workers: Workers) {}
 
   runtimeInfo(): RuntimeInfo {
     return { libtorchVersion: "", devices: [], cpuDtype: "float32" };
@@ -79,23 +54,30 @@ export class FleetEngine implements MusicEngine {
   }
 
   languageModels() {
-    const names = new Set(this.workers.known.flatMap(({ lm_models }) => lm_models));
-    return [...names].map((name) => ({ name, isLoaded: false }));
+    return this.workers.languageModels.map((name) => ({ name, isLoaded: false }));
   }
 
   loadedLanguageModel(): null {
     return null;
   }
+}
+
+/** Forwards text requests to a worker with a language model. */
+export class FleetSheetWriter implements SheetWriter {
+  constructor(
+    private readonly workers: Workers,
+    private readonly calls: RemoteCalls,
+  ) {}
 
   /** Checks nothing, because the worker's tokenizer checks the text when the task runs. */
   async checkTextLength(): Promise<void> {}
 
   /** Checks that some worker has a language model. The worker loads the model when a call needs it. */
   async prepareLanguageModel(): Promise<LanguageModelInfo> {
-    if (this.languageModels().length === 0) await this.workers.refresh();
-    const [first] = this.languageModels();
-    if (first === undefined) throw noWorkerError("write text");
-    return { name: first.name, writesText: true };
+    if (this.workers.languageModels.length === 0) await this.workers.refresh();
+    const [name] = this.workers.languageModels;
+    if (name === undefined) throw noWorkerError("write text");
+    return { name, writesText: true };
   }
 
   createSample(request: SampleRequest, { signal }: CallOptions): Promise<SongSheet> {
@@ -105,6 +87,4 @@ export class FleetEngine implements MusicEngine {
   formatInput(request: FormatRequest, { signal }: CallOptions): Promise<SongSheet> {
     return this.calls.call(TEXT_CALL_QUEUE, "formatInput", request, signal);
   }
-
-  async close(): Promise<void> {}
 }

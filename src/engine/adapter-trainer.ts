@@ -1,0 +1,41 @@
+/** Trains adapters. A run has its own copy of the weights, in the addon. */
+import type { CallOptions, NativeAddon, SampleInfo, TrainingCall, TrainingResult } from "./addon.js";
+import type { LoadedModels } from "./loaded-models.js";
+import type { EngineOptions, Trainer, TrainingRequest } from "./types.js";
+
+export class AdapterTrainer implements Trainer {
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #stopping = new AbortController();
+
+  constructor(
+    private readonly addon: NativeAddon,
+    private readonly loaded: LoadedModels,
+    private readonly options: EngineOptions,
+  ) {}
+
+  async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
+    const { model } = await this.loaded.rendererOf(1, call);
+    return this.addon.inspectSamples(model, samples, call);
+  }
+
+  async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
+    const { name, model } = await this.loaded.rendererOf(1, call);
+    const device = this.loaded.deviceOf(1);
+    const signal = AbortSignal.any([call.signal, this.#stopping.signal]);
+    const placement = { device, dtype: this.options.dtype };
+    const options = { ...request, ...placement, modelName: name, model };
+    const running = this.loaded.reportDeviceLoss(() => this.addon.train(options, { ...call, signal }));
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  /** Stops training and waits until its checkpoint is saved. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.allSettled(this.#running);
+  }
+}
