@@ -8,7 +8,12 @@ import { HttpError, RequestError } from "./errors.js";
 import type { Adapters } from "./models/adapters.js";
 import { selectSlot } from "./models/models.js";
 import type { acceptedTask } from "./openapi/answers.js";
-import { DuplicateSubmissionError, type TaskOrigin, type TaskQueue } from "./queue/task-queue.js";
+import {
+  DuplicateSubmissionError,
+  type TaskOrigin,
+  type TaskQueue,
+  UncertainSubmissionError,
+} from "./queue/task-queue.js";
 import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
@@ -38,12 +43,12 @@ export class Submissions {
    * @param caller a disconnect of this client stops the check, but does not cancel an accepted task
    * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500
    * if the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of
-   * the caller's signal. After an error, no part of the task stays stored.
+   * the caller's signal. After an error, no part of the task stays stored, except after UncertainSubmissionError.
    */
   async submit(
     request: GenerationRequest,
     caller: Caller,
-    { submission = null, retakeOf }: Pick<TaskOrigin, "submission" | "retakeOf"> = {},
+    source: Pick<TaskOrigin, "client" | "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
     await checkTextLength(this.catalog, this.writer, request).catch((error: unknown) => {
@@ -58,14 +63,15 @@ export class Submissions {
     try {
       const admitted = await inputs.admit(claimed, { ...caller, signal });
       const published = await inputs.publish(await this.#withAdapters(admitted));
-      const origin = { submission, retakeOf, requestId: caller.requestId, client: caller.client ?? "" };
+      const origin = { ...source, requestId: caller.requestId };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
-        if (published !== admitted) await inputs.release(published).catch(() => {});
+        const mayRun = error instanceof UncertainSubmissionError;
+        if (published !== admitted && !mayRun) await inputs.release(published).catch(() => {});
         throw error;
       });
       return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
     } catch (error) {
-      await inputs.unclaim(request, claimed);
+      if (!(error instanceof UncertainSubmissionError)) await inputs.unclaim(request, claimed);
       throw error;
     }
   }

@@ -1,16 +1,18 @@
 /** Operations on tasks for clients: read, follow events, change, remove. */
 import { EventEmitter, once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, type Fields } from "../parameters.js";
 import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
 import type { SongTags } from "./audio/tags.js";
 import { type UploadKind, type Uploads, uploadKind } from "./audio/uploads.js";
-import { HttpError } from "./errors.js";
+import { HttpError, StoreError } from "./errors.js";
 import { type CatalogFilter, hasEnded } from "./queue/catalog.js";
 import type { Retention } from "./queue/retention.js";
 import { DamagedRecordError, type Task, type TaskState } from "./queue/store.js";
 import { type TaskEventLog, TaskEvents } from "./queue/task-events.js";
 import type { LiveState, TaskQueue } from "./queue/task-queue.js";
 import { type TaskRow, taskRow, taskRowWithCodes } from "./queue/task-row.js";
+import { retryDelayMs } from "./queue/task-run.js";
 import {
   damagedTaskStatus,
   type TaskStatusItem,
@@ -50,6 +52,10 @@ export class Tasks {
     queue.events.on("ended", (task) => {
       this.#endings.emit(task.id);
       this.#events.end(task.id, this.#row(task, ENDED));
+    });
+    queue.events.on("removed", (id) => {
+      this.#endings.emit(id);
+      this.#events.close(id);
     });
     this.#events = new TaskEvents(queue);
   }
@@ -122,10 +128,7 @@ export class Tasks {
 
   /** Reads a task; undefined if it is unknown or its record is damaged. */
   #read(id: string): Promise<Task | undefined> {
-    return this.queue.get(id).catch((error: unknown) => {
-      if (error instanceof DamagedRecordError) return undefined;
-      throw error;
-    });
+    return unlessDamaged(this.queue.get(id));
   }
 
   /** Returns title, version letter and tags of the song at a path; null if no task has this file. */
@@ -154,14 +157,18 @@ export class Tasks {
 
   /** Returns the event log of a task, and the number of the event `lastEventId` in this log. @throws HttpError 404 */
   async follow(id: string, lastEventId: string): Promise<{ log: TaskEventLog; number: number }> {
-    const log = await this.#events.follow(id);
-    const task = await this.#read(id);
-    if (task !== undefined && task.finishedAtMs === null)
-      return { log, number: this.#events.numberOf(lastEventId) };
-    if (task !== undefined) this.#events.end(id, this.#row(task, ENDED));
-    this.#events.forget(id);
-    if (task === undefined) throw noSuchTask(id);
-    return { log, number: 0 };
+    const log = this.#events.logOf(id);
+    try {
+      await this.#events.addState(log, id);
+      const task = await this.#read(id);
+      if (task === undefined) throw noSuchTask(id);
+      if (task.finishedAtMs === null) return { log, number: this.#events.numberOf(lastEventId) };
+      this.#events.end(id, this.#row(task, ENDED));
+      return { log, number: 0 };
+    } catch (error) {
+      this.#events.forget(id);
+      throw error;
+    }
   }
 
   /**
@@ -204,11 +211,12 @@ export class Tasks {
     id: string,
     { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
   ): Promise<TaskRow> {
-    const task = await this.queue.update(id, (current) => ({
+    const change = (current: Task) => ({
       ...current,
       ...(title === undefined ? {} : { title }),
       ...(favorite === undefined ? {} : { favorite }),
-    }));
+    });
+    const task = await unlessDamaged(this.queue.update(id, change));
     if (task === undefined) throw noSuchTask(id);
     return this.#row(task, await this.#live(task));
   }
@@ -219,7 +227,7 @@ export class Tasks {
    * @throws HttpError 404, or 409 in another state; StoreError if the removal cannot be recorded
    */
   async remove(id: string, states: readonly TaskState[]): Promise<"cancelled" | "deleted"> {
-    const task = await this.queue.get(id);
+    const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
     const { state } = this.#row(task, await this.#live(task));
     if (!states.includes(state)) {
@@ -228,25 +236,54 @@ export class Tasks {
     if (await (hasEnded(state) ? this.retention.remove(id) : this.queue.cancel(id))) {
       return hasEnded(state) ? "deleted" : "cancelled";
     }
+    if ((await this.#read(id)) === undefined) throw noSuchTask(id);
     throw new HttpError(
       409,
       `The task was ${state} and ended before it could be removed: read its state again`,
     );
   }
 
-  /** Waits until the task has ended. @throws the reason of the signal, or HttpError 500 if the service stops first */
+  /** @throws HttpError 404 if no waiting or running task has this id; StoreError */
+  async cancel(id: string): Promise<void> {
+    if (!(await unlessDamaged(this.queue.cancel(id))))
+      throw new HttpError(404, "No waiting or running task has this id");
+  }
+
+  /**
+   * Waits until the task has ended, also while the task store does not answer.
+   * @throws the reason of the signal, or HttpError 500 if the service stops first or the task is removed
+   */
   async whenEnded(id: string, signal: AbortSignal): Promise<Task> {
     const waiting = AbortSignal.any([signal, this.stopping]);
     // If the signal fires, `once` rejects. The rejection is ignored, because `throwIfAborted` below throws.
     const ended = once(this.#endings, id, { signal: waiting }).catch(() => null);
-    const current = await this.queue.get(id);
-    if (current !== undefined && current.finishedAtMs !== null) return current;
+    const current = await this.#untilRead(id, waiting);
+    if (current.finishedAtMs !== null) return current;
     await ended;
     waiting.throwIfAborted();
-    const task = await this.queue.get(id);
-    if (task === undefined) throw new HttpError(500, "The task was deleted before its result was read");
-    return task;
+    return this.#untilRead(id, waiting);
   }
+
+  async #untilRead(id: string, signal: AbortSignal): Promise<Task> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const task = await this.queue.get(id);
+        if (task === undefined) throw new HttpError(500, "The task was deleted before its result was read");
+        return task;
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+        await sleep(retryDelayMs(attempt), undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  }
+}
+
+/** Undefined if the record of the task is damaged: clients may do as little with it as with an unknown task. */
+function unlessDamaged<T>(work: Promise<T>): Promise<T | undefined> {
+  return work.catch((error: unknown) => {
+    if (error instanceof DamagedRecordError) return undefined;
+    throw error;
+  });
 }
 
 function noSuchTask(id: string): HttpError {

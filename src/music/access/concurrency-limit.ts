@@ -6,8 +6,6 @@ export interface Caller {
   signal: AbortSignal;
   /** Request id, as in log lines. */
   requestId?: string | undefined;
-  /** Name of the client in the task queue, which serves clients in turn; see `FairTurns` in queue/rules.ts. */
-  client?: string;
 }
 
 export interface ConcurrencyOptions {

@@ -9,12 +9,14 @@ import { type CatalogFilter, hasEnded, type TaskSummary } from "../queue/catalog
 import { retryAfterSeconds } from "../queue/rules.js";
 import type { Task } from "../queue/store.js";
 import {
+  cancelled,
   type LiveState,
   type QueueEvents,
   QueueFullError,
   type QueueStatistics,
   type TaskOrigin,
   type TaskQueue,
+  UncertainSubmissionError,
 } from "../queue/task-queue.js";
 import { INITIAL_PROGRESS, logFields, newTask } from "../queue/task-run.js";
 import type { GenerationRequest } from "../request/schema.js";
@@ -22,7 +24,7 @@ import type { Fleet } from "./fleet.js";
 import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";
 import { type FleetEvent, parseJson, progressSchema } from "./messages.js";
-import { redisKey } from "./redis.js";
+import { FleetUnreachableError, redisKey } from "./redis.js";
 import { isTaskQueueName } from "./workers.js";
 
 /**
@@ -30,11 +32,15 @@ import { isTaskQueueName } from "./workers.js";
  * lost.
  */
 const CANCEL_POLL_MS = 1_000;
+/** Redis stores no new task later than this, so that a Redis that hung accepts no task that was already refused. */
+const STORE_LIMIT_MS = 8_000;
+/** How long a gateway asks whether a task was stored, after the answer of Redis was lost. */
+const READ_BACK_MS = 10_000;
+const READ_BACK_INTERVAL_MS = 100;
 /** Minimum interval of "positionsChanged" events. */
 const POSITIONS_INTERVAL_MS = 100;
 /** A gateway that did the clean-up keeps the lease for this time. */
 const CLEAN_UP_LEASE_MS = 4 * 60_000;
-const CANCELLED = "Cancelled by user";
 
 export interface FleetQueueOptions {
   /** Maximum number of waiting tasks in the fleet; 0: no limit. */
@@ -103,16 +109,55 @@ export class FleetQueue implements TaskQueue {
     const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity);
     if (place === null) throw await this.#full();
     const { position, createdAtMs } = place;
-    const task = { ...newTask(request, origin, place), id, createdAtMs, route };
-    if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_LEASE_MS);
-    await fleet.store.add(task).catch(async (error: unknown) => {
+    try {
+      const task = { ...newTask(request, origin, place), id, createdAtMs, route };
+      if (isCallbackPending(task)) await this.scheduleCallback(id, CALLBACK_LEASE_MS);
+      await this.#store(task);
+      this.log.info({ ...logFields(task), position }, "task accepted");
+      await this.#enqueue(task, position);
+      return { task, position };
+    } catch (error) {
       await fleet.store.release(id).catch(() => {});
       throw error;
-    });
-    await fleet.enqueue(task);
-    this.log.info({ ...logFields(task), position }, "task accepted");
-    await fleet.publish({ type: "queued", id, route, position });
-    return { task, position };
+    }
+  }
+
+  /** Stores a new task, which is then accepted. @throws UncertainSubmissionError if Redis does not say whether it did */
+  async #store(task: Task): Promise<void> {
+    const { store } = this.fleet;
+    try {
+      await store.add(task, task.createdAtMs + STORE_LIMIT_MS);
+    } catch (error) {
+      if (!(error instanceof FleetUnreachableError)) throw error;
+      // Redis may have stored the task although its answer was lost.
+      const isStored = await this.#untilAnswered(async () => (await store.get(task.id)) !== undefined);
+      if (isStored === undefined) throw new UncertainSubmissionError(error);
+      if (!isStored) throw error;
+    }
+    this.#open.add(task.id);
+  }
+
+  /** Repeats `read` until Redis answers; undefined if it does not answer in time. */
+  async #untilAnswered<T>(read: () => Promise<T>): Promise<T | undefined> {
+    const sinceMs = performance.now();
+    while (performance.now() - sinceMs < READ_BACK_MS) {
+      try {
+        return await read();
+      } catch {
+        await sleep(READ_BACK_INTERVAL_MS);
+      }
+    }
+    return undefined;
+  }
+
+  /** Hands an accepted task to the workers. If that fails, a server of the fleet does it later (`Fleet.reconcile`). */
+  async #enqueue(task: Task & { route: string }, position: number): Promise<void> {
+    try {
+      await this.fleet.enqueue(task);
+      await this.fleet.publish({ type: "queued", id: task.id, route: task.route, position });
+    } catch (err) {
+      this.log.warn({ ...logFields(task), err }, "could not queue an accepted task yet; it is queued later");
+    }
   }
 
   async submittedAs(key: string): Promise<string | undefined> {
@@ -120,46 +165,60 @@ export class FleetQueue implements TaskQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    const { fleet } = this;
-    let wasWaiting = false;
-    const task = await fleet.store.update(id, (current, finishedAtMs) => {
-      wasWaiting = current.state === "queued";
-      if (hasEnded(current.state)) return current;
-      if (!wasWaiting) return { ...current, isCancelled: true };
-      return { ...current, state: "failed", error: CANCELLED, finishedAtMs, endedAtMs: finishedAtMs };
-    });
-    if (task === undefined) return false;
-    if (wasWaiting) {
-      await this.#endWaiting(task);
-      return true;
-    }
-    if (hasEnded(task.state)) return false;
-    return (await this.#waitUntilEnded(id)).error === CANCELLED;
-  }
-
-  async #endWaiting(task: Task): Promise<void> {
-    // A worker may take the job before it is removed, but then finds in the record that the task has ended.
-    await this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id));
-    await this.options.cleanUp(task).catch((err: unknown) => {
-      this.log.error({ task: task.id, err }, "could not clean up after a task");
-    });
-  }
-
-  async #waitUntilEnded(id: string): Promise<Task> {
-    for (;;) {
-      const ended = new AbortController();
-      const onEvent = (event: FleetEvent) => {
-        if (event.type === "ended" && event.id === id) ended.abort();
-      };
-      this.fleet.events.on("event", onEvent);
-      try {
-        await this.fleet.publish({ type: "cancel", id });
-        const task = await this.fleet.store.get(id);
-        if (task === undefined || hasEnded(task.state)) return task as Task;
-        await sleep(CANCEL_POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
-      } finally {
-        this.fleet.events.off("event", onEvent);
+    for (let wasRunning = false; ; wasRunning = true) {
+      const { task, isEndedHere } = await this.#endUnlessHeld(id);
+      if (task === undefined) return false;
+      if (isEndedHere) {
+        await this.#endWaiting(task);
+        return true;
       }
+      if (hasEnded(task.state)) return wasRunning && task.error === cancelled().message;
+      await this.#askToCancel(id);
+    }
+  }
+
+  /** Ends a task that no worker holds. A task that a worker holds is marked, for this worker and the next one. */
+  async #endUnlessHeld(id: string): Promise<{ task: Task | undefined; isEndedHere: boolean }> {
+    const { store } = this.fleet;
+    const found = await store.get(id);
+    const isHeld = found?.state === "running" && (await this.fleet.isLeased(found));
+    let isEndedHere = false;
+    const task = await store.update(id, (current, finishedAtMs) => {
+      isEndedHere = current.state === "queued" || (!isHeld && current.claim === found?.claim);
+      if (hasEnded(current.state)) isEndedHere = false;
+      if (hasEnded(current.state) || (!isEndedHere && current.isCancelled)) return current;
+      if (!isEndedHere) return { ...current, isCancelled: true };
+      const ended = { state: "failed", finishedAtMs, endedAtMs: finishedAtMs, claim: undefined } as const;
+      return { ...current, ...ended, error: cancelled().message };
+    });
+    return { task, isEndedHere };
+  }
+
+  /** Removes the job and the uploads of a cancelled task. A worker that takes the job finds that the task has ended. */
+  async #endWaiting(task: Task): Promise<void> {
+    const works = [
+      () => this.fleet.redis.attempt(() => this.fleet.queueOf(task.route ?? "").remove(task.id)),
+      () => this.options.cleanUp(task),
+    ];
+    for (const work of works) {
+      await work().catch((err: unknown) => {
+        this.log.error({ task: task.id, err }, "could not clean up after a task");
+      });
+    }
+  }
+
+  /** Tells the worker of a task to abort it, and waits a moment for the end. */
+  async #askToCancel(id: string): Promise<void> {
+    const ended = new AbortController();
+    const onEvent = (event: FleetEvent) => {
+      if (event.type === "ended" && event.id === id) ended.abort();
+    };
+    this.fleet.events.on("event", onEvent);
+    try {
+      await this.fleet.publish({ type: "cancel", id });
+      await sleep(CANCEL_POLL_MS, undefined, { signal: ended.signal }).catch(() => {});
+    } finally {
+      this.fleet.events.off("event", onEvent);
     }
   }
 
@@ -261,7 +320,7 @@ export class FleetQueue implements TaskQueue {
     if (type === "ended") {
       const task = await this.fleet.store.get(id);
       this.#open.delete(id);
-      return this.#emitEnd(task);
+      return this.#emitEnd(id, task);
     }
     const isNew = !this.#open.has(id);
     this.#open.add(id);
@@ -271,8 +330,9 @@ export class FleetQueue implements TaskQueue {
       this.#emitPositionsChanged();
   }
 
-  #emitEnd(task: Task | undefined): void {
-    if (task !== undefined && hasEnded(task.state)) this.events.emit("ended", task);
+  #emitEnd(id: string, task: Task | undefined): void {
+    if (task === undefined) this.events.emit("removed", id);
+    else if (hasEnded(task.state)) this.events.emit("ended", task);
     this.#emitPositionsChanged();
   }
 
@@ -286,7 +346,7 @@ export class FleetQueue implements TaskQueue {
   async #catchUp(): Promise<void> {
     for (const id of await this.fleet.store.endedAmong([...this.#open])) {
       const task = await this.fleet.store.get(id);
-      if (this.#open.delete(id)) this.#emitEnd(task);
+      if (this.#open.delete(id)) this.#emitEnd(id, task);
     }
   }
 }

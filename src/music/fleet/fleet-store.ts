@@ -70,9 +70,14 @@ export class FleetStore {
     return this.drop([id]);
   }
 
-  /** @throws DuplicateSubmissionError */
-  async add(task: Task): Promise<void> {
-    if ((await this.#write(null, task)) === 0) throw new DuplicateSubmissionError();
+  /**
+   * @param deadlineMs time on Redis's clock after which the task is not stored any more; 0: no limit
+   * @throws DuplicateSubmissionError; FleetUnreachableError, after which the task may be stored
+   */
+  async add(task: Task, deadlineMs = 0): Promise<void> {
+    const written = await this.#write(null, task, deadlineMs);
+    if (written === 0) throw new DuplicateSubmissionError();
+    if (written === -1) throw new FleetUnreachableError("Redis answered too late");
   }
 
   /** @throws DamagedRecordError; FleetUnreachableError if Redis fails and the task is not in the cache */
@@ -269,15 +274,16 @@ export class FleetStore {
     return { total: queued + running + succeeded + failed, queued, running, succeeded, failed };
   }
 
+  /** The tasks that have ended or were removed. */
   async endedAmong(ids: readonly string[]): Promise<string[]> {
     const scores = await this.redis.batch((pipeline) => {
-      for (const id of ids) pipeline.zscore(redisKey("ended"), id);
+      for (const id of ids) pipeline.zscore(redisKey("ended"), id).zscore(redisKey("tasks"), id);
     });
-    return ids.filter((_, index) => scores[index] !== null);
+    return ids.filter((_, index) => scores[2 * index] !== null || scores[2 * index + 1] === null);
   }
 
   /** @param current the stored record; null for a new task */
-  #write(current: StoredRecord | null, task: Task): Promise<unknown> {
+  #write(current: StoredRecord | null, task: Task, deadlineMs = 0): Promise<unknown> {
     const record = encodeTask(task);
     const summary = summaryOf(task, hasEnded(task.state) ? record.length : 0);
     const { id, sequence, state } = task;
@@ -296,6 +302,7 @@ export class FleetStore {
       task.turn ?? 0,
       this.redis.eventsChannel,
       ends ? "1" : "0",
+      deadlineMs,
     ]);
   }
 

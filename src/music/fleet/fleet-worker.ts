@@ -7,7 +7,7 @@ import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
 import { crashMessage, MAX_CRASHES, MAX_DISK_FAILURES, requeueDelayMs } from "../queue/rules.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
-import { TaskAborted, type TaskRunner } from "../queue/task-queue.js";
+import { cancelled, stopped, TaskAborted, type TaskRunner } from "../queue/task-queue.js";
 import { logFields, type RunOutcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
@@ -68,7 +68,8 @@ export class FleetWorker {
   #different: string[] = [];
   #timers: NodeJS.Timeout[] = [];
   #isTaking = false;
-  #pollsAgain = false;
+  /** Whether to take tasks again after the current poll, and whether also those of cold models. */
+  #nextPoll: { includesCold: boolean } | null = null;
   #isDraining = false;
   readonly #stopping = new AbortController();
 
@@ -144,7 +145,7 @@ export class FleetWorker {
 
   #onEvent(event: FleetEvent): void {
     if (event.type === "cancel") {
-      this.#held.get(event.id)?.job.controller.abort(new TaskAborted("cancelled", "Cancelled by user"));
+      this.#held.get(event.id)?.job.controller.abort(cancelled());
     } else if (event.type === "queued") {
       const served = this.#routes.find(({ route }) => route === event.route);
       if (served === undefined) return;
@@ -159,16 +160,17 @@ export class FleetWorker {
    */
   #poll(includesCold: boolean): void {
     if (this.#isTaking) {
-      this.#pollsAgain = true;
+      this.#nextPoll = { includesCold: includesCold || this.#nextPoll?.includesCold === true };
       return;
     }
     this.#isTaking = true;
     this.#takeAll(includesCold)
       .catch((err: unknown) => this.log.debug({ err }, "could not take a task"))
       .finally(() => {
+        const next = this.#nextPoll;
         this.#isTaking = false;
-        if (this.#pollsAgain) this.#poll(includesCold);
-        this.#pollsAgain = false;
+        this.#nextPoll = null;
+        if (next !== null) this.#poll(next.includesCold);
       });
   }
 
@@ -208,6 +210,8 @@ export class FleetWorker {
       return true;
     }
     const job = new TaskRun();
+    // Claimed while the worker stopped: goes back to the queue at once.
+    if (this.#stopping.signal.aborted) job.controller.abort(stopped());
     const others = [...this.#held.values()].map((other) => other.ended);
     const work: HeldTask = {
       task,
@@ -274,7 +278,7 @@ export class FleetWorker {
         endedAtMs: nowMs,
       } as const;
       isEndedHere = true;
-      if (current.isCancelled) return { ...ended, claim: undefined, error: "Cancelled by user" };
+      if (current.isCancelled) return { ...ended, claim: undefined, error: cancelled().message };
       if (interruptions >= MAX_CRASHES.fleet) {
         return { ...ended, claim: undefined, error: crashMessage(interruptions) };
       }
@@ -398,13 +402,17 @@ export class FleetWorker {
     const diskFailures = (task.diskFailures ?? 0) + (isDiskFull ? 1 : 0);
     const isGivenUp = isDiskFull && diskFailures >= MAX_DISK_FAILURES;
     const end = isGivenUp ? job.failed(outcome.cause) : outcome;
+    let isSettledHere = false;
     const settled = await this.fleet.store.update(task.id, (current, finishedAtMs) => {
-      if (current.claim !== token) return current;
-      if (end.state === "queued") return { ...current, claim: undefined, state: "queued", diskFailures };
-      return { ...current, ...end, claim: undefined, finishedAtMs, endedAtMs: finishedAtMs };
+      isSettledHere = current.claim === token;
+      if (!isSettledHere) return current;
+      // A cancelled task does not go back into the queue.
+      const recorded = end.state === "queued" && current.isCancelled ? job.failed(cancelled()) : end;
+      if (recorded.state === "queued") return { ...current, claim: undefined, state: "queued", diskFailures };
+      return { ...current, ...recorded, claim: undefined, finishedAtMs, endedAtMs: finishedAtMs };
     });
-    if (settled === undefined || settled.claim !== undefined || settled.state !== end.state) return;
-    if (end.state !== "queued") {
+    if (settled === undefined || !isSettledHere) return;
+    if (settled.state !== "queued") {
       const counted = job.seconds === null ? null : this.#count(job.seconds);
       await Promise.all([this.#complete(bull, token), counted, this.#cleanUp(settled)]);
       return;

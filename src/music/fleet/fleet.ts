@@ -198,6 +198,11 @@ export class Fleet {
     return this.queueOf(route).toKey(id) + suffix;
   }
 
+  /** Whether a worker holds the task. */
+  async isLeased({ id, route = "" }: Task): Promise<boolean> {
+    return (await this.redis.attempt(() => this.redis.exists(this.#lockKey(route, id)))) === 1;
+  }
+
   /** Acquires a lease that one process of the fleet can hold for `ttlMs`. False if another holds it. */
   async tryAcquireLease(name: string, ttlMs: number): Promise<boolean> {
     const key = redisKey("lease", name);

@@ -37,11 +37,17 @@ return {sequence, turn, waiting + 1, nowMs}`;
  * Stores a record and its indices if the stored record still starts with ARGV[2] ('' for a new task). Once a task has
  * started, no new task gets an earlier turn. The script also publishes the end of a task, so that waiting clients
  * learn of it even if the worker dies. The record is written last, so that the script can run again after an error.
+ * Returns 1, 0 if the stored record or the owner of the idempotency key differs, or -1 after the deadline.
  */
 export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}${INTEGER}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local turn, channel, ends = tonumber(ARGV[12]), ARGV[13], ARGV[14]
+local turn, channel, ends, deadline = tonumber(ARGV[12]), ARGV[13], ARGV[14], tonumber(ARGV[15])
+local time = redis.call('TIME')
+if deadline > 0 and time[1] * 1000 + time[2] / 1000 > deadline then
+  redis.call('ZREM', p .. ':state:queued', id)
+  return -1
+end
 local key = p .. ':task:' .. id
 if head ~= '' and redis.call('GETRANGE', key, 0, #head - 1) ~= head then return 0 end
 if submission ~= '' and redis.call('HSETNX', p .. ':submissions', submission, id) == 0

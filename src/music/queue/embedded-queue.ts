@@ -16,11 +16,11 @@ import {
 } from "./rules.js";
 import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
 import {
+  cancelled,
   type LiveState,
   type QueueEvents,
   QueueFullError,
   type QueueStatistics,
-  TaskAborted,
   type TaskOrigin,
   type TaskQueue,
   type TaskRunner,
@@ -272,7 +272,7 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    const reason = new TaskAborted("cancelled", "Cancelled by user");
+    const reason = cancelled();
     const work = this.#running.get(id);
     if (work !== undefined) {
       work.job.controller.abort(reason);
@@ -401,6 +401,7 @@ export class EmbeddedQueue implements TaskQueue {
         state: "running",
         startedAtMs,
       }));
+      if (task.state !== "running") throw new Error(`task ${task.id} has ended`);
       this.log.info(logFields(waiting), "task started");
       this.events.emit("progress", task.id, job.progress, task.requestId);
       if (this.#beginFailures > 0) this.log.info("the task store is writable again");
@@ -440,7 +441,8 @@ export class EmbeddedQueue implements TaskQueue {
 
   async #settle({ task }: QueueRun, outcome: RunOutcome): Promise<void> {
     if (outcome.state !== "queued") return this.#finish(task.id, "running", outcome);
-    await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
+    const stored = await this.#change(task.id, (current) => ({ ...current, state: "queued" }));
+    if (stored.state !== "queued") return;
     this.#enqueue(task);
     if (task.diskFailures > 0) this.#hold(task, task.diskFailures - 1);
     this.#statistics.stateChanged("running", "queued");
@@ -448,11 +450,13 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   /**
-   * Changes the record of an unfinished task.
+   * Changes the record of an unfinished task; a task that has ended stays as it is.
    * @throws Error if the record is missing, which would be a bug
    */
   async #change(id: string, change: (task: Task) => Task): Promise<Task> {
-    const task = await this.#store.update(id, change);
+    const task = await this.#store.update(id, (current) =>
+      hasEnded(current.state) ? current : change(current),
+    );
     if (task === undefined) throw new Error(`task ${id} is missing from the store`);
     return task;
   }
@@ -460,7 +464,12 @@ export class EmbeddedQueue implements TaskQueue {
   async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
     const finishedAtMs = this.options.clock.nowMs();
     const endedAtMs = Date.now();
-    const task = await this.#change(id, (current) => ({ ...current, ...change, finishedAtMs, endedAtMs }));
+    let isEndedHere = false;
+    const task = await this.#change(id, (current) => {
+      isEndedHere = true;
+      return { ...current, ...change, finishedAtMs, endedAtMs };
+    });
+    if (!isEndedHere) return;
     this.#statistics.stateChanged(from, change.state);
     if (isCallbackPending(task)) this.#callbacks.set(id, 0);
     this.events.emit("ended", task);

@@ -34,9 +34,16 @@ interface Entry {
 export class TaskEventLog {
   readonly #entries: Entry[] = [];
   readonly #listeners = new Set<() => void>();
+  #isClosed = false;
 
   get hasEnded(): boolean {
-    return this.#entries.at(-1)?.event.id === LAST_EVENT_ID;
+    return this.#isClosed || this.#entries.at(-1)?.event.id === LAST_EVENT_ID;
+  }
+
+  /** Ends the log without a last event. */
+  close(): void {
+    this.#isClosed = true;
+    for (const listener of this.#listeners) listener();
   }
 
   get isForgettable(): boolean {
@@ -85,24 +92,31 @@ export class TaskEvents {
   #lastNumber = 0;
 
   constructor(private readonly queue: TaskQueue) {
-    queue.events.on("queued", (id, position) => this.#addQueued(this.#logOf(id), id, position));
-    queue.events.on("progress", (id, progress) => this.#addProgress(this.#logOf(id), id, progress));
+    queue.events.on("queued", (id, position) => this.#addQueued(this.logOf(id), id, position));
+    queue.events.on("progress", (id, progress) => this.#addProgress(this.logOf(id), id, progress));
     queue.events.on("positionsChanged", () => {
       for (const [id, log] of this.#logs) if (log.isFollowed) void this.#updatePosition(log, id);
     });
   }
 
+  /** Returns the event log of a task. Call `forget` if no subscriber stays. */
+  logOf(id: string): TaskEventLog {
+    const known = this.#logs.get(id);
+    if (known !== undefined) return known;
+    const log = new TaskEventLog();
+    this.#logs.set(id, log);
+    return log;
+  }
+
   /**
-   * Returns the event log of a task. The first events in the log describe the current state. Read the stored
-   * task only after this call: the task's end is then either stored or in the log.
+   * Adds events that describe the current state, unless the log has them. Read the stored task only after this
+   * call: the task's end is then either stored or in the log.
    */
-  async follow(id: string): Promise<TaskEventLog> {
-    const log = this.#logOf(id);
+  async addState(log: TaskEventLog, id: string): Promise<void> {
     const { progress, position } = await this.queue.live(id);
     if (progress !== undefined && log.latest("stage") === undefined) this.#addProgress(log, id, progress);
     if (log.latest("queued") === undefined) this.#addQueued(log, id, position);
     this.#addPosition(log, id, position);
-    return log;
   }
 
   get size(): number {
@@ -121,18 +135,16 @@ export class TaskEvents {
     this.#logs.delete(id);
   }
 
+  /** Ends the log of a task whose record is gone. */
+  close(id: string): void {
+    this.#logs.get(id)?.close();
+    this.#logs.delete(id);
+  }
+
   /** Returns the number in an event id. An id from another process gives 0, which is before all events. */
   numberOf(eventId: string): number {
     const [epoch, number] = eventId.split("-");
     return epoch === this.#epoch ? Number(number) || 0 : 0;
-  }
-
-  #logOf(id: string): TaskEventLog {
-    const known = this.#logs.get(id);
-    if (known !== undefined) return known;
-    const log = new TaskEventLog();
-    this.#logs.set(id, log);
-    return log;
   }
 
   #addQueued(log: TaskEventLog, id: string, position: number | undefined): void {

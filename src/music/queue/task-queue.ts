@@ -3,6 +3,7 @@
  * this process. `../fleet/fleet-queue.ts` shares its tasks with other processes through Redis.
  */
 import type { EventEmitter } from "node:events";
+import { StoreError } from "../errors.js";
 import type { SubmissionKey } from "../request/idempotency.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
@@ -18,6 +19,16 @@ export class QueueFullError extends Error {
 /** Another process has already accepted a submission with the same idempotency key. */
 export class DuplicateSubmissionError extends Error {}
 
+/** The store stopped answering while the task was being stored: the task may run, so its uploads must stay. */
+export class UncertainSubmissionError extends StoreError {
+  constructor(cause: unknown) {
+    const advice = "look for it in GET /v1/tasks before you send it again, or send an Idempotency-Key";
+    super("UNREACHABLE", `the task store stopped answering and may have accepted the task: ${advice}`, {
+      cause,
+    });
+  }
+}
+
 /** Why a job was aborted: the reason of its abort signal. */
 export class TaskAborted extends Error {
   constructor(
@@ -26,6 +37,14 @@ export class TaskAborted extends Error {
   ) {
     super(message);
   }
+}
+
+export function cancelled(): TaskAborted {
+  return new TaskAborted("cancelled", "Cancelled by user");
+}
+
+export function stopped(): TaskAborted {
+  return new TaskAborted("shutdown", "the server is stopping");
 }
 
 export interface RunControl {
@@ -50,6 +69,8 @@ export interface QueueEvents {
   progress: [id: string, progress: TaskProgress, requestId: string | undefined];
   /** A task has ended, whether it succeeded or failed. */
   ended: [task: Task];
+  /** The record of a task was removed before this process read its end. */
+  removed: [id: string];
 }
 
 /** Data about the client's request that submitted a task. */
@@ -114,16 +135,17 @@ export interface TaskQueue {
   /** @throws QueueFullError when the queue is full, StoreError when the store is not writable */
   assertRoom(): Promise<void>;
   /**
-   * Accepts a task. Returns the task and its position among the waiting tasks, 1 for the first.
-   * @throws QueueFullError and StoreError as `assertRoom` does, DuplicateSubmissionError, HttpError if no worker can
-   * run the task
+   * Accepts a task. Returns the task and its position among the waiting tasks, 1 for the first. Never throws once the
+   * task is stored.
+   * @throws QueueFullError and StoreError as `assertRoom` does, UncertainSubmissionError, DuplicateSubmissionError,
+   * HttpError if no worker can run the task
    */
   submit(request: GenerationRequest, origin?: TaskOrigin): Promise<{ task: Task; position: number }>;
   /** Returns the id of the task that was submitted with this idempotency key. */
   submittedAs(key: string): Promise<string | undefined>;
   /**
    * Cancels a waiting or running task: it fails with "Cancelled by user". Returns false for a task in another
-   * state.
+   * state or without a record.
    * @throws StoreError when the store is not writable. A waiting task then stays queued. A running one is aborted,
    * and its end is recorded later.
    */

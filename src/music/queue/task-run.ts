@@ -5,7 +5,7 @@ import { v4 as uuid } from "uuid";
 import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
-import { type RunControl, TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";
+import { type RunControl, stopped, TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";
 
 /** Maximum delay of `setTimeout`. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -15,6 +15,8 @@ const MAX_RETRY_MS = 30_000;
 
 /** Time for aborted jobs to clean up. A job that is still in a native call after this time is abandoned. */
 const ABORT_SECONDS = 1;
+/** Time to record the states of tasks that have not ended by then. */
+const SETTLE_SECONDS = 1;
 
 export type RunOutcome =
   | { state: "succeeded"; result: SongResult; progress: 1 }
@@ -37,6 +39,8 @@ export class TaskRun {
   progress: TaskProgress = INITIAL_PROGRESS;
   /** Duration of the run; null for an aborted run, which does not count in the average. */
   seconds: number | null = null;
+  /** Outcome of the run; null while it runs. */
+  outcome: RunOutcome | null = null;
 
   /** Runs the task. Returns null if the GPU was lost: the process must exit, and the run counts as interrupted. */
   async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<RunOutcome | null> {
@@ -52,6 +56,7 @@ export class TaskRun {
     const startedMs = performance.now();
     const outcome = await this.#outcome(task, runner, options);
     clearTimeout(timer);
+    this.outcome = outcome;
     if (!this.controller.signal.aborted || outcome?.state === "succeeded") {
       this.seconds = (performance.now() - startedMs) / 1000;
     }
@@ -113,20 +118,21 @@ export async function stopRuns<W extends RunningTask>(
   settle: (work: W, outcome: RunOutcome) => Promise<void>,
   log: Logger,
 ): Promise<void> {
-  const works = [...running.values()];
-  const ended = Promise.all(works.map((work) => work.ended));
-  await waitAtMost(graceSeconds, ended);
-  for (const { job } of works) {
-    job.controller.abort(new TaskAborted("shutdown", "the server is stopping"));
-  }
+  const untilEnded = () => Promise.all([...running.values()].map((work) => work.ended));
+  await waitAtMost(graceSeconds, untilEnded());
+  for (const { job } of running.values()) job.controller.abort(stopped());
   stopping.abort();
-  await waitAtMost(ABORT_SECONDS, ended);
-  for (const work of running.values()) {
+  await waitAtMost(ABORT_SECONDS, untilEnded());
+  const settled = [...running.values()].map(async (work) => {
     work.isAbandoned = true;
-    await settle(work, work.job.aborted(work.job.controller.signal.reason)).catch((err: unknown) => {
-      log.error({ ...logFields(work.task), err }, "could not requeue a task");
+    // A run that has ended, but is not recorded yet, keeps its outcome.
+    const outcome = work.job.outcome ?? work.job.aborted(work.job.controller.signal.reason);
+    await settle(work, outcome).catch((err: unknown) => {
+      log.error({ ...logFields(work.task), err }, "could not record the state of a task");
     });
-  }
+  });
+  // Cleaning up after a task may hang.
+  await waitAtMost(SETTLE_SECONDS, Promise.all(settled));
 }
 
 async function waitAtMost(seconds: number, promise: Promise<unknown>): Promise<void> {

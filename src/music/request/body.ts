@@ -8,16 +8,20 @@ import { type Fields, isObject } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
+import { addFormField } from "./fields.js";
 import { parseClientJson } from "./json.js";
 import { bodyTooLarge, clientDisconnected, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
-import { LIST_NAMES } from "./schema.js";
 
 export interface RequestBody {
   fields: Fields;
   uploads: Uploads;
+  /** Name of the client whose key the request carries, see `Authenticator.clientOf`. Tasks made from the body are its. */
+  client: string;
   /** Deletes the stored files except `kept`. Must be called for every request. */
   dispose(kept?: readonly string[]): Promise<void>;
 }
+
+type Content = Omit<RequestBody, "client">;
 
 type BodyType = "json" | "form" | "multipart";
 
@@ -83,16 +87,17 @@ export class BodyReader {
       if (hasKeyInForm) throw error;
       return this.authenticator.refuseUnread(request, error);
     });
+    const { ai_token: token } = body.fields;
     try {
-      this.authenticator.authorize(request, body.fields.ai_token);
+      this.authenticator.authorize(request, token);
     } catch (error) {
       await body.dispose();
       throw error;
     }
-    return body;
+    return { ...body, client: this.authenticator.clientOf(request, token) };
   }
 
-  async #read(request: Request, rule: BodyRule, onToken: (isKey: boolean) => void): Promise<RequestBody> {
+  async #read(request: Request, rule: BodyRule, onToken: (isKey: boolean) => void): Promise<Content> {
     const type = namedType(request);
     if (type === undefined || (type !== null && !rule.types.includes(type))) {
       throw unsupported(request, rule);
@@ -106,7 +111,7 @@ export class BodyReader {
     request: Request,
     rule: BodyRule,
     onToken: (isKey: boolean) => void,
-  ): Promise<RequestBody> {
+  ): Promise<Content> {
     const { fields, uploads, paths } = await readMultipart(request, {
       authenticator: this.authenticator,
       onToken,
@@ -118,7 +123,7 @@ export class BodyReader {
     return { fields, uploads, dispose };
   }
 
-  async #readText(request: Request, type: "json" | "form" | null, rule: BodyRule): Promise<RequestBody> {
+  async #readText(request: Request, type: "json" | "form" | null, rule: BodyRule): Promise<Content> {
     const bytes = await readBytes(request, this.#maxBytes(request, rule));
     const fields = bytes.length === 0 && rule.mayBeEmpty ? {} : parseText(request, bytes, type, rule);
     return { fields, uploads: NO_UPLOADS, dispose: async () => {} };
@@ -202,7 +207,6 @@ function parseJson(text: string, hint = ""): Fields {
   return value;
 }
 
-/** Parses a form. If a name is repeated, its last value counts. A name in LIST_NAMES keeps all its values. */
 function parseForm(text: string): Fields {
   const pairs = text.split("&", MAX_FIELDS + 1);
   if (pairs.length > MAX_FIELDS) throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
@@ -210,10 +214,7 @@ function parseForm(text: string): Fields {
   for (const pair of pairs.filter((text) => text !== "")) {
     const [name = ""] = pair.split("=", 1);
     const value = decodeFormText(pair.slice(name.length + 1));
-    const key = decodeFormText(name);
-    const earlier = LIST_NAMES.has(key) ? fields[key] : undefined;
-    if (earlier === undefined) fields[key] = value;
-    else fields[key] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
+    addFormField(fields, decodeFormText(name), value);
   }
   return fields;
 }

@@ -14,6 +14,13 @@ export const NESTED_OBJECT_NAMES = {
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
 
+/** Adds a field of a form. Values of a repeated field become a list, which only list parameters accept. */
+export function addFormField(fields: Record<string, unknown>, name: string, value: string): void {
+  const earlier = fields[name];
+  if (earlier === undefined) fields[name] = value;
+  else fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
+}
+
 interface NamedValue {
   /** Name under which the client sent the value. */
   name: string;

@@ -21,8 +21,7 @@ export interface SubmissionKey {
 /** @throws RequestError for an empty or too long key */
 export async function submissionKey(
   header: string | undefined,
-  { fields, uploads }: RequestBody,
-  client = "",
+  { fields, uploads, client }: RequestBody,
 ): Promise<SubmissionKey | null> {
   if (header === undefined) return null;
   const key = header.trim();

@@ -17,6 +17,7 @@ import {
   uploadPath,
 } from "../audio/uploads.js";
 import { RequestError, StoreError } from "../errors.js";
+import { addFormField } from "./fields.js";
 
 export const MAX_FIELDS = 1000;
 
@@ -145,9 +146,7 @@ class MultipartReader {
       this.#mayStore = this.#options.authenticator.accepts(value);
       this.#options.onToken(this.#mayStore);
     }
-    const earlier = this.#fields[name];
-    if (earlier === undefined) this.#fields[name] = value;
-    else this.#fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];
+    addFormField(this.#fields, name, value);
   }
 
   /** Stores or discards a file part; never rejects. */
@@ -168,7 +167,9 @@ class MultipartReader {
       if (path !== null) this.paths.push(path);
       const bytes = path === null ? await drain(content) : await storeUpload(content, path);
       // Browsers send an empty part without a file name for an unused file input.
-      if (bytes > 0 || clientName) this.#received.set(field, { path });
+      if (bytes === 0 && !clientName) return;
+      if (this.#received.has(field)) this.#fail(new RequestError(`${field} was sent more than once`));
+      this.#received.set(field, { path });
     } catch (error) {
       this.#fail(uploadFailure(error));
     }

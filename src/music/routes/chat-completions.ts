@@ -16,16 +16,17 @@ import { acceptTask } from "./task-endpoints.js";
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
-/** Queues a task and waits until the task ends. Cancels the task if the client disconnects. */
+/** Queues a task and waits until the task ends. */
 const route: Route = (context) => async (request, response) => {
   useOpenAiErrors(response);
   const caller = callerOf(request, response);
   const { config, service, bodies } = context;
-  const { fields } = await bodies.read(request, BODY_RULES.chat);
+  const { fields, client } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);
   const { uploads, dispose } = await storeRecordings(context, chat.recordings);
   const { defaults, hasChoices } = chat;
-  const accepted = await acceptTask(context, { fields: chat.fields, uploads, dispose }, caller, { defaults });
+  const body = { fields: chat.fields, uploads, dispose, client };
+  const accepted = await acceptTask(context, body, caller, { defaults });
   const ended = songOf(context, accepted.task_id, caller.signal);
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);
@@ -36,8 +37,8 @@ const route: Route = (context) => async (request, response) => {
     if (chat.isStream) await stream(response, head, ended, fileOf, messagesOf);
     else await answer(response, head, await ended, fileOf, messagesOf);
   } catch (error) {
+    // Ignore errors after the client has disconnected.
     if (!caller.signal.aborted) throw error;
-    await service.queue.cancel(accepted.task_id);
   }
 };
 
@@ -79,9 +80,13 @@ export const CHAT_ENDPOINTS = withTag("Chat", {
   },
 });
 
-/** @throws HttpError 500 if the task fails */
+/** Cancels the task if the client disconnects or the service stops: nobody gets the song. @throws HttpError 500 if the task fails */
 async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {
-  const { result, error } = await service.tasks.whenEnded(id, signal);
+  const { tasks } = service;
+  const { result, error } = await tasks.whenEnded(id, signal).catch(async (reason: unknown) => {
+    await tasks.cancel(id).catch(() => {});
+    throw reason;
+  });
   if (result === null) throw new HttpError(500, error ?? "The task failed");
   return result;
 }

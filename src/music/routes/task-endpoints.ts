@@ -8,7 +8,7 @@ import { selectSlot } from "../models/models.js";
 import * as answers from "../openapi/answers.js";
 import { retentionForecast } from "../queue/retention.js";
 import type { TaskState } from "../queue/store.js";
-import { QueueFullError } from "../queue/task-queue.js";
+import { QueueFullError, UncertainSubmissionError } from "../queue/task-queue.js";
 import { taskRowSchema } from "../queue/task-row.js";
 import { type TaskStatusItem, taskStatusItemSchema } from "../queue/task-status.js";
 import { BODY_RULES, type RequestBody } from "../request/body.js";
@@ -71,9 +71,7 @@ const TASKS = withTag("Tasks", {
     example: { prompt: "slow bossa nova, nylon guitar", audio_duration: 20, batch_size: 1 },
     rule: BODY_RULES.releaseTask,
     run: (context, body, caller, request) =>
-      acceptTask(context, body, withClient(context, caller, request, body), {
-        idempotencyKey: request.get("Idempotency-Key"),
-      }),
+      acceptTask(context, body, caller, { idempotencyKey: request.get("Idempotency-Key") }),
   }),
   "POST /v1/tasks/:id/retake": abortableCommand({
     summary: "Make the songs of a task again with other seeds",
@@ -101,8 +99,7 @@ const TASKS = withTag("Tasks", {
     answer: answers.cancelledTask,
     errors: [404, 507],
     run: async ({ service }, id) => {
-      if (!(await service.queue.cancel(id)))
-        throw new HttpError(404, "No waiting or running task has this id");
+      await service.tasks.cancel(id);
       return { job_id: id, status: "cancelled" };
     },
   }),
@@ -211,7 +208,10 @@ interface Acceptance {
   defaults?: Fields;
 }
 
-/** Parses and queues a task. Uploads are deleted unless the accepted task uses them. */
+/**
+ * Parses and queues a task. Uploads are deleted unless the task uses them, which is accepted or, after
+ * UncertainSubmissionError, may be.
+ */
 export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
@@ -227,51 +227,46 @@ export async function acceptTask(
       drawSeed,
       defaults,
     });
-    const key = await submissionKey(idempotencyKey, body, caller.client);
+    const key = await submissionKey(idempotencyKey, body);
     const submit = async () => {
-      const accepted = await service.submissions
-        .submit(generation, caller, { submission: key, retakeOf })
-        .catch(refusal);
-      keptFiles = uploadPathsOf(generation);
-      return accepted;
+      try {
+        const source = { client: body.client, submission: key, retakeOf };
+        const accepted = await service.submissions.submit(generation, caller, source);
+        keptFiles = uploadPathsOf(generation);
+        return accepted;
+      } catch (error) {
+        if (error instanceof UncertainSubmissionError) keptFiles = uploadPathsOf(generation);
+        return refusal(error);
+      }
     };
     return await (key === null ? submit() : service.submissions.submitOnce(key, submit));
   } finally {
-    await body.dispose(keptFiles);
+    // Files that stay are deleted at the next start.
+    await body.dispose(keptFiles).catch(() => {});
   }
 }
 
 /** Queues the task again, with the seeds in the body or with random seeds. */
 async function retake(context: RouteContext, body: RequestBody, caller: Caller, request: Request) {
-  try {
+  const again = async () => {
     const { seed, batchSize } = parseRetake(body.fields);
-    const { first, parameters } = await context.service.tasks.retakeOf(
-      String(request.params.id),
-      body.uploads,
-    );
+    const id = String(request.params.id);
+    const { first, parameters } = await context.service.tasks.retakeOf(id, body.uploads);
     const fields = {
       ...parameters,
       ...(batchSize !== null && { batch_size: batchSize }),
       ...(seed.length > 0 && { seed: seed.map((one) => one ?? -1), use_random_seed: false }),
     };
-    return await acceptTask(context, { ...body, fields }, withClient(context, caller, request, body), {
-      idempotencyKey: request.get("Idempotency-Key"),
-      retakeOf: first,
-    });
-  } catch (error) {
+    return { first, fields };
+  };
+  const { first, fields } = await again().catch(async (error: unknown) => {
     await body.dispose();
     throw error;
-  }
-}
-
-/** Adds the name of the client, found by its API key, so that clients take fair turns in the queue. */
-function withClient(
-  { authenticator }: RouteContext,
-  caller: Caller,
-  request: Request,
-  { fields }: Pick<RequestBody, "fields">,
-): Caller {
-  return { ...caller, client: authenticator.clientOf(request, fields.ai_token) };
+  });
+  return acceptTask(context, { ...body, fields }, caller, {
+    idempotencyKey: request.get("Idempotency-Key"),
+    retakeOf: first,
+  });
 }
 
 function refusal(error: unknown): never {

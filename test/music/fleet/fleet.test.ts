@@ -10,6 +10,7 @@ import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { failureOf } from "../../failures.js";
+import { makeTask } from "../tasks.js";
 import { type describeWorker, memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
@@ -209,6 +210,131 @@ describe("gateways and workers of a fleet", () => {
     expect(worker.runner.started).to.deep.equal([]);
     await worker.fleet.reconcile(0);
     expect((await worker.runner.startedAtLeast(1)).task.id).to.equal("stray");
+  });
+
+  describe("when Redis fails while a task is submitted", () => {
+    const lost = () => Promise.reject(new FleetUnreachableError("the connection broke"));
+
+    for (const step of ["enqueue", "publish"] as const) {
+      it(`keeps a stored task if ${step} fails, and runs it once`, async () => {
+        const worker = await join({});
+        const gateway = await join();
+        const { enqueue, publish } = gateway.fleet;
+        Object.assign(gateway.fleet, { [step]: lost });
+        const { task } = await gateway.queue.submit(request, { submission: { key: "key", digest: "d" } });
+        Object.assign(gateway.fleet, { enqueue, publish });
+        expect(await gateway.queue.submittedAs("key")).to.equal(task.id);
+        await gateway.fleet.reconcile(0);
+        const job = await worker.runner.startedAtLeast(1);
+        expect(job.task.id).to.equal(task.id);
+        job.succeed();
+        await untilEnded(gateway, task.id);
+        await gateway.fleet.reconcile(0);
+        expect(worker.runner.started).to.have.length(1);
+      });
+    }
+
+    it("accepts a task that Redis stored although its answer was lost, and refuses one that was not stored", async () => {
+      const worker = await join({});
+      const { queue, fleet } = await join();
+      const add = fleet.store.add.bind(fleet.store);
+      fleet.store.add = async (task, deadlineMs) => {
+        await add(task, deadlineMs);
+        return lost();
+      };
+      const { task } = await queue.submit(request);
+      expect((await worker.runner.startedAtLeast(1)).task.id).to.equal(task.id);
+      fleet.store.add = lost;
+      expect(await failureOf(queue.submit(request))).to.be.instanceOf(FleetUnreachableError);
+      expect((await queue.statistics()).counts).to.include({ total: 1, queued: 0, running: 1 });
+    });
+
+    it("stores no task whose submission Redis reads too late", async () => {
+      const { fleet } = await join();
+      await fleet.store.reserve("late", "", 0);
+      const late = { ...makeTask({ id: "late" }), route: "song~" };
+      expect(await failureOf(fleet.store.add(late, 1))).to.be.instanceOf(FleetUnreachableError);
+      expect(await fleet.store.get("late")).to.equal(undefined);
+      expect((await fleet.store.counts()).total).to.equal(0);
+    });
+  });
+
+  describe("cancelling a task", () => {
+    it("whose record was removed meanwhile answers that there is none", async () => {
+      const worker = await join({});
+      const { queue, fleet } = await join();
+      const { task } = await queue.submit(request);
+      await worker.runner.startedAtLeast(1);
+      worker.runner.ignoresAbort = true;
+      const cancelled = queue.cancel(task.id);
+      while ((await queue.get(task.id))?.isCancelled !== true) await sleep(5);
+      await server.forget(`carillon:task:${task.id}`);
+      await fleet.store.drop([task.id]);
+      expect(await cancelled).to.equal(false);
+      expect(await queue.cancel(task.id)).to.equal(false);
+      expect(await queue.remove(task.id)).to.equal(undefined);
+      expect(await queue.update(task.id, (current) => ({ ...current, title: "x" }))).to.equal(undefined);
+    });
+
+    it("ends it although its only worker died, or its job cannot be removed", async () => {
+      const worker = await join({});
+      const { queue, fleet, runner } = await join();
+      const running = (await queue.submit(request)).task;
+      await worker.runner.startedAtLeast(1);
+      const waiting = (await queue.submit(request)).task;
+      await die(worker);
+      const jobs = fleet.queueOf(waiting.route as string);
+      const remove = jobs.remove;
+      jobs.remove = () => Promise.reject(new FleetUnreachableError("the connection broke"));
+      expect(await queue.cancel(waiting.id)).to.equal(true);
+      jobs.remove = remove;
+      expect(await queue.cancel(running.id)).to.equal(true);
+      expect(runner.ends.map(({ id }) => id)).to.deep.equal([waiting.id, running.id]);
+      const other = await join({});
+      const last = (await queue.submit(request)).task;
+      expect((await other.runner.startedAtLeast(1)).task.id).to.equal(last.id);
+    });
+
+    it("that its stopping worker would requeue, ends it", async () => {
+      const worker = await join({});
+      const { queue } = await join();
+      const { task } = await queue.submit(request);
+      await worker.runner.startedAtLeast(1);
+      await queue.update(task.id, (current) => ({ ...current, isCancelled: true }));
+      await worker.queue.stop(0);
+      expect(await queue.get(task.id)).to.include({ state: "failed", error: "Cancelled by user" });
+    });
+  });
+
+  it("takes a task for a cold model although it is announced while the worker takes another one", async () => {
+    const { setInterval } = globalThis;
+    // Without its timers the worker takes only tasks that are announced.
+    globalThis.setInterval = ((...args: Parameters<typeof setInterval>) => {
+      const timer = setInterval(...args);
+      clearInterval(timer);
+      return timer;
+    }) as typeof setInterval;
+    const models = [stubModel("warm"), { ...stubModel("cold", false), slot: 2 }];
+    const worker = await join({ models }, 2).finally(() => {
+      globalThis.setInterval = setInterval;
+    });
+    const { queue } = await join();
+    const { store } = worker.fleet;
+    const update = store.update.bind(store);
+    let proceed = () => {};
+    const held = new Promise<void>((resolve) => {
+      proceed = resolve;
+    });
+    store.update = async (id, change) => {
+      await held;
+      return update(id, change);
+    };
+    await queue.submit({ ...request, model: "warm" });
+    await queue.submit({ ...request, model: "cold" });
+    // Longer than the head start of workers with the model in memory.
+    await sleep(600);
+    proceed();
+    await worker.runner.startedAtLeast(2);
   });
 
   it("requeues a task whose job is missing from all lists of BullMQ", async () => {

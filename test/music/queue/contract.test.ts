@@ -263,6 +263,36 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(runner.ends).to.deep.equal([]);
     });
 
+    for (const [how, cleansUp] of Object.entries({
+      hangs: () => new Promise<void>(() => {}),
+      fails: () => Promise.reject(new Error("the storage refuses")),
+    })) {
+      it(`a task that has ended does not start again if its clean-up ${how} and the server stops`, async () => {
+        runner.cleansUp = cleansUp;
+        const failed = await submit();
+        (await runner.startedAtLeast(1)).fail(new Error("broken"));
+        await untilEnded(failed);
+        const ended = await queue.get(failed);
+        await queue.stop(0);
+        expect(await queue.get(failed)).to.deep.equal(ended);
+        await closeParts();
+        await open();
+        const next = await submit();
+        expect((await runner.startedAtLeast(1)).task.id).to.equal(next);
+        expect(await counts()).to.deep.equal({ total: 2, queued: 0, running: 1, succeeded: 0, failed: 1 });
+      });
+    }
+
+    it("a song that is finished while the server stops stays finished if its clean-up hangs", async () => {
+      runner.cleansUp = () => new Promise(() => {});
+      const id = await submit();
+      const job = await runner.startedAtLeast(1);
+      const stopped = queue.stop(0.1);
+      job.succeed();
+      await stopped;
+      expect((await queue.get(id))?.state).to.equal("succeeded");
+    });
+
     it("lists tasks by state, favourite and search words, newest first", async () => {
       await reopen({ capacity: 0 });
       const ids = [await submit(), await submit(), await submit()] as const;

@@ -16,6 +16,8 @@ export class ManualRunner implements TaskRunner {
   readonly ends: { id: string; state: string }[] = [];
   /** Whether jobs ignore their abort signal. */
   ignoresAbort = false;
+  /** Work of `cleanUp`; a test may let it hang or fail. */
+  cleansUp: () => Promise<void> = async () => {};
   #onStart: (() => void) | null = null;
 
   run(task: Task, context: RunControl): Promise<SongResult> {
@@ -30,6 +32,7 @@ export class ManualRunner implements TaskRunner {
 
   async cleanUp({ id, state }: Task): Promise<void> {
     this.ends.push({ id, state });
+    await this.cleansUp();
   }
 
   async startedAtLeast(count: number): Promise<HeldJob> {

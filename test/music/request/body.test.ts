@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { connect } from "node:net";
@@ -51,12 +51,9 @@ describe("request bodies", () => {
       });
     }
 
-    it("reads a form, and takes the last value of a repeated field", async () => {
-      const { body } = await send(
-        "prompt=a+b%21&x=1&x=2&blank=",
-        "application/x-www-form-urlencoded; charset=utf-8",
-      );
-      expect(body.fields).to.deep.equal({ prompt: "a b!", x: "2", blank: "" });
+    it("reads a form", async () => {
+      const { body } = await send("prompt=a+b%21&blank=", "application/x-www-form-urlencoded; charset=utf-8");
+      expect(body.fields).to.deep.equal({ prompt: "a b!", blank: "" });
     });
 
     it("accepts JSON that has the Content-Type of a form, which is curl's default", async () => {
@@ -64,10 +61,27 @@ describe("request bodies", () => {
       expect(body.fields).to.deep.equal({ prompt: "café" });
     });
 
-    it("collects the values of repeated list fields in a form", async () => {
-      const form = "track_classes=drums&track_classes=bass&prompt=x&prompt=y&audio_codes=1";
+    it("collects the values of repeated fields in a form", async () => {
+      const form = "track_classes=drums&track_classes=bass&audio_codes=1";
       const { body } = await send(form, "application/x-www-form-urlencoded");
-      expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], prompt: "y", audio_codes: "1" });
+      expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], audio_codes: "1" });
+    });
+
+    for (const [where, text] of [
+      ["", '{"prompt":"a","lyrics":"x","prompt":"b"}'],
+      [" of a nested object", '{"lyrics":"x","param_obj":{"prompt":"a", "pr\\u006fmpt" : "b"}}'],
+      [" of a nested object in a list", '{"a":[{"prompt":"prompt"},{"prompt":"a","b":{},"prompt":"b"}]}'],
+    ]) {
+      it(`refuses JSON with a repeated name${where}`, async () => {
+        const { status, body } = await send(text as string, "application/json");
+        expect(status).to.equal(400);
+        expect(body.detail).to.equal('The JSON payload holds "prompt" more than once');
+      });
+    }
+
+    it("accepts JSON with one name in several objects, and text that looks like a repeated name", async () => {
+      const fields = { a: { b: 1 }, b: [{ a: "a" }, { a: '"a":1,"a":2' }], "": "b", 'c"': ["c", "c"] };
+      expect((await send(JSON.stringify(fields), "application/json")).body.fields).to.deep.equal(fields);
     });
 
     it("reads JSON and forms without a Content-Type", async () => {
@@ -264,6 +278,18 @@ describe("request bodies", () => {
         .field("__proto__", "x");
       expect(reply.body.fields).to.include({ prompt: "naïve" });
       expect(reply.body.fields.track_classes).to.deep.equal(["drums", "bass"]);
+    });
+
+    it("refuses two files of one field, and keeps none", async () => {
+      const { app, directory } = start();
+      const reply = await request(app)
+        .post("/releaseTask")
+        .set("Authorization", "k1")
+        .attach("src_audio", Buffer.from("one"), "one.wav")
+        .attach("src_audio", Buffer.from("two"), "two.wav");
+      expect(reply.status).to.equal(400);
+      expect(reply.body.detail).to.equal("src_audio was sent more than once");
+      expect(readdirSync(directory)).to.deep.equal([]);
     });
 
     for (const [field, kind, prefix] of [

@@ -154,6 +154,27 @@ describe("POST /release_task and /query_result", () => {
     });
   }
 
+  it("refuses a repeated field in any kind of body", async () => {
+    const form = (Form: typeof URLSearchParams | typeof FormData) => {
+      const body = new Form();
+      for (const prompt of ["one", "two"]) body.append("prompt", prompt);
+      return fetch(`${server.url}/release_task`, { method: "POST", body });
+    };
+    const json = fetch(`${server.url}/release_task`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: '{"prompt":"one","prompt":"two"}',
+    });
+    for (const answer of await Promise.all([form(URLSearchParams), form(FormData), json])) {
+      expect(answer.status).to.equal(400);
+      expect(((await answer.json()) as { detail: string }).detail).to.include("prompt");
+    }
+    expect((await client.get("/v1/tasks?limit=1")).body.data.tasks[0]?.prompt).to.not.be.oneOf([
+      "one",
+      "two",
+    ]);
+  });
+
   it("accepts the ids of a query as repeated fields of a form, with or without brackets", async () => {
     const ids = ["one", "two"];
     const ask = async (body: URLSearchParams | FormData) => {

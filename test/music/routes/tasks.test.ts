@@ -54,6 +54,21 @@ describe("listing, searching and deleting tasks", () => {
     renderMs.value = 5;
   });
 
+  it("a chat completion whose server stops leaves no task that would run after the next start", async () => {
+    renderMs.value = 600_000;
+    const answer = client.post("/v1/chat/completions", {
+      messages: [{ role: "user", content: "a waltz" }],
+      inference_steps: 1,
+    });
+    while ((await listed("?state=running")).total === 0) await sleep(10);
+    await server.close();
+    expect((await answer).status).to.equal(500);
+    await start();
+    const { tasks } = await listed();
+    expect(tasks.map(({ state }: { state: string }) => state)).to.deep.equal(["failed"]);
+    await client.delete(`/v1/tasks/${tasks[0].task_id}`);
+  });
+
   it("lists tasks in pages, newest first, each with the parameters to repeat it", async () => {
     const ids: string[] = [];
     for (const prompt of ["one", "two", "three"]) {
