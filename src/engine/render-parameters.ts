@@ -49,7 +49,7 @@ export const inferenceSteps = (max: number) => {
     )
     .pipe(z.number().max(max, message).meta({ type: "integer", minimum: 1 }));
   return parameter(
-    "inference_steps",
+    ["inference_steps", "infer_step", "infer_steps", "num_inference_steps"],
     steps.default(8),
     "Denoising steps: 8 for a turbo model (at most 20), 32 to 64 for a base model.",
   );

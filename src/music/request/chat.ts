@@ -3,6 +3,7 @@ import type { RangePolicy } from "../../config.js";
 import { describe, type Fields, flag, isObject, namesOf } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
+import { withoutTimes } from "../words/lrc.js";
 import { FieldSources, parseField } from "./fields.js";
 import { generationSchema } from "./schema.js";
 
@@ -131,9 +132,9 @@ function without(text: string, tag: "prompt" | "lyrics"): string {
 
 const SECTION = /\[(verse|chorus|bridge|intro|outro|hook|pre-chorus|refrain|inst)/i;
 
-/** Whether the text has a section tag, or at least four lines that are short on average. */
+/** Whether the text has a section tag, times of an LRC file, or at least four lines that are short on average. */
 function looksLikeLyrics(text: string): boolean {
-  if (SECTION.test(text)) return true;
+  if (SECTION.test(text) || withoutTimes(text) !== text) return true;
   const lines = text.split("\n").flatMap((line) => line.trim() || []);
   return lines.length >= 4 && lines.join("").length / lines.length < 60;
 }

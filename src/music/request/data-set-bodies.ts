@@ -3,7 +3,6 @@ import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import {
   finiteNumber,
   flag,
-  lyricsText,
   offByDefault,
   oneOf,
   optionalText,
@@ -16,7 +15,7 @@ import {
 import { TAG_POSITIONS } from "../dataset/data-set.js";
 import { strictParser } from "./fields.js";
 import { generationSchema } from "./schema.js";
-import { keyScale, language } from "./value-types.js";
+import { keyScale, language, lyrics } from "./value-types.js";
 
 const MAX_BPM = 1000;
 
@@ -81,7 +80,7 @@ export const parseSampleChange = strictParser({
       .default(null),
     "Describe the sample by caption or genre, regardless of genre_ratio.",
   ),
-  lyrics: parameter("lyrics", lyricsText.default(INSTRUMENTAL_LYRICS), "Lyrics."),
+  lyrics: parameter("lyrics", lyrics.default(INSTRUMENTAL_LYRICS), "Lyrics."),
   bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null), "Beats per minute."),
   keyScale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),

@@ -144,7 +144,11 @@ const USES: Readonly<Record<Key, Use>> = {
         sampleMode && languageModel?.writesText ? "sample_mode writes the prompt" : null,
     ],
   },
-  lyrics: { analyses: ["metadata"] },
+  lyrics: {
+    analyses: ["metadata"],
+    atSubmission: [({ instrumental }) => (instrumental ? "instrumental is true" : null)],
+  },
+  instrumental: { analyses: ["metadata"] },
   thinking: {
     atSubmission: [
       ({ taskType, hasCodes }) => (hasCodes ? null : needsPlanning({ taskType } as SubmissionFacts)),

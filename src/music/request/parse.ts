@@ -5,25 +5,18 @@
  * restarted.
  */
 import { isDeepStrictEqual } from "node:util";
-import { distance } from "fastest-levenshtein";
 import type { RangePolicy } from "../../config.js";
 import { canonicalKeyScale, LANGUAGES, UNKNOWN_METADATA } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { Seed, SlotState } from "../../engine/types.js";
 import { describe, type Fields, namesOf } from "../../parameters.js";
-import {
-  UPLOAD_FIELDS,
-  type Upload,
-  type UploadKind,
-  type Uploads,
-  uploadFieldName,
-  uploadKind,
-} from "../audio/uploads.js";
+import { type Upload, type UploadKind, type Uploads, uploadFieldName, uploadKind } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import { assignSeeds, type RequestedSeeds } from "../song/seeds.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import { readCodes } from "./audio-codes.js";
 import { nameInWarnings, undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
-import { FieldSources, NESTED_OBJECT_NAMES, parseField, parseObject } from "./fields.js";
+import { FieldSources, parseField, parseObject } from "./fields.js";
 import { toRequestedAdapter } from "./loras.js";
 import { checkSampleRate } from "./output-parameters.js";
 import {
@@ -33,8 +26,10 @@ import {
   type GenerationRequest,
   generationSchema,
   generationSchemaFor,
+  isCoverWithoutCodes,
 } from "./schema.js";
 import { makesStems, normalizeTracks } from "./stems.js";
+import { unknownFieldWarnings } from "./unknown-fields.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
@@ -56,7 +51,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     repaintingEndSeconds: null,
   };
   const parameters = { ...sent, ...normalizeTracks(sent, warnings), ...windows };
-  warnOfUnknownFields(fields, warnings);
+  warnings.push(...unknownFieldWarnings(fields));
   warnOfUnknownTerms(parameters, warnings);
   const analysis = analysisOf(parameters);
   const audioCodes = codesInUse({ ...parameters, analysis }, context);
@@ -80,6 +75,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   if (analysis === null) checkOutput(parameters, warnings);
 
   const {
+    instrumental,
     seed: _seed,
     useRandomSeed: _useRandomSeed,
     useAudioCodes,
@@ -96,6 +92,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   return {
     ...request,
     ...recordings,
+    lyrics: instrumental ? INSTRUMENTAL_LYRICS : request.lyrics,
     audioDurationSeconds:
       recordings.sourceAudio === null && recordings.sourceLatents === null
         ? request.audioDurationSeconds
@@ -120,7 +117,9 @@ function parseParameters(
   const model = parseField(generationSchema.shape.model, sources, context.rangePolicy, []);
   const taskType = parseField(generationSchema.shape.taskType, sources, context.rangePolicy, []);
   const schema = generationSchemaFor(context.slotOf(model).isTurbo, taskType);
-  const parameters = parseObject(schema, sources, context.rangePolicy, warnings);
+  const sent = parseObject(schema, sources, context.rangePolicy, warnings);
+  const isNofsq = isCoverWithoutCodes(sources.find(namesOf(generationSchema.shape.taskType))?.value);
+  const parameters = isNofsq ? { ...sent, coverNofsq: true } : sent;
   const unset = parseObject(generationSchema, new FieldSources(defaults), context.rangePolicy, []);
   return { parameters, chosen: changedParameters(parameters, unset, context.uploads) };
 }
@@ -285,54 +284,4 @@ function inputOf(kind: UploadKind, upload: Upload | null, path: string | null): 
     );
   }
   return { path: upload.path, isUpload: true };
-}
-
-/** Maximum number of unknown field names in a warning. The warning then gives the number of the other fields. */
-const MAX_SHOWN = 8;
-/** Maximum number of unknown field names that are compared with the known names, because comparing is slow. */
-const MAX_COMPARED = 100;
-/** Maximum edit distance at which a name counts as a typo. */
-const MAX_TYPOS = 2;
-
-const PARAMETER_NAMES: readonly string[] = Object.values(generationSchema.shape).flatMap((type) =>
-  namesOf(type),
-);
-const OTHER_NAMES = [
-  "ai_token",
-  ...Object.values(NESTED_OBJECT_NAMES).flat(),
-  ...Object.values(UPLOAD_FIELDS).flat(),
-] as const;
-const KNOWN_NAMES: ReadonlySet<string> = new Set([...PARAMETER_NAMES, ...OTHER_NAMES]);
-
-/**
- * Lists unknown fields, likely typos first. They are not refused, because clients also send fields that are meant
- * for other server products.
- */
-function warnOfUnknownFields(fields: Fields, warnings: string[]): void {
-  const unknown = Object.keys(fields).filter((name) => !KNOWN_NAMES.has(name));
-  if (unknown.length === 0) return;
-  const compared = unknown.slice(0, MAX_COMPARED);
-  const hasSuggestion = (name: string) => suggestedName(name) !== undefined;
-  const ordered = [...compared.filter(hasSuggestion), ...compared.filter((name) => !hasSuggestion(name))];
-  const shown = ordered.slice(0, MAX_SHOWN).map(withSuggestion).join(", ");
-  const rest = unknown.length > MAX_SHOWN ? `, and ${unknown.length - MAX_SHOWN} more` : "";
-  warnings.push(`unknown fields were ignored: ${shown}${rest}`);
-}
-
-function withSuggestion(name: string): string {
-  const meant = suggestedName(name);
-  return describe(name) + (meant === undefined ? "" : ` (did you mean ${meant}?)`);
-}
-
-/**
- * Returns the parameter that was probably meant: one with a similar name, or the only one that ends with this name.
- */
-function suggestedName(name: string): string | undefined {
-  if (name.length <= MAX_TYPOS || name.length > 40) return undefined;
-  const typos = Math.min(MAX_TYPOS, Math.floor(name.length / 3));
-  const near = PARAMETER_NAMES.find((known) => distance(name, known) <= typos);
-  if (near !== undefined) return near;
-  if (name.includes("_")) return undefined;
-  const longer = PARAMETER_NAMES.filter((known) => known.endsWith(`_${name}`));
-  return longer.length === 1 ? longer[0] : undefined;
 }

@@ -12,7 +12,6 @@ import {
   finiteNumber,
   flag,
   integer,
-  lyricsText,
   namesOf,
   offByDefault,
   oneOf,
@@ -30,6 +29,7 @@ import { audioFormat, outputParameters } from "./output-parameters.js";
 import {
   customInstruction,
   keyScale,
+  lyrics,
   optionalLanguage,
   repaintEnd,
   repaintWindows,
@@ -43,6 +43,11 @@ import {
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
+
+/** Whether the word is a task type of acestep.cpp that stands for a cover with `cover_nofsq`. */
+export function isCoverWithoutCodes(word: unknown): boolean {
+  return typeof word === "string" && /^cover[-_]?nofsq$/i.test(word.trim());
+}
 
 /** Vocal language if neither the client, the language model nor the lyrics determine one. */
 export const DEFAULT_LANGUAGE = "en";
@@ -63,11 +68,16 @@ export const generationSchema = z.object({
   ),
   lyrics: parameter(
     "lyrics",
-    lyricsText.default(""),
+    lyrics.default(""),
     "Lyrics, with section tags such as [Verse] and [Chorus] on separate lines. Blank or [Instrumental]: no vocals.",
   ),
+  instrumental: parameter(
+    ["instrumental", "is_instrumental"],
+    offByDefault,
+    "Song without vocals; lyrics are ignored.",
+  ),
   thinking: parameter(
-    "thinking",
+    ["thinking", "think"],
     offByDefault,
     "Let the language model plan the song as audio codes before rendering.",
   ),
@@ -105,7 +115,7 @@ export const generationSchema = z.object({
     "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
   ),
   model: parameter(
-    ["model", "model_name", "modelName", "dit_model", "ditModel"],
+    ["model", "model_name", "modelName", "dit_model", "ditModel", "synth_model"],
     optionalText,
     "Name of a model from GET /v1/models; unset: the default model.",
   ),
@@ -164,7 +174,7 @@ export const generationSchema = z.object({
   ...renderParameters.edit.shape,
 
   lmModelPath: parameter(
-    "lm_model_path",
+    ["lm_model_path", "lm_model"],
     optionalText,
     "Name of the language model; unset: the default one.",
   ),
@@ -241,8 +251,10 @@ export const generationSchema = z.object({
 
   taskType: parameter(
     "task_type",
-    oneOf(TASK_TYPES).default("text2music"),
-    "Task type. All but text2music need a source.",
+    z
+      .preprocess((word) => (isCoverWithoutCodes(word) ? "cover" : word), oneOf(TASK_TYPES))
+      .default("text2music"),
+    "Task type. All but text2music need a source. cover-nofsq is a cover with cover_nofsq.",
   ),
   instruction: parameter(
     "instruction",
@@ -375,6 +387,7 @@ export type Analysis = "codes" | "full" | "metadata";
 
 /** Parameters that parsing replaces with other fields of the request. */
 type ReplacedByParsing =
+  | "instrumental"
   | "seed"
   | "useRandomSeed"
   | "audioCodes"

@@ -7,7 +7,6 @@ import {
   flag,
   integer,
   isObject,
-  lyricsText,
   namesOf,
   offByDefault,
   oneOf,
@@ -25,7 +24,7 @@ import { TASK_STATES } from "../queue/store.js";
 import { FieldSources, parseObject, strictParser } from "./fields.js";
 import { tryParseClientJson } from "./json.js";
 import { generationSchema, TASK_ID_NAMES } from "./schema.js";
-import { optionalLanguage } from "./value-types.js";
+import { lyrics, optionalLanguage } from "./value-types.js";
 
 const MAX_TASK_IDS = 1000;
 const MAX_SHOWN_KEYS = 8;
@@ -106,7 +105,7 @@ const language = parameter(
 
 export const formatTextSchema = z.object({
   prompt: parameter(["prompt", "caption"], text.default(""), "The caption to rewrite."),
-  lyrics: parameter("lyrics", lyricsText.default(""), "The lyrics to rewrite."),
+  lyrics: parameter("lyrics", lyrics.default(""), "The lyrics to rewrite."),
   temperature,
 });
 

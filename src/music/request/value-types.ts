@@ -9,6 +9,7 @@ import {
   integer,
   isObject,
   isTooLong,
+  lyricsText,
   meansUnset,
   NUMERIC,
   orUnset,
@@ -18,6 +19,7 @@ import {
   trimmed,
 } from "../../parameters.js";
 import { MAX_SEED, parseSeed, type RequestedSeeds } from "../song/seeds.js";
+import { withoutTimes } from "../words/lrc.js";
 import { tryParseClientJson } from "./json.js";
 
 /** Maximum number of seeds. The largest task makes one song for each stem. */
@@ -127,6 +129,16 @@ function windowOf(value: unknown): RepaintWindow | undefined {
   if (!start.success || !end.success) return undefined;
   return end.data !== null && start.data >= end.data ? undefined : [start.data, end.data];
 }
+
+/** Lyrics. Times of LRC files would be sung, so they are taken off. */
+export const lyrics = lyricsText
+  .transform((words, context): string => {
+    const plain = withoutTimes(words);
+    return plain === words
+      ? words
+      : replaceValue(context, "must be without the times of an LRC file", words, plain);
+  })
+  .meta(z.globalRegistry.get(lyricsText) ?? {});
 
 const TIME_SIGNATURES = new Map(
   ["2", "3", "4", "6"].flatMap((beats) => [

@@ -148,7 +148,7 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
   warnings.push(...remarks.map((remark) => `${what}: ${remark}`));
   return {
     caption,
-    lyrics: isInstrumental(song.lyrics) ? (example?.lyrics ?? lyrics) : song.lyrics,
+    lyrics: song.lyrics.trim() === "" ? (example?.lyrics ?? lyrics) : song.lyrics,
     language: namedLanguage(language),
     metadata,
     isPlanned: true,

@@ -210,6 +210,12 @@ describe("parsing of generation requests", () => {
         'unknown fields were ignored: "promt" (did you mean prompt?), "steps" (did you mean inference_steps?), ' +
           '"audioDuratoin" (did you mean audioDuration?), "scheduler"',
       ]);
+      expect(
+        parse({ synthmodel: "a", tempo: 90, repaint_start: 1, "Audio-Format": "wav" }).warnings[0],
+      ).to.equal(
+        'unknown fields were ignored: "synthmodel" (did you mean model?), "tempo" (did you mean bpm?), ' +
+          '"repaint_start" (did you mean repainting_start?), "Audio-Format" (did you mean audio_format?)',
+      );
       expect(parse({ ai_token: "k", metas: {}, src_audio: "", cotCaption: true }).warnings).to.deep.equal([]);
     });
 

@@ -6,6 +6,7 @@ import { RANDOM_SEED } from "./request-parsing.js";
 export const SAMPLES: Record<string, { value: unknown; key: string; read?: unknown }> = {
   prompt: { value: "jazz", key: "prompt" },
   lyrics: { value: "la la", key: "lyrics" },
+  instrumental: { value: true, key: "lyrics", read: "[Instrumental]" },
   thinking: { value: true, key: "thinking" },
   vocal_language: { value: "ja", key: "vocalLanguage" },
   audio_format: { value: "wav", key: "audioFormat" },

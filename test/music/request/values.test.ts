@@ -297,6 +297,46 @@ describe("values of generation requests", () => {
       }
     });
 
+    it("names and words of other programs act", () => {
+      const others = { think: true, infer_step: 5, synth_model: "acestep-v15-base", lm_model: "small", n: 3 };
+      expect(parse(others)).to.deep.include({
+        thinking: true,
+        inferenceSteps: 5,
+        model: "acestep-v15-base",
+        lmModelPath: "small",
+        batchSize: 3,
+        warnings: [],
+      });
+      expect(parse({ task_type: "cover-nofsq", src_audio_path: "/a.wav" })).to.deep.include({
+        taskType: "cover",
+        coverNofsq: true,
+        warnings: [],
+      });
+    });
+
+    it("instrumental=true makes a song without vocals, and names lyrics as ignored", () => {
+      expect(parse({ instrumental: true })).to.deep.include({ lyrics: "[Instrumental]", warnings: [] });
+      expect(parse({ instrumental: true, lyrics: "[Verse]\nla" })).to.deep.include({
+        lyrics: "[Instrumental]",
+        warnings: ["lyrics was ignored: instrumental is true"],
+      });
+      expect(parse({ instrumental: false, lyrics: "la" })).to.deep.include({ lyrics: "la", warnings: [] });
+    });
+
+    it("times and headers of LRC files are taken off lyrics with a warning", () => {
+      const lrc =
+        "[ti:Rain]\n[ar: Me]\n[offset:+500]\n[00:10.00]\n[Verse 1]\n[00:12.34]Rain again\n[00:15.1][01:15.1] and\n" +
+        "[00:18:20] <00:18.20> word <00:18.90> by <00:19.40> word\n\n[Chorus: choir]\n[1:02:03.450] the end";
+      const request = parse({ lyrics: lrc });
+      expect(request.lyrics).to.equal("[Verse 1]\nRain again\nand\nword by word\n\n[Chorus: choir]\nthe end");
+      expect(request.warnings[0]).to.match(/^lyrics must be without the times of an LRC file, got /);
+      expect(
+        parse({ lyrics: "1\n00:00:01,000 --> 00:00:02,500\nOne\n\n2\n00:03.000 --> 00:04.000\n99" }).lyrics,
+      ).to.equal("One\n\n99");
+      const untimed = "[Verse 1]\r\nAt 12:30 <sighs>\n[Bridge: 2x]\n[Outro 0:30]\n42\n";
+      expect(parse({ lyrics: untimed })).to.deep.include({ lyrics: untimed, warnings: [] });
+    });
+
     it("the field format means use_format, not audio_format", () => {
       expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
       expect(parse({ format: true, audio_format: "FLAC" })).to.include({
