@@ -166,8 +166,10 @@ export function checkHost({ isLocal, apiKey, allowedHosts }: HostRules): Request
 type HostRules = Pick<Config, "isLocal" | "apiKey" | "allowedHosts">;
 
 /**
- * CORS: answers preflights and sets headers for allowed origins. A request from another origin is rejected before
- * any work is done, unless its method is safe (`SAFE_METHODS`). Pages of this machine are always allowed.
+ * CORS: answers preflights and sets headers for allowed origins. A request from another origin is rejected before any
+ * work is done, unless its method is safe (`SAFE_METHODS`) and no script would read the response. Browsers hide failed
+ * preflights, so preflights always succeed: the page can then read why its request was rejected. Pages of this machine
+ * are always allowed.
  * @param allowedOrigins additional origins; "null": pages opened from a file, "*": every page
  */
 export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
@@ -183,21 +185,22 @@ export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
       allowed.has(origin) || allowed.has("*") || isLoopbackOrigin(origin) || isOwnPage(request, origin);
     const isPreflight =
       request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined;
-    if (!isAllowed) {
-      if (isPreflight) throw new HttpError(400, "Disallowed CORS origin");
-      if (!SAFE_METHODS.has(request.method)) {
-        const value = [...allowed, origin].join(",");
-        throw new HttpError(
-          403,
-          `Pages of ${describe(origin)} may not call this server: set SVC_ALLOWED_ORIGINS=${value}`,
-        );
-      }
+    const isReadByScript = request.headers["sec-fetch-mode"] === "cors";
+    if (!isAllowed && !isPreflight && SAFE_METHODS.has(request.method) && !isReadByScript) {
       next();
       return;
     }
     response.set("Access-Control-Allow-Origin", origin);
     response.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
     if (isPreflight) response.set(PREFLIGHT_HEADERS).status(204).end();
-    else next();
+    else if (isAllowed) next();
+    else throw originRefused(origin, allowed.size > 0);
   };
+}
+
+/** The message does not list the allowed origins, because a page of any site may read it. */
+function originRefused(origin: string, hasOthers: boolean): HttpError {
+  const advice = hasOthers ? `add ${origin} to SVC_ALLOWED_ORIGINS` : `set SVC_ALLOWED_ORIGINS=${origin}`;
+  const page = origin === "null" ? "Pages opened from a file (origin null)" : `Pages of ${describe(origin)}`;
+  return new HttpError(403, `${page} may not call this server: ${advice}`);
 }
