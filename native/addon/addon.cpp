@@ -6,7 +6,9 @@
 #include <cstdlib>
 
 #include "addon/call.h"
+#include "addon/entry.h"
 #include "addon/exports.h"
+#include "addon/values.h"
 #include "core/runtime/device.h"
 
 namespace carillon::addon {
@@ -33,7 +35,11 @@ Napi::Value runtime_info(const Napi::CallbackInfo& info) {
 }
 
 /// Enables or disables libtorch's flash attention in the whole process.
-void use_flash_attention(const Napi::CallbackInfo& info) { at::globalContext().setSDPUseFlash(info[0].ToBoolean()); }
+Napi::Value use_flash_attention(const Napi::CallbackInfo& info) {
+  if (!info[0].IsBoolean()) wrong_type(info.Env(), "enabled", "a boolean");
+  at::globalContext().setSDPUseFlash(info[0].As<Napi::Boolean>());
+  return info.Env().Undefined();
+}
 
 /// Stops all calls when the process exits, because no thread may compute while libtorch's static objects are destroyed.
 /// If a call still runs after kExitLimit, exits at once without destroying these objects.
@@ -42,17 +48,21 @@ void leave_process(int exit_code) {
 }
 
 Napi::Object export_all(Napi::Env env, Napi::Object exports) {
-  exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
-  exports.Set("useFlashAttention", Napi::Function::New(env, use_flash_attention));
-  exports.Set("loadRenderer", Napi::Function::New(env, load_renderer));
-  exports.Set("loadLanguageModel", Napi::Function::New(env, load_language_model));
-  exports.Set("inspectSamples", Napi::Function::New(env, inspect_samples));
-  exports.Set("train", Napi::Function::New(env, train));
+  const auto add = [&](const char* name, Napi::Value (*body)(const Napi::CallbackInfo&)) {
+    exports.Set(name, entry(env, name, body));
+  };
+  add("runtimeInfo", runtime_info);
+  add("useFlashAttention", use_flash_attention);
+  add("loadRenderer", load_renderer);
+  add("loadLanguageModel", load_language_model);
+  add("inspectSamples", inspect_samples);
+  add("train", train);
   env.AddCleanupHook([] { stop_all_calls(std::chrono::hours(1)); });
   // The clean-up hook above is not enough, because process.exit() skips it.
   const auto process = env.Global().Get("process").As<Napi::Object>();
-  const auto on_exit = Napi::Function::New(env, [](const Napi::CallbackInfo& info) {
+  const auto on_exit = entry(env, "onExit", [](const Napi::CallbackInfo& info) {
     leave_process(info[0].IsNumber() ? info[0].As<Napi::Number>().Int32Value() : 0);
+    return info.Env().Undefined();
   });
   process.Get("once").As<Napi::Function>().Call(process, {Napi::String::New(env, "exit"), on_exit});
   return exports;

@@ -5,6 +5,8 @@
 #include <set>
 #include <thread>
 
+#include "addon/entry.h"
+#include "addon/values.h"
 #include "core/runtime/device.h"
 
 namespace carillon::addon {
@@ -28,7 +30,10 @@ WorkerThread& WorkerThread::named(const std::string& name) {
   return *thread;
 }
 
-WorkerThread& WorkerThread::render(const std::string& device) { return named("render on " + device); }
+WorkerThread& WorkerThread::render(const std::string& device) {
+  check_device_name(device);
+  return named("render on " + device);
+}
 WorkerThread& WorkerThread::language() { return named("language"); }
 WorkerThread& WorkerThread::training() { return named("training"); }
 
@@ -78,6 +83,14 @@ void WorkerThread::work() {
 
 namespace {
 
+Error error_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (...) {
+    return current_error();
+  }
+}
+
 std::mutex running_mutex;
 std::set<std::shared_ptr<std::atomic<bool>>> running_flags;
 
@@ -93,12 +106,6 @@ void forget(const std::shared_ptr<std::atomic<bool>>& flag) {
 
 }  // namespace
 
-Napi::Error to_js(Napi::Env env, const Error& error) {
-  auto result = Napi::Error::New(env, error.what());
-  result.Set("code", Napi::String::New(env, error_code_name(error.code())));
-  return result;
-}
-
 Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value& options, Work work) {
   return start(env, thread, options,
                [work = std::move(work)](const Control& control, const SendEvent&) { return work(control); });
@@ -112,37 +119,37 @@ Napi::Promise Call::start(Napi::Env env, WorkerThread& thread, const Napi::Value
 }
 
 Call* Call::create(Napi::Env env, const Napi::Value& options) {
-  auto* const call = new Call(env);
-  call->channel_ = Channel::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "carillon", 0, 1,
-                                [call](Napi::Env) { delete call; });
-  call->read_options(env, options);
-  remember(call->cancelled_);
-  return call;
+  // The channel keeps the process alive until the call settles, so no exception may follow its creation.
+  auto call = std::unique_ptr<Call>(new Call(env, read_options(env, options)));
+  remember(call->options_.cancelled);
+  const auto unused = entry(env, "carillon", [](const Napi::CallbackInfo& info) { return info.Env().Undefined(); });
+  call->channel_ = Channel::New(env, unused, "carillon", 0, 1, [held = call.get()](Napi::Env) { delete held; });
+  return call.release();
 }
 
 Control Call::control() {
-  return {cancelled_.get(), [this](const Progress& progress) { post_progress(progress); }};
+  return {options_.cancelled.get(), [this](const Progress& progress) { post_progress(progress); }};
 }
 
-void Call::read_options(Napi::Env env, const Napi::Value& options) {
-  if (!options.IsObject()) return;
-  const auto object = options.As<Napi::Object>();
-  if (const auto progress = object.Get("onProgress"); progress.IsFunction()) {
-    on_progress_ = Napi::Persistent(progress.As<Napi::Function>());
-  }
-  if (const auto event = object.Get("onEvent"); event.IsFunction()) {
-    on_event_ = Napi::Persistent(event.As<Napi::Function>());
-  }
-  const auto signal = object.Get("signal");
-  if (!signal.IsObject()) return;
-  signal_ = Napi::Persistent(signal.As<Napi::Object>());
-  *cancelled_ = signal_.Get("aborted").ToBoolean();
-  const auto on_abort = Napi::Function::New(env, [flag = cancelled_](const Napi::CallbackInfo&) { *flag = true; });
-  on_abort_ = Napi::Persistent(on_abort);
-  signal_.Value()
-      .Get("addEventListener")
-      .As<Napi::Function>()
-      .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort});
+Call::Options Call::read_options(Napi::Env env, const Napi::Value& value) {
+  Options options;
+  if (value.IsUndefined() || value.IsNull()) return options;
+  const auto object = object_of(value, "call");
+  if (has(object, "onProgress")) options.on_progress = Napi::Persistent(function_of(object, "onProgress"));
+  if (has(object, "onEvent")) options.on_event = Napi::Persistent(function_of(object, "onEvent"));
+  if (!has(object, "signal")) return options;
+  const auto signal = object_of(object, "signal");
+  const auto subscribe = function_of(signal, "addEventListener");
+  function_of(signal, "removeEventListener");
+  *options.cancelled = flag_of(signal, "aborted");
+  const auto on_abort = entry(env, "onAbort", [flag = options.cancelled](const Napi::CallbackInfo& info) {
+    *flag = true;
+    return info.Env().Undefined();
+  });
+  options.signal = Napi::Persistent(signal);
+  options.on_abort = Napi::Persistent(on_abort);
+  subscribe.Call(signal, {Napi::String::New(env, "abort"), on_abort});
+  return options;
 }
 
 void Call::run(const WorkWithEvents& work) {
@@ -150,7 +157,8 @@ void Call::run(const WorkWithEvents& work) {
   try {
     const Control control = this->control();
     control.check();
-    make_value = work(control, [this](MakeValue make_event) { send_event(std::move(make_event)); });
+    const SendEvent send = [this](MakeValue make_event) { send_event(std::move(make_event)); };
+    make_value = work(control, listens_ ? send : nullptr);
   } catch (...) {
     return reject(std::current_exception());
   }
@@ -163,17 +171,19 @@ void Call::resolve(MakeValue make_value) {
 }
 
 void Call::reject(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (...) {
-    error_ = current_error();
+  error_ = error_of(error);
+  if (error_->code() == ErrorCode::kOutOfMemory) {
+    try {
+      release_cached_memory();
+    } catch (...) {  // the GPU is lost as well
+      error_ = current_error();
+    }
   }
-  if (error_->code() == ErrorCode::kOutOfMemory) release_cached_memory();
   finish();
 }
 
 void Call::finish() {
-  forget(cancelled_);
+  forget(options_.cancelled);
   auto channel = channel_;
   channel.BlockingCall([this](Napi::Env env, Napi::Function) { settle(env); });
   channel.Release();
@@ -181,7 +191,7 @@ void Call::finish() {
 
 void Call::send_event(MakeValue make_event) {
   channel_.BlockingCall([this, make_event = std::move(make_event)](Napi::Env env, Napi::Function) {
-    if (!on_event_.IsEmpty()) on_event_.Call({make_event(env)});
+    notify(env, options_.on_event, make_event);
   });
 }
 
@@ -202,30 +212,45 @@ void Call::deliver_progress(Napi::Env env) {
     const std::lock_guard lock(mutex_);
     progress.swap(pending_progress_);
   }
-  if (!progress || on_progress_.IsEmpty()) return;
-  auto event = Napi::Object::New(env);
-  event.Set("stage", stage_name(progress->stage));
-  event.Set("done", static_cast<double>(progress->done));
-  event.Set("total", static_cast<double>(progress->total));
-  on_progress_.Call({event});
+  if (!progress) return;
+  notify(env, options_.on_progress, [&](Napi::Env) -> Napi::Value {
+    auto event = Napi::Object::New(env);
+    event.Set("stage", stage_name(progress->stage));
+    event.Set("done", static_cast<double>(progress->done));
+    event.Set("total", static_cast<double>(progress->total));
+    return event;
+  });
+}
+
+void Call::notify(Napi::Env env, const Napi::FunctionReference& listener, const MakeValue& make_value) {
+  if (listener.IsEmpty() || listener_error_) return;
+  try {
+    listener.Call({make_value(env)});
+  } catch (const Napi::Error& error) {
+    listener_error_ = error;
+  } catch (...) {
+    listener_error_ = to_js(env, current_error());
+  }
+  if (listener_error_) *options_.cancelled = true;
+}
+
+void Call::unsubscribe(Napi::Env env) {
+  if (options_.signal.IsEmpty()) return;
+  const auto signal = options_.signal.Value();
+  function_of(signal, "removeEventListener").Call(signal, {Napi::String::New(env, "abort"), options_.on_abort.Value()});
 }
 
 void Call::settle(Napi::Env env) {
   deliver_progress(env);
-  if (!signal_.IsEmpty()) {
-    signal_.Value()
-        .Get("removeEventListener")
-        .As<Napi::Function>()
-        .Call(signal_.Value(), {Napi::String::New(env, "abort"), on_abort_.Value()});
-  }
-  if (error_) {
-    deferred_.Reject(to_js(env, *error_).Value());
-    return;
-  }
   try {
+    unsubscribe(env);
+    if (listener_error_) throw Napi::Error(*listener_error_);
+    if (error_) throw to_js(env, *error_);
     deferred_.Resolve(make_value_(env));
   } catch (const Napi::Error& error) {
     deferred_.Reject(error.Value());
+  } catch (...) {
+    deferred_.Reject(to_js(env, current_error()).Value());
   }
 }
 

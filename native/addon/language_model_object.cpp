@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "addon/call.h"
+#include "addon/entry.h"
 #include "addon/exports.h"
 #include "addon/values.h"
 #include "core/lm/generate.h"
@@ -86,19 +87,20 @@ struct LoadedModel {
 Vocabulary vocabulary_of(const Napi::Object& object) {
   const auto value = object.Get("bytes");
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) {
-    throw Napi::TypeError::New(object.Env(), "vocabulary.bytes must be a Uint8Array");
+    wrong_type(object.Env(), "vocabulary.bytes", "a Uint8Array");
   }
   const auto bytes = value.As<Napi::Uint8Array>();
   return Vocabulary({bytes.Data(), bytes.Data() + bytes.ElementLength()}, ids_of(object, "offsets"),
-                    ids_of(object, "endTokenIds"), static_cast<int32_t>(integer_of(object, "firstAudioCodeId")),
-                    static_cast<int32_t>(integer_of(object, "audioCodeCount")));
+                    ids_of(object, "endTokenIds"), int32_of(object, "firstAudioCodeId"),
+                    int32_of(object, "audioCodeCount"));
 }
 
 Segment segment_of(const Napi::Object& object) {
   const auto kind = text_of(object, "kind");
   if (kind == "tokens") return TokensSegment{ids_of(object, "ids")};
   if (kind == "pattern") {
-    return PatternSegment{text_of(object, "pattern"), text_of(object, "choose") == "greedy",
+    return PatternSegment{text_of(object, "pattern"),
+                          choice_of<bool>(object, "choose", {{"greedy", true}, {"sample", false}}),
                           integer_of(object, "maxTokens")};
   }
   if (kind == "codes") {
@@ -106,17 +108,15 @@ Segment segment_of(const Napi::Object& object) {
   }
   if (kind == "text") return TextSegment{};
   if (kind == "free") return FreeSegment{};
-  throw Napi::TypeError::New(object.Env(), "unknown segment kind '" + kind + "'");
+  throw bad_argument(object.Env(), "unknown segment kind '" + kind + "'");
 }
 
 LanguageJob language_job(const Napi::Object& object) {
   LanguageJob job;
   job.prompt = ids_of(object, "promptTokenIds");
   if (has(object, "negativePromptTokenIds")) job.negative_prompt = ids_of(object, "negativePromptTokenIds");
-  constexpr const char* kProgram = "an array of segments";
-  job.program = array_of(object.Get("program"), "program", kProgram, [](const Napi::Value& segment) {
-    if (!segment.IsObject()) wrong_type(segment.Env(), "program", kProgram);
-    return segment_of(segment.As<Napi::Object>());
+  job.program = array_of(object.Get("program"), "program", "an array of segments", [](const Napi::Value& segment) {
+    return segment_of(object_of(segment, "a segment of the program"));
   });
   job.seeds = seeds_of(object, "seeds");
   job.max_new_tokens = integer_of(object, "maxNewTokens");
@@ -134,7 +134,7 @@ LanguageJob language_job(const Napi::Object& object) {
 
 std::vector<LanguageJob> language_jobs(const Napi::Value& value) {
   return array_of(value, "jobs", "an array of language jobs",
-                  [](const Napi::Value& job) { return language_job(job.As<Napi::Object>()); });
+                  [](const Napi::Value& job) { return language_job(object_of(job, "a language job")); });
 }
 
 Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
@@ -196,73 +196,65 @@ void start_batch(std::shared_ptr<LoadedModel> loaded) {
   WorkerThread::language().add([loaded = std::move(loaded)] { run_batch(loaded); });
 }
 
-/// Implements NativeLanguageModel of src/engine/addon.ts.
-class LanguageModelObject : public Napi::ObjectWrap<LanguageModelObject> {
- public:
-  static Napi::Value make(Napi::Env env, std::shared_ptr<LoadedModel> loaded) {
-    const auto constructor = DefineClass(
-        env, "NativeLanguageModel",
-        {InstanceMethod<&LanguageModelObject::generate>("generate"),
-         InstanceMethod<&LanguageModelObject::score>("score"), InstanceMethod<&LanguageModelObject::close>("close")});
-    const auto object = constructor.New({});
-    object.Set("info", info_of(env, *loaded));
-    Unwrap(object)->loaded_ = std::move(loaded);
-    return object;
+/// The model that the methods of a NativeLanguageModel use; null after close().
+using OpenModel = std::shared_ptr<LoadedModel>;
+
+Napi::Value generate_tokens(OpenModel& loaded, const Napi::CallbackInfo& info) {
+  auto jobs = language_jobs(info[0]);
+  if (loaded == nullptr) {
+    return Call::start(info.Env(), WorkerThread::language(), info[1],
+                       [](const Control&) -> Call::MakeValue { fail_closed(); });
   }
-
-  explicit LanguageModelObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<LanguageModelObject>(info) {}
-
- private:
-  Napi::Value generate(const Napi::CallbackInfo& info) {
-    auto jobs = language_jobs(info[0]);
-    if (loaded_ == nullptr) {
-      return Call::start(info.Env(), WorkerThread::language(), info[1],
-                         [](const Control&) -> Call::MakeValue { fail_closed(); });
-    }
-    Call* const call = Call::create(info.Env(), info[1]);
-    const auto promise = call->promise();
-    const auto resolve = [call](std::vector<LanguageResult> results) {
-      call->resolve([results = std::move(results)](Napi::Env env) {
-        auto array = Napi::Array::New(env);
-        for (const auto& result : results) array.Set(array.Length(), to_js(env, result));
-        return array;
-      });
-    };
-    const auto reject = [call](const std::exception_ptr& error) { call->reject(error); };
-    const bool needs_batch = loaded_->waiting.add(
-        std::make_shared<LanguageRequest>(LanguageRequest{std::move(jobs), call->control(), resolve, reject}));
-    if (needs_batch) start_batch(loaded_);
-    return promise;
-  }
-
-  Napi::Value score(const Napi::CallbackInfo& info) {
-    const auto job = info[0].As<Napi::Object>();
-    const auto prompt = ids_of(job, "promptTokenIds");
-    const auto targets = id_lists_of(job, "targets");
-    return Call::start(info.Env(), WorkerThread::language(), info[1], [=, loaded = loaded_](const Control& control) {
-      if (loaded == nullptr) fail_closed();
-      const auto model = loaded->model.acquire(control);
-      const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
-      return [scores](Napi::Env env) { return to_js(env, scores); };
+  Call* const call = Call::create(info.Env(), info[1]);
+  const auto promise = call->promise();
+  const auto resolve = [call](std::vector<LanguageResult> results) {
+    call->resolve([results = std::move(results)](Napi::Env env) {
+      auto array = Napi::Array::New(env);
+      for (const auto& result : results) array.Set(array.Length(), to_js(env, result));
+      return array;
     });
-  }
+  };
+  const auto reject = [call](const std::exception_ptr& error) { call->reject(error); };
+  const bool needs_batch = loaded->waiting.add(
+      std::make_shared<LanguageRequest>(LanguageRequest{std::move(jobs), call->control(), resolve, reject}));
+  if (needs_batch) start_batch(loaded);
+  return promise;
+}
 
-  Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), WorkerThread::language(), info.Env().Undefined(),
-                       [loaded = std::move(loaded_)](const Control&) mutable {
-                         loaded.reset();
-                         release_cached_memory();
-                         return [](Napi::Env env) { return env.Undefined(); };
-                       });
-  }
+Napi::Value score_targets(OpenModel& loaded, const Napi::CallbackInfo& info) {
+  const auto job = object_of(info[0], "job");
+  const auto prompt = ids_of(job, "promptTokenIds");
+  const auto targets = id_lists_of(job, "targets");
+  return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
+    if (loaded == nullptr) fail_closed();
+    const auto model = loaded->model.acquire(control);
+    const auto scores = carillon::score(*model, prompt, targets, loaded->max_context_tokens, control);
+    return [scores](Napi::Env env) { return to_js(env, scores); };
+  });
+}
 
-  std::shared_ptr<LoadedModel> loaded_;
-};
+Napi::Value close_model(OpenModel& loaded, const Napi::CallbackInfo& info) {
+  return Call::start(info.Env(), WorkerThread::language(), info.Env().Undefined(),
+                     [held = std::move(loaded)](const Control&) mutable {
+                       held.reset();
+                       release_cached_memory();
+                       return [](Napi::Env env) { return env.Undefined(); };
+                     });
+}
+
+/// Creates a NativeLanguageModel of src/engine/addon.ts.
+Napi::Value language_model_to_js(Napi::Env env, OpenModel loaded) {
+  auto object = Napi::Object::New(env);
+  object.Set("info", info_of(env, *loaded));
+  add_methods<OpenModel>(object, std::move(loaded),
+                         {{"generate", generate_tokens}, {"score", score_targets}, {"close", close_model}});
+  return object;
+}
 
 }  // namespace
 
 Napi::Value load_language_model(const Napi::CallbackInfo& info) {
-  const auto options = info[0].As<Napi::Object>();
+  const auto options = object_of(info[0], "options");
   const auto source = source_of(options, "model");
   const auto device = text_of(options, "device");
   const auto dtype = text_of(options, "dtype");
@@ -271,7 +263,11 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
   const auto max_context_tokens = integer_of(options, "maxContextTokens");
   const auto max_songs =
       has(options, "maxSongs") ? integer_of(options, "maxSongs") : std::numeric_limits<int64_t>::max();
-  const auto vocabulary = vocabulary_of(options.Get("vocabulary").As<Napi::Object>());
+  constexpr int64_t kMostContextTokens = 1 << 20;
+  require(max_context_tokens >= 1 && max_context_tokens <= kMostContextTokens,
+          "maxContextTokens must be 1 to " + std::to_string(kMostContextTokens));
+  require(max_songs >= 1, "maxSongs must be at least 1");
+  const auto vocabulary = vocabulary_of(object_of(options, "vocabulary"));
   return Call::start(info.Env(), WorkerThread::language(), info[1], [=](const Control& control) {
     const auto placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, true);  // is_urgent: each token waits for the previous one
@@ -279,7 +275,7 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info) {
                                   !offload, control);
     const auto loaded =
         std::make_shared<LoadedModel>(std::move(model), vocabulary, max_context_tokens, max_songs, control);
-    return [loaded](Napi::Env env) { return LanguageModelObject::make(env, loaded); };
+    return [loaded](Napi::Env env) { return language_model_to_js(env, loaded); };
   });
 }
 

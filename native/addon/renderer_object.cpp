@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "addon/call.h"
+#include "addon/entry.h"
 #include "addon/exports.h"
 #include "addon/values.h"
 #include "core/runtime/device.h"
@@ -55,7 +56,7 @@ Napi::Value adapter_to_js(Napi::Env env, LoadedAdapter adapter) {
 /// Returns the adapter of a NativeAdapter object. Throws a TypeError for any other value.
 LoadedAdapter adapter_of(const Napi::Value& value) {
   if (!value.IsObject() || !value.As<Napi::Object>().CheckTypeTag(&kTag)) {
-    throw Napi::TypeError::New(value.Env(), "adapter must be a NativeAdapter");
+    wrong_type(value.Env(), "adapter", "a NativeAdapter");
   }
   return AdapterObject::Unwrap(value.As<Napi::Object>())->loaded;
 }
@@ -67,7 +68,7 @@ struct JobAdapter {
 
 std::vector<JobAdapter> adapters_of(const Napi::Object& job) {
   return array_of(job.Get("adapters"), "adapters", "an array of adapters with scales", [](const Napi::Value& value) {
-    const auto each = value.As<Napi::Object>();
+    const auto each = object_of(value, "an adapter of the job");
     return JobAdapter{adapter_of(each.Get("adapter")), number_of(each, "scale")};
   });
 }
@@ -89,7 +90,7 @@ class Group {
   Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
 
   double number(const char* key) { return number_of(with(key), key); }
-  int64_t integer(const char* key) { return integer_of(with(key), key); }
+  int32_t integer(const char* key) { return int32_of(with(key), key); }
   bool flag(const char* key) { return flag_of(with(key), key); }
   std::optional<std::vector<double>> optional_numbers(const char* key) {
     return has(with(key), key) ? std::optional(numbers_of(object_, key)) : std::nullopt;
@@ -113,7 +114,7 @@ class Group {
     return object_;
   }
   [[noreturn]] void refuse(const std::string& key, const char* why) const {
-    throw Napi::TypeError::New(object_.Env(), name_ + "." + key + " " + why);
+    throw bad_argument(object_.Env(), name_ + "." + key + " " + why);
   }
 
   std::string name_;
@@ -135,7 +136,7 @@ std::optional<WaveletCorrection> wavelets_of(Group& group) {
 Denoise denoise_of(const Napi::Object& job) {
   Group group(job, "denoise");
   const Denoise denoise{
-      .inference_steps = static_cast<int>(group.integer("inferenceSteps")),
+      .inference_steps = group.integer("inferenceSteps"),
       .shift = group.number("shift"),
       .timesteps = group.optional_numbers("timesteps"),
       .infer_method = group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde},
@@ -188,7 +189,7 @@ std::optional<LyricSpan> timed_lyrics_of(const Napi::Object& prompt) {
 
 std::vector<PromptIds> prompts_of(const Napi::Object& job) {
   return array_of(job.Get("prompts"), "prompts", "an array of prompts", [](const Napi::Value& value) {
-    const auto each = value.As<Napi::Object>();
+    const auto each = object_of(value, "a prompt");
     return PromptIds{.text = ids_of(each, "text"),
                      .lyrics = ids_of(each, "lyrics"),
                      .plain_text = has(each, "plainText") ? ids_of(each, "plainText") : std::vector<int32_t>(),
@@ -292,104 +293,97 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   return object;
 }
 
+/// State of a NativeRenderer.
+struct OpenRenderer {
+  std::shared_ptr<Renderer> renderer;  // null after close()
+  WorkerThread& thread;
+};
+
 void require_open(const std::shared_ptr<Renderer>& renderer) {
   require(renderer != nullptr, "this renderer is closed");
 }
 
-/// Implements NativeRenderer of src/engine/addon.ts.
-class RendererObject : public Napi::ObjectWrap<RendererObject> {
- public:
-  static Napi::Value make(Napi::Env env, std::shared_ptr<Renderer> renderer, WorkerThread& thread) {
-    const auto constructor = DefineClass(env, "NativeRenderer",
-                                         {InstanceMethod<&RendererObject::render>("render"),
-                                          InstanceMethod<&RendererObject::prepare_sample>("prepareSample"),
-                                          InstanceMethod<&RendererObject::load_adapter>("loadAdapter"),
-                                          InstanceMethod<&RendererObject::encode_codes>("encodeCodes"),
-                                          InstanceMethod<&RendererObject::close>("close")});
-    const auto object = constructor.New({});
-    object.Set("info", info_of(env, renderer->info()));
-    Unwrap(object)->renderer_ = std::move(renderer);
-    Unwrap(object)->thread_ = &thread;
-    return object;
-  }
+Napi::Value render_songs(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto object = object_of(info[0], "job");
+  auto work = [renderer = open.renderer, job = render_job(object), adapters = adapters_of(object)](
+                  const Control& control, const Call::SendEvent& send) mutable -> Call::MakeValue {
+    require_open(renderer);
+    job.adapters = active_adapters(renderer, adapters);
+    std::vector<int64_t> sent_samples(job.seeds.size());
+    const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
+      int64_t& begin = sent_samples[static_cast<size_t>(item)];
+      send([=, from = begin](Napi::Env env) { return audio_part_to_js(env, item, from, audio); });
+      begin += audio.size(0);
+    };
+    const auto result = renderer->render(job, control, send ? listener : nullptr);
+    return [result](Napi::Env env) { return to_js(env, result); };
+  };
+  return Call::start(info.Env(), open.thread, info[1], Call::WorkWithEvents(std::move(work)));
+}
 
-  explicit RendererObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<RendererObject>(info) {}
+Napi::Value prepare_sample(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto sample = object_of(info[0], "sample");
+  PreparationJob job;
+  job.prompts = {.text = ids_of(sample, "textTokenIds"), .lyrics = ids_of(sample, "lyricTokenIds")};
+  job.audio = audio_of(sample, "audio");
+  const auto metadata = text_of(sample, "metadata");
+  const auto path = text_of(info[1], "path");
+  return Call::start(info.Env(), open.thread, info[2],
+                     [renderer = open.renderer, job, metadata, path](const Control& control) mutable {
+                       require_open(renderer);
+                       job.metadata = metadata_of(metadata);
+                       write_sample(path, carillon::prepare_sample(*renderer, job, control));
+                       return [](Napi::Env env) { return env.Undefined(); };
+                     });
+}
 
- private:
-  Napi::Value render(const Napi::CallbackInfo& info) {
-    auto job = render_job(info[0].As<Napi::Object>());
-    const auto adapters = adapters_of(info[0].As<Napi::Object>());
-    const bool has_listener = info[1].As<Napi::Object>().Get("onEvent").IsFunction();
-    return Call::start(info.Env(), *thread_, info[1],
-                       [renderer = renderer_, job, adapters, has_listener](const Control& control,
-                                                                           const Call::SendEvent& send) mutable {
-                         require_open(renderer);
-                         job.adapters = active_adapters(renderer, adapters);
-                         std::vector<int64_t> sent_samples(job.seeds.size());
-                         const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
-                           int64_t& begin = sent_samples[static_cast<size_t>(item)];
-                           send([=, from = begin](Napi::Env env) { return audio_part_to_js(env, item, from, audio); });
-                           begin += audio.size(0);
-                         };
-                         const auto result = renderer->render(job, control, has_listener ? listener : nullptr);
-                         return [result](Napi::Env env) { return to_js(env, result); };
-                       });
-  }
+Napi::Value load_adapter(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto files = object_of(info[0], "files");
+  const std::string path = text_of(files, "path");
+  const double epsilon = choice_of<double>(files, "doraEpsilon",
+                                           {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
+  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, path, epsilon](const Control&) {
+    require_open(renderer);
+    const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
+    return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
+  });
+}
 
-  Napi::Value prepare_sample(const Napi::CallbackInfo& info) {
-    const auto sample = info[0].As<Napi::Object>();
-    PreparationJob job;
-    job.prompts = {.text = ids_of(sample, "textTokenIds"), .lyrics = ids_of(sample, "lyricTokenIds")};
-    job.audio = audio_of(sample, "audio");
-    const auto metadata = text_of(sample, "metadata");
-    const std::string path = info[1].ToString();
-    return Call::start(info.Env(), *thread_, info[2],
-                       [renderer = renderer_, job, metadata, path](const Control& control) mutable {
-                         require_open(renderer);
-                         job.metadata = metadata_of(metadata);
-                         write_sample(path, carillon::prepare_sample(*renderer, job, control));
-                         return [](Napi::Env env) { return env.Undefined(); };
-                       });
-  }
+Napi::Value encode_codes(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto audio = audio_of(info[0], "audio");
+  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, audio](const Control& control) {
+    require_open(renderer);
+    const auto codes = renderer->encode_codes(audio, control);
+    return [codes](Napi::Env env) { return id_array(env, codes); };
+  });
+}
 
-  Napi::Value load_adapter(const Napi::CallbackInfo& info) {
-    const auto files = info[0].As<Napi::Object>();
-    const std::string path = text_of(files, "path");
-    const double epsilon = choice_of<double>(files, "doraEpsilon",
-                                             {{"float32", kLokrNormEpsilon}, {"bfloat16", kLokrNormEpsilonBfloat16}});
-    return Call::start(info.Env(), *thread_, info[1], [renderer = renderer_, path, epsilon](const Control&) {
-      require_open(renderer);
-      const LoadedAdapter loaded{std::make_shared<const Adapter>(renderer->load_adapter(path, epsilon)), renderer};
-      return [loaded](Napi::Env env) { return adapter_to_js(env, loaded); };
-    });
-  }
+Napi::Value close_renderer(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  return Call::start(info.Env(), open.thread, info.Env().Undefined(),
+                     [renderer = std::move(open.renderer)](const Control&) mutable {
+                       renderer.reset();
+                       release_cached_memory();
+                       return [](Napi::Env env) { return env.Undefined(); };
+                     });
+}
 
-  Napi::Value encode_codes(const Napi::CallbackInfo& info) {
-    const auto audio = audio_of(info[0], "audio");
-    return Call::start(info.Env(), *thread_, info[1], [renderer = renderer_, audio](const Control& control) {
-      require_open(renderer);
-      const auto codes = renderer->encode_codes(audio, control);
-      return [codes](Napi::Env env) { return id_array(env, codes); };
-    });
-  }
-
-  Napi::Value close(const Napi::CallbackInfo& info) {
-    return Call::start(info.Env(), *thread_, info.Env().Undefined(),
-                       [renderer = std::move(renderer_)](const Control&) mutable {
-                         renderer.reset();
-                         release_cached_memory();
-                         return [](Napi::Env env) { return env.Undefined(); };
-                       });
-  }
-
-  std::shared_ptr<Renderer> renderer_;
-  WorkerThread* thread_ = nullptr;
-};
+/// Creates a NativeRenderer of src/engine/addon.ts.
+Napi::Value renderer_to_js(Napi::Env env, std::shared_ptr<Renderer> renderer, WorkerThread& thread) {
+  auto object = Napi::Object::New(env);
+  object.Set("info", info_of(env, renderer->info()));
+  add_methods<OpenRenderer>(object, {std::move(renderer), thread},
+                            {{"render", render_songs},
+                             {"prepareSample", prepare_sample},
+                             {"loadAdapter", load_adapter},
+                             {"encodeCodes", encode_codes},
+                             {"close", close_renderer}});
+  return object;
+}
 
 }  // namespace
 
 Napi::Value load_renderer(const Napi::CallbackInfo& info) {
-  const auto options = info[0].As<Napi::Object>();
+  const auto options = object_of(info[0], "options");
   const Renderer::Directories directories{source_of(options, "model"), source_of(options, "vae"),
                                           source_of(options, "textEncoder")};
   const bool offload = flag_of(options, "offload");
@@ -403,7 +397,7 @@ Napi::Value load_renderer(const Napi::CallbackInfo& info) {
     const Placement placement = choose_placement(device, dtype, quantization);
     use_own_stream(placement.device, false);
     const auto renderer = std::make_shared<Renderer>(directories, placement, residency, control);
-    return [renderer, &thread](Napi::Env env) { return RendererObject::make(env, renderer, thread); };
+    return [renderer, &thread](Napi::Env env) { return renderer_to_js(env, renderer, thread); };
   });
 }
 

@@ -1,6 +1,7 @@
 #include <variant>
 
 #include "addon/call.h"
+#include "addon/entry.h"
 #include "addon/exports.h"
 #include "addon/values.h"
 #include "core/runtime/device.h"
@@ -61,7 +62,7 @@ AdapterDesign design_of(const Napi::Object& object) {
         .weight_decompose = flag_of(object, "weightDecompose"),
     };
   }
-  throw Napi::TypeError::New(object.Env(), "unknown adapter kind '" + kind + "'");
+  throw bad_argument(object.Env(), "unknown adapter kind '" + kind + "'");
 }
 
 /// Converts all training options except the placement. The training thread chooses the placement, because the search
@@ -70,7 +71,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   TrainingOptions options;
   options.model = source_of(object, "model");
   options.model_name = text_of(object, "modelName");
-  options.adapter = design_of(object.Get("adapter").As<Napi::Object>());
+  options.adapter = design_of(object_of(object, "adapter"));
   options.data_set_name = text_of(object, "dataSetName");
   options.samples = texts_of(object, "samples");
   options.output_directory = text_of(object, "outputDirectory");
@@ -167,14 +168,14 @@ Napi::Value to_js(Napi::Env env, const TrainingResult& result) {
 }  // namespace
 
 Napi::Value train(const Napi::CallbackInfo& info) {
-  const auto object = info[0].As<Napi::Object>();
+  const auto object = object_of(info[0], "options");
   auto work = [options = options_of(object), device = text_of(object, "device"), dtype = text_of(object, "dtype")](
                   const Control& control, const Call::SendEvent& send) mutable -> Call::MakeValue {
     options.placement = choose_placement(device, dtype);
     options.placement.weights = WeightForm::kDense;
     use_own_stream(options.placement.device, false);
     const auto on_event = [&send](const TrainingEvent& event) {
-      send([event](Napi::Env env) { return std::visit(EventObject(env), event); });
+      if (send) send([event](Napi::Env env) { return std::visit(EventObject(env), event); });
     };
     const auto result = carillon::train(options, on_event, control);
     return [result](Napi::Env env) { return to_js(env, result); };

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "addon/entry.h"
 #include "core/checkpoint/json.h"
 
 namespace carillon::addon {
@@ -23,7 +25,7 @@ TorchScalar metadata_value_of(const Json& value) {
 }  // namespace
 
 void wrong_type(Napi::Env env, const char* key, const char* expected) {
-  throw Napi::TypeError::New(env, std::string(key) + " must be " + expected);
+  throw bad_argument(env, std::string(key) + " must be " + expected);
 }
 
 bool has(const Napi::Object& object, const char* key) {
@@ -31,11 +33,14 @@ bool has(const Napi::Object& object, const char* key) {
   return !value.IsUndefined() && !value.IsNull();
 }
 
-std::string text_of(const Napi::Object& object, const char* key) {
-  const auto value = object.Get(key);
-  if (!value.IsString()) wrong_type(object.Env(), key, "a string");
-  return value.As<Napi::String>().Utf8Value();
+std::string text_of(const Napi::Value& value, const char* key) {
+  if (!value.IsString()) wrong_type(value.Env(), key, "a string");
+  const std::string text = value.As<Napi::String>().Utf8Value();
+  if (text.find('\0') != std::string::npos) wrong_type(value.Env(), key, "a string without NUL characters");
+  return text;
 }
+
+std::string text_of(const Napi::Object& object, const char* key) { return text_of(object.Get(key), key); }
 
 double number_of(const Napi::Object& object, const char* key) {
   const auto value = object.Get(key);
@@ -47,6 +52,12 @@ int64_t integer_of(const Napi::Object& object, const char* key) {
   const double value = number_of(object, key);
   if (value != std::floor(value) || std::abs(value) > kLargestSafeInteger) wrong_type(object.Env(), key, "an integer");
   return static_cast<int64_t>(value);
+}
+
+int32_t int32_of(const Napi::Object& object, const char* key) {
+  const int64_t value = integer_of(object, key);
+  if (!std::in_range<int32_t>(value)) wrong_type(object.Env(), key, "an integer of 32 bits");
+  return static_cast<int32_t>(value);
 }
 
 bool flag_of(const Napi::Object& object, const char* key) {
@@ -73,15 +84,21 @@ std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const 
 ModelSource source_of(const Napi::Object& object, const char* key) { return source_of(object.Get(key), key); }
 
 ModelSource source_of(const Napi::Value& value, const char* key) {
-  if (!value.IsObject()) wrong_type(value.Env(), key, "an object");
-  const auto source = value.As<Napi::Object>();
+  const auto source = object_of(value, key);
   return {text_of(source, "path"), text_of(source, "prefix"), has(source, "config") ? text_of(source, "config") : ""};
 }
 
-Napi::Object object_of(const Napi::Object& object, const char* key) {
-  const auto value = object.Get(key);
-  if (!value.IsObject()) wrong_type(object.Env(), key, "an object");
+Napi::Object object_of(const Napi::Value& value, const char* key) {
+  if (!value.IsObject()) wrong_type(value.Env(), key, "an object");
   return value.As<Napi::Object>();
+}
+
+Napi::Object object_of(const Napi::Object& object, const char* key) { return object_of(object.Get(key), key); }
+
+Napi::Function function_of(const Napi::Object& object, const char* key) {
+  const auto value = object.Get(key);
+  if (!value.IsFunction()) wrong_type(object.Env(), key, "a function");
+  return value.As<Napi::Function>();
 }
 
 namespace {
@@ -125,7 +142,7 @@ std::vector<std::string> texts_of(const Napi::Value& value, const char* key) {
   constexpr const char* kExpected = "an array of strings";
   return array_of(value, key, kExpected, [key](const Napi::Value& text) {
     if (!text.IsString()) wrong_type(text.Env(), key, kExpected);
-    return text.As<Napi::String>().Utf8Value();
+    return text_of(text, key);
   });
 }
 

@@ -14,15 +14,18 @@
 
 namespace carillon::addon {
 
-// Converts JS values to the core's types. A value of the wrong type throws a TypeError that names the property.
-// TypeScript checks the types of src/engine/addon.ts at compile time only.
+// Converts JS values to the core's types. A value of the wrong type throws a TypeError with the code BAD_ARGUMENT that
+// names the property. TypeScript checks the types of src/engine/addon.ts at compile time only.
 
 /// Throws the TypeError "`key` must be `expected`".
 [[noreturn]] void wrong_type(Napi::Env env, const char* key, const char* expected);
 
+/// Converts a string without NUL characters, which would end paths and names early.
 std::string text_of(const Napi::Object& object, const char* key);
+std::string text_of(const Napi::Value& value, const char* key);
 double number_of(const Napi::Object& object, const char* key);
 int64_t integer_of(const Napi::Object& object, const char* key);
+int32_t int32_of(const Napi::Object& object, const char* key);
 bool flag_of(const Napi::Object& object, const char* key);
 /// Copies an Int32Array.
 std::vector<int32_t> ids_of(const Napi::Object& object, const char* key);
@@ -38,6 +41,8 @@ std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
 std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
+Napi::Object object_of(const Napi::Value& value, const char* key);
+Napi::Function function_of(const Napi::Object& object, const char* key);
 
 /// Converts each item of an array with `convert`. If `value` is not an array, throws the TypeError "`key` must be
 /// `expected`".
@@ -61,7 +66,7 @@ Value choice_of(const Napi::Object& object, const char* key,
     if (text == word) return value;
     words += (words.empty() ? "" : ", ") + std::string(word);
   }
-  throw Napi::TypeError::New(object.Env(), std::string(key) + " must be one of " + words);
+  wrong_type(object.Env(), key, ("one of " + words).c_str());
 }
 
 /// Converts a ModelSource object of src/engine/addon.ts.

@@ -12,6 +12,7 @@ namespace carillon {
 
 namespace {
 
+constexpr int kMaxSteps = 1000;
 constexpr int kTurboSteps = 8;
 constexpr double kTurboShift = 3.0;
 constexpr double kTurboTableShifts[] = {1.0, 2.0, 3.0};
@@ -45,7 +46,8 @@ double next_time(const Schedule& schedule, size_t step) {
 }
 
 Schedule shifted_schedule(int steps, double shift) {
-  if (steps < 1) fail(ErrorCode::kBadArgument, "inference steps must be at least 1, not " + std::to_string(steps));
+  require(steps >= 1 && steps <= kMaxSteps,
+          "inference steps must be 1 to " + std::to_string(kMaxSteps) + ", not " + std::to_string(steps));
   if (!(shift > 0.0) || !std::isfinite(shift)) {
     fail(ErrorCode::kBadArgument, "shift must be a positive number, not " + std::to_string(shift));
   }

@@ -15,7 +15,7 @@ using Schedule = std::vector<double>;
 double next_time(const Schedule& schedule, size_t step);
 
 /// Schedule of `steps` times s*u / (1 + (s - 1)*u), where s is `shift` and u is 1, 1 - 1/steps, ..., 1/steps. Throws
-/// kBadArgument if `steps` is below 1 or `shift` is not a positive number.
+/// kBadArgument if `steps` is not 1 to 1000 or `shift` is not a positive number.
 Schedule shifted_schedule(int steps, double shift);
 
 /// Schedule of turbo checkpoints: shifted_schedule with shift 3. Turbo checkpoints were distilled with 8 steps, but

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "core/runtime/device.h"
@@ -99,16 +100,17 @@ void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& ma
               std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
               int64_t max_songs) {
   std::unique_ptr<Decoder> decoder;
-  BatchLimits limits{};
+  std::optional<Batch> batch;
   try {
     check_request(*first, model, vocabulary, max_context_tokens);
     const int64_t rows_per_song = first->jobs.front().cfg_scale > 1.0 ? 2 : 1;
-    limits = limits_of(*first, model, rows_per_song, max_context_tokens, max_songs);
+    const BatchLimits limits = limits_of(*first, model, rows_per_song, max_context_tokens, max_songs);
     decoder = make_decoder(model, limits.songs * rows_per_song, limits.row_tokens);
+    batch.emplace(*decoder, vocabulary, masks, first->jobs.front(), limits, queue);
   } catch (...) {
     return first->reject(std::current_exception());
   }
-  Batch(*decoder, vocabulary, masks, first->jobs.front(), limits, queue).run(first);
+  batch->run(first);
 }
 
 std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,

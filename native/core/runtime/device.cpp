@@ -52,18 +52,21 @@ void configure_kernels() {
   });
 }
 
+bool is_auto(const std::string& device) { return device == "auto" || device.empty(); }
+
+/// Whether `device` is cuda:N. N has at most three digits.
+bool has_index(const std::string& device) {
+  return device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
+         device.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
 at::Device choose_device(const std::string& device) {
-  const bool is_auto = device == "auto" || device.empty();
-  if (device == "cpu" || (is_auto && !at::hasCUDA())) return at::kCPU;
-  const bool has_index = device.rfind("cuda:", 0) == 0 && device.size() > 5 &&
-                         device.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (!is_auto && !has_index && device != "cuda") {
-    fail(ErrorCode::kBadArgument, "unknown device '" + device + "': use auto, cpu, cuda or cuda:N");
-  }
+  check_device_name(device);
+  if (device == "cpu" || (is_auto(device) && !at::hasCUDA())) return at::kCPU;
   if (!at::hasCUDA()) {
     fail(ErrorCode::kBadArgument, "device '" + device + "' is not available: this libtorch sees no CUDA device");
   }
-  const int index = has_index ? std::stoi(device.substr(5)) : 0;
+  const int index = has_index(device) ? std::stoi(device.substr(5)) : 0;
   const int count = static_cast<int>(at::getNumGPUs());
   if (index >= count) {
     fail(ErrorCode::kBadArgument,
@@ -74,6 +77,11 @@ at::Device choose_device(const std::string& device) {
 }
 
 }  // namespace
+
+void check_device_name(const std::string& device) {
+  require(device == "cpu" || device == "cuda" || is_auto(device) || has_index(device),
+          "unknown device '" + device + "': use auto, cpu, cuda or cuda:N");
+}
 
 Placement choose_placement(const std::string& device, const std::string& dtype, const std::string& quantization) {
   Placement placement;

@@ -23,6 +23,9 @@ struct Placement {
   WeightForm weights = WeightForm::kDense;
 };
 
+/// Throws kBadArgument unless `device` is auto, cpu, cuda or cuda:N. The device may be missing.
+void check_device_name(const std::string& device);
+
 /// Parses the names of a placement. The first call with a GPU also chooses the kernels that libtorch uses on GPUs.
 /// - `device`: cpu, cuda, cuda:N, or auto (the first GPU if there is one).
 /// - `dtype`: float32, bfloat16, or auto (bfloat16 on GPUs and on CPUs with has_avx512() of kernels/cpu.h).

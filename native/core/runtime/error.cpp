@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 #include <new>
 
@@ -41,8 +42,17 @@ bool says(const std::string& message, std::initializer_list<const char*> phrases
                      [&](const char* phrase) { return message.find(phrase) != std::string::npos; });
 }
 
+/// describe_free_memory(), or an empty text if a GPU does not answer: the error to report is the first one.
+std::string free_memory() {
+  try {
+    return describe_free_memory();
+  } catch (...) {
+    return "";
+  }
+}
+
 Error out_of_memory(const std::string& cause) {
-  const std::string free = describe_free_memory();
+  const std::string free = free_memory();
   return Error(ErrorCode::kOutOfMemory,
                "not enough memory: use a shorter duration, a smaller batch or a smaller model, or free memory on the "
                "device (" +
@@ -82,6 +92,8 @@ Error current_error() {
     return out_of_memory("main memory");
   } catch (const c10::Error& error) {
     return error_of(error.what_without_backtrace());
+  } catch (const std::filesystem::filesystem_error& error) {  // writers turn theirs into kStorage
+    return Error(ErrorCode::kBadCheckpoint, error.what());
   } catch (const std::exception& error) {
     return Error(ErrorCode::kInternal, error.what());
   } catch (...) {

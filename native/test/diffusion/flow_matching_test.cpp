@@ -33,7 +33,8 @@ TEST("schedule: base models follow the shift formula") {
   EXPECT_NEAR(times[19], 0.136364, 1e-6);
   EXPECT_EQ(next_time(times, 18), times[19]);
   EXPECT_EQ(next_time(times, 19), 0.0);
-  EXPECT_THROWS(shifted_schedule(0, 3.0), "at least 1");
+  EXPECT_THROWS(shifted_schedule(0, 3.0), "1 to 1000, not 0");
+  EXPECT_THROWS(shifted_schedule(2'000'000'000, 3.0), "1 to 1000");
   EXPECT_THROWS(shifted_schedule(8, 0.0), "positive");
 }
 

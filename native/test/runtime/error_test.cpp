@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <filesystem>
+
 #include "test/test.h"
 
 using namespace carillon;
@@ -30,6 +32,11 @@ TEST("errors: a failed allocation is out of memory, with advice") {
   const auto error = error_of([] { at::empty({int64_t{1} << 60}, at::kFloat); });
   EXPECT(error.code() == ErrorCode::kOutOfMemory);
   EXPECT(std::string(error.what()).find("shorter duration") != std::string::npos);
+}
+
+TEST("errors: a path that cannot be read is a bad checkpoint") {
+  const auto error = error_of([] { std::filesystem::exists(std::string(100'000, 'x')); });
+  EXPECT(error.code() == ErrorCode::kBadCheckpoint);
 }
 
 TEST("errors: a libtorch error is internal and has no stack trace") {

@@ -13,5 +13,6 @@ TEST("placement: accepts cpu with float32") {
 TEST("placement: rejects unknown names") {
   EXPECT_THROWS(choose_placement("gpu", "auto"), "unknown device 'gpu'");
   EXPECT_THROWS(choose_placement("cuda:x", "auto"), "unknown device 'cuda:x'");
+  EXPECT_THROWS(choose_placement("cuda:99999999999", "auto"), "unknown device");
   EXPECT_THROWS(choose_placement("cpu", "fp8"), "unknown dtype 'fp8'");
 }

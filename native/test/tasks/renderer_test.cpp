@@ -233,7 +233,7 @@ TEST("renderer: rejects impossible jobs with the reason") {
   refused([](RenderJob& job) { job.prompts[0].text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
   refused([](RenderJob& job) { job.prompts[0].lyrics = {-1}; }, "token id -1 is outside");
   refused([](RenderJob& job) { job.audio_codes = {{1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
-  refused([](RenderJob& job) { job.denoise.inference_steps = 0; }, "inference steps must be at least 1");
+  refused([](RenderJob& job) { job.denoise.inference_steps = 0; }, "inference steps must be 1 to 1000, not 0");
   refused([](RenderJob& job) { job.denoise.shift = -1.0; }, "shift must be a positive number");
   refused([](RenderJob& job) { job.denoise.timesteps = std::vector<double>{0.5, 0.7, 0.0}; }, "descend strictly");
   refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
