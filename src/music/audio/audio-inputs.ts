@@ -1,7 +1,7 @@
 /** Input recordings of tasks: resolves paths inside permitted directories, and checks the content. */
 import { createWriteStream } from "node:fs";
 import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { basename, isAbsolute, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
 import { describe } from "../../parameters.js";
@@ -187,14 +187,17 @@ export class AudioInputs {
     if (isWithin(songs.directory, candidate)) await songs.fetch(candidate);
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {
-      throw new RequestError(`${parameter} is outside the allowed directories (SVC_AUDIO_ROOTS)`);
+      throw new RequestError(
+        `${parameter} is outside the server's allowed directories: upload the file as ${name}, or allow its directory (SVC_AUDIO_ROOTS)`,
+      );
     }
     const path = file ?? candidate;
     try {
       await (await openRecording(path, REQUEST_WAIT)).close();
     } catch (error) {
       if (!(error instanceof UnusableFileError)) throw error;
-      throw new RequestError(`${parameter} names a path that ${error.fault}`, { cause: error });
+      const advice = error.reason === "absent" ? whereToLook(input.path, name) : "";
+      throw new RequestError(`${parameter} names a path that ${error.fault}${advice}`, { cause: error });
     }
     return { path, isUpload: false };
   }
@@ -238,6 +241,13 @@ function isLinked(from: string, to: string): Promise<boolean> {
 /** Paths of the uploaded files of a request, which are removed with its task. */
 export function uploadPathsOf(request: GenerationRequest): string[] {
   return UPLOAD_KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
+}
+
+/** Says where the server looks for a path, because clients send paths of their own machine. */
+function whereToLook(path: string, name: string): string {
+  const isRelative = !isAbsolute(path) && !RESULT_URL_PATTERN.test(path);
+  const start = isRelative ? ", where relative paths start in the folder of songs" : "";
+  return ` on the server${start}: to send a file of another machine, upload it as ${name}`;
 }
 
 /** @throws RequestError for URLs and `~` paths, which are not supported */

@@ -91,7 +91,21 @@ describe("input recordings of tasks", () => {
     ["a missing file outside the roots", () => "/no/such/file.wav", outside],
     ["a result URL with a path outside", () => "/v1/audio?path=%2Fetc%2Fpasswd", outside],
     ["the system's own files", () => "/etc/passwd", outside],
-    ["a missing file", () => at("music", "absent.wav"), /names a path that does not exist$/],
+    [
+      "a missing file",
+      () => at("music", "absent.wav"),
+      /names a path that does not exist on the server: .* upload it as src_audio$/,
+    ],
+    [
+      "a relative path, which starts in the folder of songs",
+      () => "take 1.wav",
+      /does not exist on the server, where relative paths start in the folder of songs: .* upload it as src_audio$/,
+    ],
+    [
+      "a Windows path",
+      () => "C:\\music\\a.wav",
+      /on the server, where relative paths start in the folder of songs/,
+    ],
     ["a folder", () => at("songs", "nested"), /names a path that is a directory$/],
     ["a NUL character", () => "a b.wav\0.mp3", /NUL/],
     [
@@ -126,7 +140,7 @@ describe("input recordings of tasks", () => {
       /names a path that is not a regular file$/,
     );
     expect(await refusalOf(cover("/no/such/file.wav"), anywhere)).to.match(
-      /names a path that does not exist$/,
+      /names a path that does not exist on the server/,
     );
   });
 
@@ -136,7 +150,7 @@ describe("input recordings of tasks", () => {
     const admitted = await inputs.admit(cover(path), caller);
     renameSync(path, at("music", "moved.wav"));
     const gone = await inputs.locate(admitted).catch((error: unknown) => error);
-    expect((gone as Error).message).to.match(/names a path that does not exist$/);
+    expect((gone as Error).message).to.match(/names a path that does not exist on the server/);
     symlinkSync(at("outside", "a b.wav"), path);
     const swapped = await inputs.locate(admitted).catch((error: unknown) => error);
     expect((swapped as Error).message).to.match(outside);
