@@ -118,8 +118,8 @@ const serving = () => import("./music/start.js");
 export interface MusicRouter {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void;
   /**
-   * Resolves when the models are loaded; rejects with the errors of createMusicServer. Until then songs wait in
-   * the queue; /health already answers.
+   * Resolves when the models are loaded; rejects with the errors of createMusicServer, which requests then get, too.
+   * Until then songs wait in the queue; /health already answers.
    */
   ready: Promise<void>;
   close(graceSeconds?: number): Promise<void>;
@@ -140,7 +140,9 @@ export function router(parts: MusicServerParts): MusicRouter {
     return application;
   });
   let failure: { error: unknown } | undefined;
-  started.catch((error: unknown) => {
+  const ready = started.then(() => {});
+  // Also handles the rejection for hosts that do not await `ready`: requests get the error.
+  ready.catch((error: unknown) => {
     failure = { error };
   });
   const handle = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
@@ -156,7 +158,7 @@ export function router(parts: MusicServerParts): MusicRouter {
     else opened.then(({ handle }) => handle(request, response), next);
   };
   return Object.assign(handle, {
-    ready: started.then(() => {}),
+    ready,
     close: (graceSeconds?: number) =>
       started.then(
         ({ close }) => close(graceSeconds),

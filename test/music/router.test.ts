@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
 import express, { type Express } from "express";
 import { Carillon, type Song } from "../../src/client/index.js";
@@ -84,6 +85,27 @@ describe("router", () => {
       expect(failure).to.be.instanceOf(Error).and.have.property("message").that.includes("no-such-model");
       expect((await fetch(`${url}/music/health`)).status).to.equal(500);
       await broken.close();
+    }
+  });
+
+  it("a failed start reaches requests, and does not end an application that does not await `ready`", async () => {
+    const config = loadConfig({ SVC_HOME: join(directory, "broken"), SVC_CONFIG_PATH: "no-such-model" });
+    const engine = createEngine(config);
+    engines.push(engine);
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    const others = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
+    try {
+      const broken = router({ config, engine });
+      const { url } = await listen(express().set("env", "test").use("/music", broken));
+      while ((await fetch(`${url}/music/health`)).status !== 500) await setImmediate();
+      await setImmediate();
+      expect(unhandled).to.deep.equal([]);
+      await broken.close();
+    } finally {
+      process.removeAllListeners("unhandledRejection");
+      for (const other of others) process.on("unhandledRejection", other);
     }
   });
 
