@@ -4,7 +4,7 @@
  * the program. It is JavaScript because it must start without compilation.
  */
 import { spawn } from "node:child_process";
-import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -12,7 +12,10 @@ import { basename, join } from "node:path";
 const STDERR_LIMIT = 4096;
 /** Socket paths are limited to 104 bytes on some systems. */
 const LONGEST_FOLDER = 80;
-const folder = mkdtempSync(join(tmpdir().length < LONGEST_FOLDER ? tmpdir() : "/tmp", "carillon-"));
+const parent = tmpdir().length < LONGEST_FOLDER ? tmpdir() : "/tmp";
+// The folder may have been deleted since the server started.
+mkdirSync(parent, { recursive: true });
+const folder = mkdtempSync(join(parent, "carillon-"));
 const socketPath = process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}` : join(folder, "socket");
 /** @type {Set<import("node:child_process").ChildProcess>} */
 const running = new Set();
@@ -82,6 +85,8 @@ function inputFault() {
 
 /** @param {import("node:http").ServerResponse} response @param {unknown} error */
 function refuse(response, error) {
+  // The program has started. Its end reports the failure.
+  if (response.headersSent) return;
   const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
   response.writeHead(500, { failure: encodeURIComponent(JSON.stringify({ code, message })) }).end();
 }

@@ -112,9 +112,14 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   return { stdin: programRequest, stdout: response, ended: endOf(response) };
 }
 
-function endOf(response: IncomingMessage): Promise<End> {
-  return new Promise((resolve, reject) => {
+/** Reads the end of the program after its output. @throws Error if the connection ends without it */
+export async function endOf(response: IncomingMessage): Promise<End> {
+  await new Promise<void>((resolve, reject) => {
     response.on("error", reject);
-    response.on("end", () => resolve(JSON.parse(decodeURIComponent(String(response.trailers.end)))));
+    response.on("end", resolve);
+    response.on("close", () => reject(new Error("the output of the program was closed")));
   });
+  const { end } = response.trailers;
+  if (end === undefined) throw new Error("the starter process did not say how the program ended");
+  return JSON.parse(decodeURIComponent(end));
 }

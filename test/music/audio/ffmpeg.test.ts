@@ -1,13 +1,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { FfmpegError, findFfmpeg, retryWhileBusy, startFfmpeg } from "../../../src/music/audio/ffmpeg.js";
 import { type ProcessLimits, ProcessSandbox } from "../../../src/music/audio/process-sandbox.js";
+import { endOf } from "../../../src/music/audio/starter.js";
 import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
@@ -159,6 +160,39 @@ describe("the start of ffmpeg", () => {
       if (TMPDIR === undefined) delete process.env.TMPDIR;
       else process.env.TMPDIR = TMPDIR;
     }
+  });
+
+  for (const [fault, answer] of Object.entries<(response: ServerResponse) => void>({
+    "does not say how ffmpeg ended": (response) => response.end("audio"),
+    "says it in other words": (response) => {
+      response.writeHead(200, { Trailer: "end" }).write("audio");
+      response.addTrailers({ end: "%" });
+      response.end();
+    },
+    "closes the connection": (response) => {
+      response.write("audio");
+      response.socket?.destroySoon();
+    },
+  })) {
+    it(`a helper process that ${fault} fails the run`, async () => {
+      const server = createServer((_request, response) => answer(response));
+      const { url } = await listenLocally(server);
+      try {
+        const [response] = (await once(get(url), "response")) as [IncomingMessage];
+        const end = failureOf(endOf(response));
+        response.resume();
+        expect(await end).to.be.instanceOf(Error);
+      } finally {
+        server.close();
+      }
+    });
+  }
+
+  it("a run whose output nobody reads any more fails", async () => {
+    const options = { ...START, stdout: "pipe", signal: undefined } as const;
+    const { stdout, exited } = await startFfmpeg(FOREVER, options);
+    for await (const _ of stdout) break;
+    expect(await failureOf(exited)).to.be.instanceOf(FfmpegError);
   });
 
   it("kills ffmpeg after a time limit", async () => {
