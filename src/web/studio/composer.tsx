@@ -171,7 +171,7 @@ export function Composer({
         <PresetsGroup draft={draft} onReplace={onReplace} onSettingsFile={onSettingsFile} />
       </div>
       <div class="submit">
-        <button type="submit" class="main" title="Ctrl + Enter">
+        <button type="submit" class="main" title={t("Ctrl + Enter")}>
           {isBusy ? t("Add to queue") : t("Make")}
         </button>
         <button

@@ -1,5 +1,6 @@
 /** The draft of a song in the form. A reload of the page keeps the values of the draft, but not its files. */
 import type { Parameters, Song } from "./api.js";
+import { t } from "./language.js";
 
 export interface Draft {
   /** Parameters by their API names. The service sets the missing ones. */
@@ -81,7 +82,9 @@ export function withSource(draft: Draft, file: File): Draft {
 
 export function draftFromParameters(parameters: Parameters): Draft {
   const draft = withValues(EMPTY_DRAFT, parameters);
-  return draft.values.src_audio_path === undefined ? draft : { ...draft, sourceName: "an earlier recording" };
+  return draft.values.src_audio_path === undefined
+    ? draft
+    : { ...draft, sourceName: t("an earlier recording") };
 }
 
 export function hasSource({ values, files }: Draft): boolean {
