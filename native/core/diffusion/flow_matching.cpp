@@ -61,12 +61,6 @@ Schedule shifted_schedule(int steps, double shift) {
 
 Schedule turbo_schedule(int steps) { return shifted_schedule(steps, kTurboShift); }
 
-Schedule turbo_table(double shift) {
-  const auto nearer = [&](double a, double b) { return std::abs(a - shift) < std::abs(b - shift); };
-  const double snapped = *std::min_element(std::begin(kTurboTableShifts), std::end(kTurboTableShifts), nearer);
-  return shifted_schedule(kTurboSteps, snapped);
-}
-
 Schedule custom_schedule(const std::vector<double>& timesteps) {
   Schedule schedule = without_trailing_zeros(timesteps);
   require(!schedule.empty(), "timesteps must hold at least one value above 0");

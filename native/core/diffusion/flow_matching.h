@@ -22,10 +22,6 @@ Schedule shifted_schedule(int steps, double shift);
 /// they accept any number of steps.
 Schedule turbo_schedule(int steps);
 
-/// The 8-step table that turbo checkpoints were distilled on. Rounds `shift` to 1, 2 or 3 (ties down), because the
-/// reference implementation has tables only for these shifts.
-Schedule turbo_table(double shift);
-
 /// A custom schedule: strictly descending times in (0, 1]. Zeros at the end are dropped. Throws kBadArgument if no time
 /// is left or a time is invalid; the message names the first invalid time.
 Schedule custom_schedule(const std::vector<double>& timesteps);

@@ -8,6 +8,7 @@
 
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
+#include "core/runtime/philox.h"
 
 // This file uses no libm function except sqrt, because the last bits of the others differ between machines. For the
 // same reason this library is compiled without contraction (fused a * b + c).
@@ -15,20 +16,11 @@
 namespace carillon {
 namespace {
 
-using Block = std::array<uint32_t, 4>;
-
-Block philox(uint64_t seed, uint64_t subsequence, uint64_t offset) {
-  auto low = static_cast<uint32_t>(seed), high = static_cast<uint32_t>(seed >> 32);
-  Block x{static_cast<uint32_t>(offset), static_cast<uint32_t>(offset >> 32), static_cast<uint32_t>(subsequence),
-          static_cast<uint32_t>(subsequence >> 32)};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t first = uint64_t{0xD2511F53} * x[0], second = uint64_t{0xCD9E8D57} * x[2];
-    x = {static_cast<uint32_t>(second >> 32) ^ x[1] ^ low, static_cast<uint32_t>(second),
-         static_cast<uint32_t>(first >> 32) ^ x[3] ^ high, static_cast<uint32_t>(first)};
-    low += 0x9E3779B9;
-    high += 0xBB67AE85;
-  }
-  return x;
+/// The block that torch's CUDA generator draws for a subsequence, such as a thread, at an offset.
+std::array<uint32_t, 4> block(uint64_t seed, uint64_t subsequence, uint64_t offset) {
+  const auto [offset_low, offset_high] = words_of(offset);
+  const auto [subsequence_low, subsequence_high] = words_of(subsequence);
+  return philox({offset_low, offset_high, subsequence_low, subsequence_high}, seed);
 }
 
 /// ln(u) for a normal float u in (0, 1]. Scales the mantissa m to [1 / sqrt(2), sqrt(2)) and uses
@@ -79,7 +71,7 @@ at::Tensor PhiloxStream::normal(at::IntArrayRef shape) {
   float* const out = numbers.mutable_data_ptr<float>();
   at::parallel_for(0, numbers.numel(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
-      const Block words = philox(seed_, static_cast<uint64_t>(k), draws_);
+      const auto words = block(seed_, static_cast<uint64_t>(k), draws_);
       out[k] = normal_of(words[0], words[1]);
     }
   });
@@ -87,7 +79,7 @@ at::Tensor PhiloxStream::normal(at::IntArrayRef shape) {
   return numbers;
 }
 
-double PhiloxStream::uniform() { return (philox(seed_, 0, draws_++)[0] + 0.5) / 4294967296.0; }
+double PhiloxStream::uniform() { return (block(seed_, 0, draws_++)[0] + 0.5) / 4294967296.0; }
 
 NoiseStreams::NoiseStreams(const std::vector<uint64_t>& seeds) : streams_(seeds.begin(), seeds.end()) {
   require(!seeds.empty(), "a batch needs at least one seed");

@@ -1,16 +1,11 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace carillon {
-
-/// Computes four random words from a counter and a key with Philox4x32-10 (Salmon et al., "Parallel random numbers: as
-/// easy as 1, 2, 3", SC 2011).
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 /// Random number in [0, 1) with 53 bits for token `index` of a row. Depends only on the arguments, so a song does not
 /// depend on its batch.

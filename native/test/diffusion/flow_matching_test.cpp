@@ -15,16 +15,6 @@ const Schedule kShift3 = {1, 21.0 / 22, 0.9, 5.0 / 6, 0.75, 9.0 / 14, 0.5, 0.3};
 
 }  // namespace
 
-TEST("schedule: turbo_table rounds the shift to 1, 2 or 3") {
-  expect_times(turbo_table(1.0), {1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125});
-  expect_times(turbo_table(2.0), {1, 14.0 / 15, 6.0 / 7, 10.0 / 13, 2.0 / 3, 6.0 / 11, 0.4, 2.0 / 9});
-  expect_times(turbo_table(3.0), kShift3);
-  expect_times(turbo_table(2.4), turbo_table(2.0));
-  expect_times(turbo_table(1.5), turbo_table(1.0));
-  expect_times(turbo_table(2.5), turbo_table(2.0));
-  expect_times(turbo_table(9.0), kShift3);
-}
-
 TEST("schedule: base models follow the shift formula") {
   const Schedule times = shifted_schedule(20, 3.0);
   EXPECT_EQ(times.size(), 20u);

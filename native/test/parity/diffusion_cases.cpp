@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "core/diffusion/denoise.h"
+#include "core/diffusion/flow_matching.h"
 #include "core/diffusion/guidance.h"
 #include "core/runtime/error.h"
 #include "core/tasks/task_inputs.h"
@@ -50,11 +51,17 @@ std::optional<WaveletCorrection> wavelets_of(const Json& params) {
                            .high = params.get_double("dcw_high_scaler")};
 }
 
+/// Times of turbo models in the reference, which has tables of eight steps for the shifts 1, 2 and 3 only.
+Schedule turbo_table(double shift) {
+  const double rounded = shift <= 1.5 ? 1.0 : shift <= 2.5 ? 2.0 : 3.0;
+  return shifted_schedule(8, rounded);
+}
+
 Denoise denoise_of(const Json& params, bool is_turbo) {
   const double shift = params.get_double("shift", 1.0);
   std::optional<std::vector<double>> timesteps;
   if (params.has("timesteps")) timesteps = numbers(params.at("timesteps"));
-  if (!timesteps && is_turbo) timesteps = turbo_table(shift);  // the reference has only these times for turbo models
+  if (!timesteps && is_turbo) timesteps = turbo_table(shift);
   return {.inference_steps = static_cast<int>(params.get_int("num_inference_steps", 0)),
           .shift = shift,
           .timesteps = timesteps,
