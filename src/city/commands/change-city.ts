@@ -4,6 +4,7 @@ import { CommandRefusedError } from "../refusal.js";
 import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
 import { SaveFileError } from "../simulation/saves/crp.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { gameTimeMs } from "../simulation/state/calendar.js";
 import { timestamp } from "../state/listing.js";
 import { fieldText, flag, number, text } from "../wire/requests.js";
 import { defineGameCommand } from "./command.js";
@@ -85,8 +86,8 @@ async function replaceCity(
 }
 
 async function replyOf(city: SimulatedCity, message: string) {
-  const { seed, frame } = city.world;
-  const { gameTimeMs, paused } = city.clock;
-  const gameTime = timestamp(gameTimeMs);
-  return { ok: true, dryRun: false, message, seed, frame, gameTime, paused, hash: await city.hash() };
+  const { seed, paused } = city.world;
+  const { frame, hash } = await city.hash();
+  const gameTime = timestamp(gameTimeMs(frame));
+  return { ok: true, dryRun: false, message, seed, frame, gameTime, paused, hash };
 }

@@ -13,12 +13,15 @@ import { missingServices } from "./life/expectations.js";
 import { budgetOf } from "./life/finance.js";
 import { coverageAt, layerOf } from "./life/layers.js";
 import { trafficOf } from "./life/traffic.js";
-import { hashOf, type SaveResult } from "./saves/save-files.js";
+import { hashOf, type SaveResult, type StateHash } from "./saves/save-files.js";
 import { areasOf } from "./state/areas.js";
 import { MAP_HALF_METERS } from "./state/terrain.js";
 import type { World } from "./state/world.js";
 
 export class SimulatedCity {
+  #hashing: Promise<unknown> = Promise.resolve();
+  #nextHash: Promise<StateHash> | null = null;
+
   /**
    * @param save starts writing a save with the given name; throws CommandRefusedError if another save is
    * being written
@@ -132,9 +135,19 @@ export class SimulatedCity {
   readonly surfaceHeight = (x: number, z: number) => this.world.terrain.surfaceHeight(x, z);
 
   /**
-   * Hash of the city's state. The same seed with the same commands at the same frames gives the same hash.
+   * Hash of the city's state. The same seed with the same commands at the same frames gives the same hash. One hash is
+   * computed at a time; all requests that arrive meanwhile share the next one.
    */
-  readonly hash = () => hashOf(this.world);
+  hash(): Promise<StateHash> {
+    if (this.#nextHash) return this.#nextHash;
+    const next = this.#hashing.then(() => {
+      this.#nextHash = null;
+      return hashOf(this.world);
+    });
+    this.#nextHash = next;
+    this.#hashing = next.catch(() => {});
+    return next;
+  }
 
   /**
    * Resolves when no save is copying the city. A command that does not wait for this must finish the copy

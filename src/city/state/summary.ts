@@ -1,5 +1,6 @@
 /** Overview endpoints: summary, demand, messages, tax rates, saves. */
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
+import { gameTimeMs } from "../simulation/state/calendar.js";
 import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 
@@ -90,9 +91,8 @@ export const hash: ReadRoute = {
   path: "/state/hash",
   label: "Read city hash",
   read: async ({ city }) => {
-    const { frame, seed } = city.world;
-    const gameTime = timestamp(city.clock.gameTimeMs);
-    return { ok: true, seed, frame, gameTime, hash: await city.hash() };
+    const { frame, hash } = await city.hash();
+    return { ok: true, seed: city.world.seed, frame, gameTime: timestamp(gameTimeMs(frame)), hash };
   },
 };
 

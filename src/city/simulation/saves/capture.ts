@@ -4,6 +4,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Position } from "../../game.js";
+import { inOneGo } from "../../steps.js";
 import type { JsonObject } from "../../wire/answers.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import type { Ledger } from "../state/economy.js";
@@ -99,6 +100,7 @@ type Written<T> = T extends Rows<infer Row> ? Row[] : T extends Float64Array ? P
  * arrives, the capture is finished before the command changes the city (see `World.capture`).
  */
 export async function captureInSteps(world: World): Promise<Capture> {
+  while (world.capture) await world.capture.done;
   const pieces = capturePieces(world);
   let step = pieces.next();
   const finish = () => {
@@ -121,12 +123,6 @@ export async function captureInSteps(world: World): Promise<Capture> {
 /** Captures a city without yielding. */
 export function captureCity(world: World) {
   return inOneGo(capturePieces(world));
-}
-
-function inOneGo<T>(pieces: Generator<void, T>): T {
-  let step = pieces.next();
-  while (!step.done) step = pieces.next();
-  return step.value;
 }
 
 /**

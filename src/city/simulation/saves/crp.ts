@@ -3,7 +3,7 @@
  * little-endian, strings with a 7-bit length prefix) and one entry, the compressed city. The game cannot load
  * such a file. Checksum, sizes and version are checked before the content is read.
  */
-import { createHash } from "node:crypto";
+import { webcrypto } from "node:crypto";
 import { promisify } from "node:util";
 import { deflate, inflate } from "node:zlib";
 
@@ -12,8 +12,8 @@ const CONTAINER_VERSION = 6;
 const PACKAGE_NAME = "carillon";
 const ENTRY_NAME = "carillon-city";
 const ENTRY_TYPE_DATA = 52;
-/** Maximum size of a save file and of its decompressed content, far above any city. */
-export const LARGEST_CITY_BYTES = 1 << 30;
+/** Maximum size of a save file and of its decompressed content; the largest possible city needs half of it. */
+export const LARGEST_CITY_BYTES = 400 * 2 ** 20;
 
 const compress = promisify<Buffer, { level: number }, Buffer>(deflate);
 const decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(inflate);
@@ -40,7 +40,7 @@ export async function packCity(content: Buffer, version: number): Promise<Buffer
   ]);
   const entry = Buffer.concat([
     text(ENTRY_NAME),
-    text(checksum(payload)),
+    text(await sha256(payload)),
     uint(4, ENTRY_TYPE_DATA),
     uint(8, 0),
     uint(8, payload.length),
@@ -70,7 +70,9 @@ export async function unpackCity(
   file: Buffer,
   newest: number,
 ): Promise<{ content: Buffer; version: number }> {
-  const { payload, version } = readPayload(new Reader(file), file, newest);
+  const { payload, expected, version } = readPayload(new Reader(file), file, newest);
+  if ((await sha256(payload)) !== expected)
+    throw new SaveFileError("the file is damaged: its checksum does not match");
   try {
     return { content: await decompress(payload, { maxOutputLength: LARGEST_CITY_BYTES }), version };
   } catch (error) {
@@ -78,7 +80,7 @@ export async function unpackCity(
   }
 }
 
-function readPayload(reader: Reader, file: Buffer, newest: number): { payload: Buffer; version: number } {
+function readPayload(reader: Reader, file: Buffer, newest: number) {
   if (reader.bytes(4).toString("latin1") !== MAGIC) throw new SaveFileError("it is not a .crp package");
   const container = reader.uint(2);
   if (container !== CONTAINER_VERSION) {
@@ -105,14 +107,12 @@ function readPayload(reader: Reader, file: Buffer, newest: number): { payload: B
       `the file is truncated or too long: ${file.length} bytes instead of ${start + size}`,
     );
   }
-  const payload = file.subarray(start);
-  if (checksum(payload) !== expected)
-    throw new SaveFileError("the file is damaged: its checksum does not match");
-  return { payload, version };
+  return { payload: file.subarray(start), expected, version };
 }
 
-function checksum(bytes: Buffer): string {
-  return createHash("sha256").update(bytes).digest("hex");
+/** Computed in another thread. */
+export async function sha256(bytes: Buffer): Promise<string> {
+  return Buffer.from(await webcrypto.subtle.digest("SHA-256", bytes)).toString("hex");
 }
 
 class Reader {

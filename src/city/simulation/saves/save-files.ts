@@ -12,11 +12,13 @@ import { PARTIAL_SUFFIX, writeAtomically } from "../../../system/atomic-file.js"
 import { readRegular, UnusableFileError } from "../../../system/regular-file.js";
 import type { SaveDirectory, SaveFile } from "../../game.js";
 import { CommandRefusedError } from "../../refusal.js";
+import { inSteps } from "../../steps.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
-import { type Capture, captureCity, captureInSteps, writeCapture } from "./capture.js";
-import { LARGEST_CITY_BYTES, packCity, SaveFileError, unpackCity } from "./crp.js";
-import { migrate, restoreSnapshot, SNAPSHOT_VERSION } from "./snapshot.js";
+import { type Capture, captureInSteps, writeCapture } from "./capture.js";
+import { LARGEST_CITY_BYTES, packCity, SaveFileError, sha256, unpackCity } from "./crp.js";
+import { parseInPieces } from "./parse.js";
+import { migrate, restoreInPieces, SNAPSHOT_VERSION } from "./snapshot.js";
 
 const EXTENSION = ".crp";
 const MAX_NAME_CHARACTERS = 64;
@@ -196,8 +198,8 @@ export async function readSave(path: string): Promise<{ world: World; digest: st
       await readRegular(path, LARGEST_CITY_BYTES),
       SNAPSHOT_VERSION,
     );
-    const world = restoreSnapshot(migrate(JSON.parse(content.toString("utf8")), version));
-    return { world, digest: digestOf(content) };
+    const saved = migrate(await inSteps(parseInPieces(content)), version);
+    return { world: await inSteps(restoreInPieces(saved)), digest: await sha256(content) };
   } catch (error) {
     const { message } = error as Error;
     const reason = error instanceof UnusableFileError ? `it ${error.fault}` : message;
@@ -225,37 +227,40 @@ function checkSaveName(saveName: string): void {
   }
 }
 
-const DIGEST = "sha256";
-
-function digestOf(content: Buffer): string {
-  return createHash(DIGEST).update(content).digest("hex");
-}
-
 interface Content {
   readonly bytes: Buffer;
   readonly digest: string;
+}
+
+/** Hash of a city's state, and the frame of that state. */
+export interface StateHash {
+  readonly frame: number;
+  readonly hash: string;
 }
 
 /**
  * SHA-256 of the city's state, without the city's id and the replies to commands. Equal for the same seed and
  * the same commands at the same frames.
  */
-export async function hashOf(world: World): Promise<string> {
-  const { cityId: _identity, replies: _replies, ...state } = captureCity(world);
-  return (await encode(state)).digest;
+export async function hashOf(world: World): Promise<StateHash> {
+  const { cityId: _identity, replies: _replies, ...state } = await captureInSteps(world);
+  const hash = createHash("sha256");
+  for (const text of writeCapture(state)) {
+    hash.update(text);
+    await setImmediate();
+  }
+  return { frame: state.frame, hash: hash.digest("hex") };
 }
 
 /** Encodes one piece per turn of the event loop, so that requests are not delayed. */
 async function encode(capture: Capture): Promise<Content> {
   const pieces: Buffer[] = [];
-  const hash = createHash(DIGEST);
   for (const text of writeCapture(capture)) {
-    const piece = Buffer.from(text, "utf8");
-    hash.update(piece);
-    pieces.push(piece);
+    pieces.push(Buffer.from(text, "utf8"));
     await setImmediate();
   }
-  return { bytes: Buffer.concat(pieces), digest: hash.digest("hex") };
+  const bytes = Buffer.concat(pieces);
+  return { bytes, digest: await sha256(bytes) };
 }
 
 /** Flushes the directory, so that the new name survives a power cut. */

@@ -3,8 +3,10 @@
  * record in the same order as new records have, because V8 is several times as fast if all records share a hidden
  * class.
  */
+import type { z } from "zod";
 import type { Position } from "../../game.js";
 import { BLOCK_COLUMNS } from "../../geometry.js";
+import { inOneGo } from "../../steps.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -24,85 +26,151 @@ import { World } from "../state/world.js";
 import {
   BUILDING_NUMBER_FIELDS,
   base64,
-  CITIZEN_NUMBER_FIELDS,
   copyPlainFields,
   type PackedNumbers,
   packFields,
   type SavedPoint,
   type Snapshot,
 } from "./capture.js";
-import { findFaults } from "./integrity.js";
+import {
+  BLOCK,
+  BUILDING,
+  BUILDING_RANGES,
+  CITIZEN_RANGES,
+  CITY,
+  checked,
+  HOUSEHOLD,
+  inRange,
+  LEDGER_1,
+  NODE,
+  type Range,
+  SEGMENT,
+  TRAFFIC_RANGES,
+} from "./content.js";
+import { faultsOf } from "./integrity.js";
 
 /** Version of the save format. Saves of older versions can be loaded, newer ones are refused. */
 export const SNAPSHOT_VERSION = 4;
 
 /**
- * Builds the city of a snapshot.
- * @throws Error if an invariant is broken
+ * Builds the city of a snapshot in steps. Checks each value before anything is built from it.
+ * @throws Error if a value is wrong or an invariant is broken
  */
-export function restoreSnapshot(snapshot: Snapshot): World {
-  const world = new World(snapshot.seed);
-  world.cityId = snapshot.cityId ?? null;
-  for (const area of snapshot.areas ?? []) world.areas.add(area);
-  for (const [key, reply] of snapshot.replies ?? []) world.replies.set(key, reply);
-  Object.assign(world, copyPlainFields(snapshot));
-  world.random = new Random(Uint32Array.from(snapshot.random));
-  Object.assign(world.demand, snapshot.demand);
-  world.taxes = new TaxTable(Uint8Array.from(snapshot.taxRates));
-  world.ledger = loadLedger(snapshot.ledger);
-  world.statistics.samples.push(...snapshot.statistics.samples);
-  Object.assign(world.statistics.week, snapshot.statistics.week);
-  world.utilities = snapshot.utilities;
-  world.board.messages = [...snapshot.messages];
-  world.board.quietUntil = new Map(snapshot.quietUntil);
-  for (const node of snapshot.nodes) world.nodes.put(loadNode(node));
-  const traffic = loadTraffic(snapshot.traffic);
-  snapshot.segments.forEach((segment, i) => {
-    world.segments.put(loadSegment(world, segment, traffic[i] ?? newTraffic()));
-  });
-  for (const block of snapshot.blocks) world.blocks.put(loadBlock(block));
-  const numbers = unpack(snapshot.buildingNumbers, BUILDING_NUMBER_FIELDS);
-  snapshot.buildings.forEach((building, i) => {
-    world.putBuilding(loadBuilding(building, numbers[i] as (typeof numbers)[number]));
-  });
-  for (const [id, homeId, wealth, members] of snapshot.households) {
-    world.households.put({ id, homeId, wealth, memberIds: [...members] });
+export function* restoreInPieces(snapshot: Migrated): Generator<void, World> {
+  const city = checked(CITY, snapshot, "");
+  const world = new World(city.seed);
+  world.cityId = city.cityId ?? null;
+  for (const area of city.areas ?? []) world.areas.add(area);
+  for (const [key, reply] of city.replies ?? []) world.replies.set(key, reply);
+  Object.assign(world, copyPlainFields(city));
+  world.random = new Random(Uint32Array.from(city.random));
+  Object.assign(world.demand, city.demand);
+  world.taxes = new TaxTable(Uint8Array.from(city.taxRates));
+  world.ledger = loadLedger(city.ledger);
+  world.statistics.samples.push(...city.statistics.samples);
+  Object.assign(world.statistics.week, city.statistics.week);
+  world.utilities = city.utilities;
+  world.board.messages = city.messages;
+  world.board.quietUntil = new Map(city.quietUntil);
+  yield;
+  for (const node of rows(snapshot, "nodes", NODE)) {
+    world.nodes.put(loadNode(node));
+    yield;
+  }
+  const traffic = snapshot.traffic === null ? null : unpackTraffic(snapshot.traffic);
+  for (const segment of rows(snapshot, "segments", SEGMENT)) {
+    world.segments.put(loadSegment(world, segment, traffic ? taken(traffic, "traffic") : newTraffic()));
+    yield;
+  }
+  if (traffic) requireEnd(traffic, "traffic");
+  for (const block of rows(snapshot, "blocks", BLOCK)) {
+    world.blocks.put(loadBlock(block));
+    yield;
+  }
+  const numbers = unpack(snapshot.buildingNumbers, "buildingNumbers", BUILDING_RANGES);
+  for (const building of rows(snapshot, "buildings", BUILDING)) {
+    world.putBuilding(loadBuilding(building, taken(numbers, "buildingNumbers")));
+    yield;
+  }
+  requireEnd(numbers, "buildingNumbers");
+  for (const [id, homeId, wealth, memberIds] of rows(snapshot, "households", HOUSEHOLD)) {
+    world.households.put({ id, homeId, wealth, memberIds });
+    yield;
   }
   for (const { id, householdId, bornFrame, education, workId } of unpack(
     snapshot.citizens,
-    CITIZEN_NUMBER_FIELDS,
+    "citizens",
+    CITIZEN_RANGES,
   )) {
     world.citizens.put({ id, householdId, bornFrame, education, workId });
+    yield;
   }
-  const [fault] = findFaults(world);
-  if (fault) throw new Error(fault);
-  for (const building of world.buildings.all()) updateAccess(world, building);
+  for (const fault of faultsOf(world)) {
+    if (fault !== undefined) throw new Error(fault);
+    yield;
+  }
+  for (const building of world.buildings.all()) {
+    updateAccess(world, building);
+    yield;
+  }
   return world;
 }
 
-function loadLedger({ startCents, totals, week, history, loans }: Snapshot["ledger"]): Ledger {
+/** Builds the city of a snapshot. @throws Error if a value is wrong or an invariant is broken */
+export function restoreSnapshot(snapshot: Migrated): World {
+  return inOneGo(restoreInPieces(snapshot));
+}
+
+/** Checks the rows of a list one by one. */
+function* rows<S extends z.ZodType>(
+  snapshot: Migrated,
+  name: keyof Migrated,
+  row: S,
+): Generator<z.output<S>> {
+  const list: unknown = snapshot[name];
+  if (!Array.isArray(list)) throw new Error(`the list ${name} is missing`);
+  for (let i = 0; i < list.length; i++) yield checked(row, list[i], `${name}[${i}]`);
+}
+
+/** The next record. @throws Error if there is none */
+function taken<T>(records: Generator<T>, name: string): T {
+  const { done, value } = records.next();
+  if (done) throw new Error(`${name} has too few records`);
+  return value;
+}
+
+function requireEnd(records: Generator<unknown>, name: string): void {
+  if (!records.next().done) throw new Error(`${name} has too many records`);
+}
+
+function loadLedger({ startCents, totals, week, history, loans }: z.output<typeof CITY>["ledger"]): Ledger {
   const ledger = new Ledger(startCents);
   Object.assign(ledger.totals, totals);
   Object.assign(ledger.week, week);
   ledger.history.push(...history);
-  ledger.loans.push(...structuredClone(loans));
+  ledger.loans.push(...loans);
   return ledger;
 }
 
-function loadNode({ id, prefab, at, outside, problems, segments }: Snapshot["nodes"][number]): SimNode {
+function loadNode({ id, prefab, at, outside, problems, segments }: z.output<typeof NODE>): SimNode {
   return {
     id,
     prefab: known(findNetworkPrefab, prefab),
     position: loadPoint(at),
     outside,
     problems,
-    segmentIds: [...segments],
+    segmentIds: segments,
   };
 }
 
-function loadSegment(world: World, saved: Snapshot["segments"][number], traffic: RoadTraffic): SimSegment {
+function loadSegment(world: World, saved: z.output<typeof SEGMENT>, traffic: RoadTraffic): SimSegment {
   const { id, prefab, name, namedByBuilder, ends, problems, blocks } = saved;
   const [startNodeId, endNodeId] = ends;
+  const endAt = (nodeId: number) => {
+    const node = world.nodes.get(nodeId);
+    if (!node) throw new Error(`segment ${id} ends at node ${nodeId}, which does not exist`);
+    return node.position;
+  };
   return {
     id,
     prefab: known(findNetworkPrefab, prefab),
@@ -110,34 +178,29 @@ function loadSegment(world: World, saved: Snapshot["segments"][number], traffic:
     namedByBuilder,
     startNodeId,
     endNodeId,
-    start: world.nodes.at(startNodeId).position,
-    end: world.nodes.at(endNodeId).position,
+    start: endAt(startNodeId),
+    end: endAt(endNodeId),
     problems,
-    blockIds: [...blocks],
+    blockIds: blocks,
     traffic,
   };
 }
 
-function loadTraffic(packed: PackedNumbers): RoadTraffic[] {
-  const bytes = Buffer.from(packed, "base64");
-  const roads: RoadTraffic[] = [];
-  let at = 0;
-  const take = (count: number) =>
-    Array.from({ length: count }, () => {
-      at += 8;
-      return compact(bytes.readDoubleLE(at - 8));
-    });
-  while (at < bytes.length) {
-    const [volume = 0, counted = 0, edgeSeconds = 0] = take(3);
-    const providerIds = take(ROAD_COVERAGES.length);
-    const providerSeconds = take(ROAD_COVERAGES.length);
-    const shopIds = take(take(1)[0] as number);
-    roads.push({ volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds });
+/** Traffic of one segment after another. */
+function* unpackTraffic(packed: PackedNumbers): Generator<RoadTraffic> {
+  const numbers = new NumberReader(packed, "traffic");
+  const { vehicles, seconds, providerId, shops, shopId } = TRAFFIC_RANGES;
+  const take = (range: Range) => inRange(numbers.next(), range, "traffic");
+  while (!numbers.isAtEnd) {
+    const [volume, counted, edgeSeconds] = [take(vehicles), take(vehicles), take(seconds)];
+    const providerIds = ROAD_COVERAGES.map(() => take(providerId));
+    const providerSeconds = ROAD_COVERAGES.map(() => take(seconds));
+    const shopIds = Array.from({ length: take(shops) }, () => take(shopId));
+    yield { volume, counted, edgeSeconds, providerIds, providerSeconds, shopIds };
   }
-  return roads;
 }
 
-function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blocks"][number]): SimZoneBlock {
+function loadBlock({ id, segment, at, angle, age, cells: digits }: z.output<typeof BLOCK>): SimZoneBlock {
   const cells = Uint8Array.from(digits, Number);
   return {
     id,
@@ -154,28 +217,74 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: Snapshot["blo
 }
 
 function loadBuilding(
-  { prefab, at, households, workers, ...same }: Snapshot["buildings"][number],
-  numbers: Record<(typeof BUILDING_NUMBER_FIELDS)[number], number>,
+  saved: z.output<typeof BUILDING>,
+  numbers: Record<keyof typeof BUILDING_RANGES, number>,
 ): SimBuilding {
+  const { prefab, at, problems, problemSince, switchedOff, supply, households, workers } = saved;
   const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
-  return Object.assign(building, same, numbers, {
-    problemSince: [...same.problemSince],
-    supply: { ...same.supply },
-    householdIds: [...households],
-    workerIds: [...workers],
+  return Object.assign(building, numbers, {
+    problems,
+    problemSince,
+    switchedOff,
+    supply,
+    householdIds: households,
+    workerIds: workers,
   });
 }
 
-function unpack<K extends string>(packed: PackedNumbers, fields: readonly K[]): Record<K, number>[] {
-  const bytes = Buffer.from(packed, "base64");
-  const count = bytes.length / (8 * fields.length);
-  return Array.from({ length: count }, (_, row) => {
+/** Unpacks one record after another. @throws Error naming the field whose value is not in its range */
+function* unpack<K extends string>(
+  packed: PackedNumbers,
+  name: string,
+  ranges: Readonly<Record<K, Range>>,
+): Generator<Record<K, number>> {
+  const fields = Object.entries(ranges) as [K, Range][];
+  const numbers = new NumberReader(packed, name);
+  while (!numbers.isAtEnd) {
     const record = {} as Record<K, number>;
-    fields.forEach((field, i) => {
-      record[field] = compact(bytes.readDoubleLE(8 * (row * fields.length + i)));
-    });
-    return record;
-  });
+    for (const [field, range] of fields) record[field] = inRange(numbers.next(), range, field);
+    yield record;
+  }
+}
+
+/** Length of the base64 text of a whole number of doubles. */
+const TEXT_PIECE = 32 * 1024;
+
+/** Decodes packed numbers piece by piece. */
+class NumberReader {
+  readonly #packed: PackedNumbers;
+  readonly #name: string;
+  #from = 0;
+  #bytes = Buffer.alloc(0);
+  #at = 0;
+
+  /** @param name name of the list in error messages */
+  constructor(packed: PackedNumbers, name: string) {
+    if (typeof packed !== "string") throw new Error(`the numbers of ${name} are missing`);
+    this.#packed = packed;
+    this.#name = name;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length && this.#from >= this.#packed.length;
+  }
+
+  /** @throws Error at the end, or if the text is not base64 of doubles */
+  next(): number {
+    if (this.#at === this.#bytes.length) this.#decode();
+    this.#at += 8;
+    return compact(this.#bytes.readDoubleLE(this.#at - 8));
+  }
+
+  #decode(): void {
+    const text = this.#packed.slice(this.#from, this.#from + TEXT_PIECE);
+    this.#from += TEXT_PIECE;
+    this.#bytes = Buffer.from(text, "base64");
+    this.#at = 0;
+    const { length } = this.#bytes;
+    if (length === 0 || length % 8 !== 0 || length !== Buffer.byteLength(text, "base64"))
+      throw new Error(`the numbers of ${this.#name} are damaged`);
+  }
 }
 
 /**
@@ -206,6 +315,8 @@ const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = 
   [4, { waitSeconds: 0 }],
 ];
 
+/** Content of a save in the current version. Cities of older saves have no traffic. */
+type Migrated = Omit<Snapshot, "traffic"> & { readonly traffic: PackedNumbers | null };
 /** Saves of version 2 have no traffic. */
 type Snapshot2 = Omit<Snapshot, "traffic" | "trafficCursor">;
 /** Saves of version 1 have three sums (taxes, construction, upkeep) instead of a ledger. */
@@ -217,16 +328,16 @@ type Snapshot1 = Omit<Snapshot2, "ledger" | "statistics" | "utilities"> & {
  * Migrates saved data step by step to the current version.
  * @param version version of `data`
  */
-export function migrate(data: unknown, version: number): Snapshot {
+export function migrate(data: unknown, version: number): Migrated {
   const with2 = version === 1 ? fromVersion1(data as Snapshot1) : (data as Snapshot2);
   // Without saved traffic all volumes start at zero, as in a new city.
-  const with3 = version <= 2 ? { ...with2, traffic: "", trafficCursor: 0 } : (data as Snapshot);
+  const with3 = version <= 2 ? { ...with2, traffic: null, trafficCursor: 0 } : (data as Snapshot);
   return { ...with3, buildingNumbers: withNewNumbers(with3.buildingNumbers, version) };
 }
 
 /** Money had no effect in version 1, so a balance below the initial balance becomes the initial balance. */
 function fromVersion1({ ledgerCents, ...same }: Snapshot1): Snapshot2 {
-  const { taxes, construction, upkeep } = ledgerCents;
+  const { taxes, construction, upkeep } = checked(LEDGER_1, ledgerCents, "ledgerCents");
   const startCents = Math.max(START_MONEY * 100 + taxes - construction - upkeep, START_MONEY * 100);
   return {
     ...same,
@@ -241,8 +352,11 @@ function withNewNumbers(packed: PackedNumbers, version: number): PackedNumbers {
   const newer = NUMBERS_SINCE.filter(([since]) => since > version).map(([, numbers]) => numbers);
   if (newer.length === 0) return packed;
   const added: BuildingNumbers = Object.assign({}, ...newer);
-  const known = BUILDING_NUMBER_FIELDS.filter((name) => !(name in added));
-  const rows = unpack(packed, known).map((row) => ({ ...row, ...added }));
+  const known = Object.entries(BUILDING_RANGES).filter(([name]) => !(name in added));
+  const rows = [...unpack(packed, "buildingNumbers", Object.fromEntries(known))].map((row) => ({
+    ...row,
+    ...added,
+  }));
   return base64(
     packFields(
       rows,

@@ -14,7 +14,7 @@ import { Random } from "./random.js";
 import { Terrain } from "./terrain.js";
 
 /** Maximum number of entities of each kind, as in the game. */
-const LIMITS = {
+export const LIMITS = {
   nodes: 32_256,
   segments: 36_352,
   blocks: 48_640,
