@@ -2,6 +2,7 @@
  * Inputs of the renderer: instruction, text prompt and lyric prompt with their token ids, and the lyric tokens to
  * timestamp.
  */
+import { meansUnset } from "../parameters.js";
 import type { PromptIds, TaskType } from "./addon.js";
 import { canonicalKeyScale, canonicalLanguage, canonicalTimeSignature } from "./metadata.js";
 import { isInstrumentalTag } from "./prompts.js";
@@ -121,10 +122,11 @@ function lyricHeading(language: string): string {
 
 /** Metadata block of the text prompt. Canonical values are written as in training data, others as the client did. */
 function metasBlock({ bpm, timeSignature, keyScale, durationSeconds }: Metadata): string {
+  const orUnset = (text: string) => (meansUnset(text) ? "N/A" : text.trim());
   return (
     `- bpm: ${bpm || "N/A"}\n` +
-    `- timesignature: ${canonicalTimeSignature(timeSignature) ?? (timeSignature.trim() || "N/A")}\n` +
-    `- keyscale: ${canonicalKeyScale(keyScale) ?? (keyScale.trim() || "N/A")}\n` +
+    `- timesignature: ${canonicalTimeSignature(timeSignature) ?? orUnset(timeSignature)}\n` +
+    `- keyscale: ${canonicalKeyScale(keyScale) ?? orUnset(keyScale)}\n` +
     `- duration: ${Math.trunc(durationSeconds ?? UNKNOWN_DURATION_SECONDS)} seconds\n`
   );
 }

@@ -95,6 +95,10 @@ describe("text encoder prompts", () => {
     expect(await spell(encodeTextPrompt, { ...song, metadata: own })).to.contain(
       "- bpm: 400\n- timesignature: 6\n- keyscale: A minor\n- duration: 12 seconds\n",
     );
+    const unset = { ...own, timeSignature: "unknown", keyScale: "auto" };
+    expect(await spell(encodeTextPrompt, { ...song, metadata: unset })).to.contain(
+      "- timesignature: N/A\n- keyscale: N/A\n",
+    );
     const sharp = { ...own, keyScale: "F♯ minor" };
     expect(await spell(encodeTextPrompt, { ...song, metadata: sharp })).to.contain("- keyscale: F# minor\n");
     const foreign = { ...own, timeSignature: "5/4", keyScale: "H minor" };

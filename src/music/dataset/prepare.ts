@@ -12,6 +12,7 @@ import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
 import type { preparedDataSet } from "../openapi/answers.js";
 import { createOutputDirectory, type PermittedRoot } from "../storage/permitted-root.js";
+import { withoutTimes } from "../words/lrc.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
 import {
@@ -141,7 +142,9 @@ async function prepareSample(
   { sample, prompt, path, signal }: SampleJob,
 ): Promise<void> {
   const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
-  const lyrics = sample.isInstrumental ? INSTRUMENTAL_LYRICS : sample.lyrics || INSTRUMENTAL_LYRICS;
+  const lyrics = sample.isInstrumental
+    ? INSTRUMENTAL_LYRICS
+    : withoutTimes(sample.lyrics) || INSTRUMENTAL_LYRICS;
   const { bpm, keyScale, timeSignature, language } = sample;
   await engine.renderer.prepareSample(
     {

@@ -11,6 +11,7 @@ import {
   strictInteger,
   trimmed,
   within,
+  withinOrAuto,
 } from "../../parameters.js";
 import { TAG_POSITIONS } from "../dataset/data-set.js";
 import { strictParser } from "./fields.js";
@@ -81,7 +82,7 @@ export const parseSampleChange = strictParser({
     "Describe the sample by caption or genre, regardless of genre_ratio.",
   ),
   lyrics: parameter("lyrics", lyrics.default(INSTRUMENTAL_LYRICS), "Lyrics."),
-  bpm: parameter("bpm", within(strictInteger, 1, MAX_BPM).nullable().default(null), "Beats per minute."),
+  bpm: parameter("bpm", withinOrAuto(strictInteger, 1, MAX_BPM).default(null), "Beats per minute."),
   keyScale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
   language: parameter("language", language.default("unknown"), "Language of the lyrics."),

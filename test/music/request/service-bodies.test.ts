@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { RequestError } from "../../../src/music/errors.js";
+import { parseSampleChange } from "../../../src/music/request/data-set-bodies.js";
 import {
   parseFormatInput,
   parseModelSwitch,
@@ -116,6 +117,18 @@ describe("parsing of /format_input bodies", () => {
       "bpm must be from 30 to 300, got 9999",
     );
     expect(parseFormatInput({ param_obj: { bpm: 9999 } }, "clamp").bpm).to.equal(300);
+  });
+});
+
+describe("parsing of changes of a data set sample", () => {
+  it("reads key, language, tempo and lyrics as other programs write them", () => {
+    const change = { keyscale: "B♭ major", language: "English", bpm: "N/A", lyrics: "[00:01.00]la" };
+    expect(parseSampleChange(change)).to.include({
+      keyScale: "Bb major",
+      language: "en",
+      bpm: null,
+      lyrics: "la",
+    });
   });
 });
 
