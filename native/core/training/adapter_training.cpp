@@ -84,8 +84,8 @@ class TrainingRun {
   bool run_epoch();
   /// Accumulates the gradients of the next `count` micro-batches. Returns the mean loss, or nullopt if cancelled.
   std::optional<double> accumulate(const std::vector<int64_t>& order, int64_t count);
-  /// The loss of one micro-batch of the epoch.
-  double micro_step(const std::vector<int64_t>& order, int64_t batch);
+  /// Returns the loss of one micro-batch of the epoch. Adds the gradient of the loss divided by `group`.
+  double micro_step(const std::vector<int64_t>& order, int64_t batch, int64_t group);
   void optimizer_step(double loss);
   void finish_epoch(double seconds);
   std::string save_checkpoint(const std::string& name);
@@ -205,12 +205,12 @@ std::optional<double> TrainingRun::accumulate(const std::vector<int64_t>& order,
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (control_.is_cancelled()) return std::nullopt;
-    sum += micro_step(order, position_.batches + i);
+    sum += micro_step(order, position_.batches + i, count);
   }
   return sum / static_cast<double>(count);
 }
 
-double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch) {
+double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch, int64_t group) {
   const int64_t micro_step = position_.epoch * batches_per_epoch_ + batch;
   const int64_t first = batch * options_.batch_size;
   const int64_t end = std::min(first + options_.batch_size, static_cast<int64_t>(order.size()));
@@ -223,7 +223,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch)
   for (size_t i = 0; i < parts.size(); ++i) {
     adapter_.set_dropout(stream_seed(options_.seed, RandomStream::kDropout, {micro_step, static_cast<int64_t>(i)}));
     const at::Tensor loss = flow_matching_loss(model_.dit, parts[i].batch, runner_) * parts[i].weight;
-    (loss / static_cast<double>(options_.gradient_accumulation)).backward();
+    (loss / static_cast<double>(group)).backward();
     sum += loss.item<double>();
   }
   return sum;

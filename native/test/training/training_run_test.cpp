@@ -195,6 +195,19 @@ TEST("training run: the adapter is determined by the seed") {
   EXPECT_EQ(adapter_bytes(Trained(first).result.path), adapter_bytes(again.output_directory + "/final"));
 }
 
+TEST("training run: the gradient of a step is the mean of its micro-batches, also of a shorter last group") {
+  TrainingOptions alone = tiny_training(kLora), groups = tiny_training(kLora);
+  alone.samples = groups.samples = write_samples({random_sample(12, 5, 1)});
+  alone.gradient_accumulation = 1;
+  groups.gradient_accumulation = 4;
+  const auto expected = Trained(alone).all<StepDone>(), found = Trained(groups).all<StepDone>();
+  EXPECT_EQ(found.size(), size_t{6});
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].loss, expected[i].loss);
+    EXPECT_EQ(found[i].gradient_norm, expected[i].gradient_norm);
+  }
+}
+
 TEST("training run: gradient checkpointing does not change the result") {
   for (const AdapterDesign& design : {AdapterDesign(kLora), AdapterDesign(kLokr)}) {
     TrainingOptions plain = tiny_training(design), saving = tiny_training(design);
