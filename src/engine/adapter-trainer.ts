@@ -14,12 +14,12 @@ export class AdapterTrainer implements Trainer {
   ) {}
 
   async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
-    const { model } = await this.loaded.rendererOf(1, call);
-    return this.addon.inspectSamples(model, samples, call);
+    return this.loaded.withRenderer(1, call, ({ model }) => this.addon.inspectSamples(model, samples, call));
   }
 
   async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
-    const { name, model } = await this.loaded.rendererOf(1, call);
+    // The run reads its own copy of the weights, so it does not hold the loaded model.
+    const { name, model } = await this.loaded.withRenderer(1, call, async (renderer) => renderer);
     const device = this.loaded.deviceOf(1);
     const signal = AbortSignal.any([call.signal, this.#stopping.signal]);
     const placement = { device, dtype: this.options.dtype };

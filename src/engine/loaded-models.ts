@@ -10,6 +10,7 @@ import { maxPlannedSongs } from "./batch-limits.js";
 import type { Checkpoint, Checkpoints } from "./checkpoints.js";
 import { EngineError } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
+import { Leases } from "./leases.js";
 import { Renderer } from "./renderer.js";
 import type { EngineOptions, ModelLoader, SlotState } from "./types.js";
 
@@ -33,11 +34,7 @@ export class LoadedModels implements ModelLoader {
   #unloadedLanguageModel: string | null = null;
   /** Language model for requests that name none; null: the configured one. */
   #defaultLanguageModel: string | null = null;
-  /**
-   * Running operations of the language model. One operation makes several model calls, so the model closes only when
-   * all operations have ended.
-   */
-  readonly #languageWork = new Set<Promise<unknown>>();
+  readonly #leases = new Leases<Renderer | LanguageModel>();
   readonly #lastUsedMs = new WeakMap<Renderer | LanguageModel, number>();
   #idleTimer: NodeJS.Timeout | undefined;
   /** The last load in the queue. Loads run one at a time, because two would need memory for both models. */
@@ -124,8 +121,7 @@ export class LoadedModels implements ModelLoader {
       if (slot !== null) slot.renderer = null;
     }
     this.#languageModel = null;
-    await Promise.allSettled(this.#languageWork);
-    await Promise.all(models.map((model) => model?.close()));
+    await Promise.all(models.map((model) => model && this.#close(model)));
   }
 
   #slot(slotNumber: number): Slot {
@@ -140,18 +136,18 @@ export class LoadedModels implements ModelLoader {
     return slot;
   }
 
-  async rendererOf(slotNumber: number, call: CallOptions): Promise<Renderer> {
-    const slot = this.#slot(slotNumber);
-    return slot.renderer ?? (await this.#ensureRenderer(slot, call));
-  }
-
+  /** Loads the model of a slot if needed, and keeps it loaded until `work` ends. */
   async withRenderer<T>(
     slotNumber: number,
     call: CallOptions,
     work: (renderer: Renderer) => Promise<T>,
   ): Promise<T> {
-    const renderer = await this.rendererOf(slotNumber, call);
-    return this.#retryOutOfMemory(renderer, () => work(renderer));
+    const slot = this.#slot(slotNumber);
+    for (;;) {
+      const { renderer } = slot;
+      if (renderer !== null) return this.#use(renderer, work);
+      await this.#ensureRenderer(slot, call);
+    }
   }
 
   #ensureRenderer(slot: Slot, call: CallOptions): Promise<Renderer> {
@@ -160,21 +156,32 @@ export class LoadedModels implements ModelLoader {
     );
   }
 
+  /** Loads a language model if needed, and keeps it loaded until `work` ends. */
   async withLanguageModel<T>(
     requested: string | null,
     call: CallOptions,
     work: (lm: LanguageModel) => Promise<T>,
   ): Promise<T> {
     const name = requested ?? this.#defaultLanguageModel;
-    const isLoaded = this.#languageModel?.name === this.#languageCheckpoint(name).name;
-    const lm = (isLoaded && this.#languageModel) || (await this.ensureLanguageModel(name, call));
-    const running = this.#retryOutOfMemory(lm, () => work(lm));
-    this.#languageWork.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#languageWork.delete(running);
+    for (;;) {
+      const lm = this.#languageModel;
+      if (lm?.name === this.#languageCheckpoint(name).name) return this.#use(lm, work);
+      await this.ensureLanguageModel(name, call);
     }
+  }
+
+  /** The lease begins at once, so that the model cannot be unloaded between a check and its use. */
+  #use<Model extends Renderer | LanguageModel, T>(
+    model: Model,
+    work: (model: Model) => Promise<T>,
+  ): Promise<T> {
+    return this.#leases.hold(model, () => this.#retryOutOfMemory(model, () => work(model)));
+  }
+
+  /** Frees a model once the calls that use it have ended. */
+  async #close(model: Renderer | LanguageModel): Promise<void> {
+    await this.#leases.released(model);
+    await model.close();
   }
 
   /** @param name null means the configured model */
@@ -205,8 +212,7 @@ export class LoadedModels implements ModelLoader {
       this.#unloadedLanguageModel = null;
       this.#markUsed(this.#languageModel);
       this.#reportUnused(this.#languageModel);
-      await Promise.allSettled(this.#languageWork);
-      await old?.close();
+      if (old !== null) await this.#close(old);
       return this.#languageModel;
     };
     return this.#queueLoad(() =>
@@ -249,7 +255,7 @@ export class LoadedModels implements ModelLoader {
     slot.unloaded = null;
     this.#markUsed(slot.renderer);
     this.#reportUnused(slot.renderer);
-    await old?.close();
+    if (old !== null) await this.#close(old);
     return slot.renderer;
   }
 
@@ -309,17 +315,19 @@ export class LoadedModels implements ModelLoader {
   async #unloadIdle(
     isSpare: (model: Renderer | LanguageModel, device: string) => boolean,
   ): Promise<string[]> {
+    const isIdle = (model: Renderer | LanguageModel, device: string) =>
+      !this.#leases.isHeld(model) && isSpare(model, device);
     const idle: (Renderer | LanguageModel)[] = [];
     for (const slot of this.#slots) {
       const renderer = slot?.renderer ?? null;
-      if (slot === null || renderer === null || !renderer.isIdle || !isSpare(renderer, slot.device)) continue;
+      if (slot === null || renderer === null || !isIdle(renderer, slot.device)) continue;
       const { name, isTurbo, isLegoSft, codebookSize } = renderer;
       slot.unloaded = { name, isTurbo, isLegoSft, codebookSize };
       slot.renderer = null;
       idle.push(renderer);
     }
     const lm = this.#languageModel;
-    if (lm !== null && this.#languageWork.size === 0 && isSpare(lm, this.languageModelDevice)) {
+    if (lm !== null && isIdle(lm, this.languageModelDevice)) {
       this.#unloadedLanguageModel = lm.name;
       this.#languageModel = null;
       idle.push(lm);

@@ -41,11 +41,6 @@ export class Renderer {
   readonly adapters: AdapterCache;
   readonly #native: NativeRenderer;
   readonly #tokenizer: Tokenizer;
-  /**
-   * Calls in progress. A call uses the tokenizer before it calls the addon, so the model closes only when all calls
-   * have ended.
-   */
-  readonly #work = new Set<Promise<unknown>>();
 
   private constructor({ name, model }: Checkpoint, native: NativeRenderer, tokenizer: Tokenizer) {
     this.name = name;
@@ -85,30 +80,25 @@ export class Renderer {
     return this.#native.info.isLegoSft;
   }
 
-  /** Whether no call is running. */
-  get isIdle(): boolean {
-    return this.#work.size === 0;
-  }
-
   get codebookSize(): number {
     return this.#native.info.codebookSize;
   }
 
   async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    const [prompt, warnings] = await this.#track(this.#promptOf(request));
-    return this.#track(this.#renderBatch(request, [prompt], warnings, call));
+    const [prompt, warnings] = await this.#promptOf(request);
+    return this.#renderBatch(request, [prompt], warnings, call);
   }
 
   /** Renders songs of equal length as one batch, each with its own seed, words and codes. */
   async renderSongs(requests: readonly RenderRequest[], call: RenderCall): Promise<Rendering[]> {
     const [first] = requests;
     if (first === undefined) return [];
-    const prompts = await this.#track(Promise.all(requests.map((request) => this.#promptOf(request))));
+    const prompts = await Promise.all(requests.map((request) => this.#promptOf(request)));
     const seeds = requests.flatMap((request) => request.seeds);
     if (seeds.length !== requests.length) throw new Error("a song of a batch must have one seed");
     const audioCodes = first.audioCodes && requests.flatMap((request) => request.audioCodes ?? []);
     const own = prompts.map(([prompt]) => prompt);
-    const rendered = await this.#track(this.#renderBatch({ ...first, seeds, audioCodes }, own, [], call));
+    const rendered = await this.#renderBatch({ ...first, seeds, audioCodes }, own, [], call);
     return prompts.map(([, warnings], item) => songOf(rendered, item, warnings));
   }
 
@@ -164,14 +154,10 @@ export class Renderer {
   }
 
   encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return this.#track(this.#native.encodeCodes(audio, call));
+    return this.#native.encodeCodes(audio, call);
   }
 
-  prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
-    return this.#track(this.#prepareSample(request, path, call));
-  }
-
-  async #prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
+  async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {
     const { audio, notes, ...description } = request;
     const conditions = { ...description, instruction: TEXT_TO_MUSIC_INSTRUCTION };
     const sample = {
@@ -183,20 +169,10 @@ export class Renderer {
     return this.#native.prepareSample(sample, path, call);
   }
 
-  /** Waits for running renders, then frees the weights. */
+  /** Frees the weights. The caller waits for running calls first. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#work);
     await this.#native.close();
     await this.#tokenizer.close();
-  }
-
-  async #track<T>(work: Promise<T>): Promise<T> {
-    this.#work.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#work.delete(work);
-    }
   }
 
   /** Prompt of a song, and warnings about text that was cut. */
