@@ -51,6 +51,7 @@ export class Submissions {
     source: Pick<TaskOrigin, "client" | "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
+    this.runner.makeSongFolder();
     await checkTextLength(this.catalog, this.writer, request).catch((error: unknown) => {
       const refusal = toRequestErrorIfPromptTooLong(error);
       // Refuse only a text that is too long. Other errors will be reported when the task runs.

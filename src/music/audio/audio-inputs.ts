@@ -9,7 +9,7 @@ import { UnusableFileError } from "../../system/regular-file.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import type { AudioInput, GenerationRequest } from "../request/schema.js";
-import type { FileStorage } from "../storage/file-storage.js";
+import { type FileStorage, makeFolder } from "../storage/file-storage.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { pathFromResultUrl, RESULT_URL_PATTERN } from "./audio-files.js";
 import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
@@ -148,6 +148,7 @@ export class AudioInputs {
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
     if (!input.isUpload) {
+      await makeFolder(uploads.directory);
       const file = await openRecording(input.path, REQUEST_WAIT);
       await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }));
     }

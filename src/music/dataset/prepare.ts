@@ -2,7 +2,7 @@
  * Converts labeled samples to the sample files of adapter training (native/core/training). Prompts are the same as for
  * inference, without padding. The manifest is written last and lists the files.
  */
-import { stat } from "node:fs/promises";
+import { mkdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
@@ -101,6 +101,8 @@ export async function prepareDataSet(
     onProgress?.({ done, total: prompts.size, filename: sample.filename });
     const path = join(outputDirectory, `${sample.id}.pt`);
     try {
+      // It may have been deleted since the start.
+      await mkdir(outputDirectory, { recursive: true });
       if (!(skipExisting && (await isFile(path)))) {
         await prepareSample(engine, root, { sample, prompt: prompts.get(sample.id) as string, path, signal });
       }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, statfsSync } from "node:fs";
+import { mkdirSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
@@ -24,6 +25,7 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 export class LmdbTaskStore implements TaskStore {
   private constructor(
     private readonly database: RootDatabase<Buffer, string>,
+    private readonly file: { path: string; inode: bigint },
     private readonly freeBytes: () => number,
   ) {}
 
@@ -31,7 +33,9 @@ export class LmdbTaskStore implements TaskStore {
   static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
     mkdirSync(directory, { recursive: true });
     const database = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
-    return new LmdbTaskStore(database, freeBytes);
+    const path = dataFile(directory);
+    const { ino } = statSync(path, { bigint: true });
+    return new LmdbTaskStore(database, { path, inode: ino }, freeBytes);
   }
 
   async add(task: Task): Promise<void> {
@@ -86,6 +90,7 @@ export class LmdbTaskStore implements TaskStore {
   }
 
   #write(minFreeBytes: number, write: () => void): void {
+    this.#assertInPlace();
     const freeBytes = this.freeBytes();
     if (freeBytes < minFreeBytes) {
       const left = Math.floor(freeBytes / 2 ** 20);
@@ -101,6 +106,17 @@ export class LmdbTaskStore implements TaskStore {
       throw new StoreError("WRITE_FAILED", `cannot write to the task store: ${reason}`, { cause });
     }
   }
+
+  /** LMDB would go on writing to a deleted file, which is lost when the process ends. @throws StoreError */
+  #assertInPlace(): void {
+    const { path, inode } = this.file;
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (found?.ino === inode) return;
+    throw new StoreError(
+      "WRITE_FAILED",
+      `the task store ${path} was deleted or replaced while the server runs: restart the server`,
+    );
+  }
 }
 
 export function decodeStoredTask(id: string, record: Buffer): StoredTask {
@@ -111,6 +127,11 @@ export function decodeStoredTask(id: string, record: Buffer): StoredTask {
     if (error instanceof DamagedRecordError) return { id, bytes, task: null, damage: error };
     throw error;
   }
+}
+
+/** File of the store in a folder. */
+export function dataFile(directory: string): string {
+  return join(directory, "data.mdb");
 }
 
 function freeBytesOf(directory: string): number {

@@ -11,9 +11,8 @@
  * record may crash the process.
  */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { ABORT, open, type RootDatabase } from "lmdb";
-import { decodeStoredTask } from "./lmdb-store.js";
+import { dataFile, decodeStoredTask } from "./lmdb-store.js";
 
 const TRIAL_BYTES = 2 ** 20;
 
@@ -42,7 +41,7 @@ function assertWhole(store: RootDatabase<Buffer, string>): void {
 }
 
 function openToRead(directory: string): RootDatabase<Buffer, string> {
-  if (!existsSync(join(directory, "data.mdb"))) throw new Error(`there is no data.mdb in ${directory}`);
+  if (!existsSync(dataFile(directory))) throw new Error(`there is no data.mdb in ${directory}`);
   return open<Buffer, string>({ path: directory, encoding: "binary", readOnly: true });
 }
 

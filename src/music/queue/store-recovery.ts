@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { writeAtomically } from "../../system/atomic-file.js";
-import { LmdbTaskStore } from "./lmdb-store.js";
+import { dataFile, LmdbTaskStore } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
@@ -35,10 +35,6 @@ interface Places {
 
 function placesIn(directory: string): Places {
   return { directory, store: join(directory, "tasks"), backup: join(directory, "tasks-backup") };
-}
-
-function dataFile(store: string): string {
-  return join(store, "data.mdb");
 }
 
 type Finding = { state: "absent" } | { state: "whole" } | { state: "damaged"; reason: string };

@@ -2,7 +2,8 @@
  * Runs one task in steps: read recordings, compose, render, encode, record. Each step uses the output of the
  * previous one.
  */
-import { rm } from "node:fs/promises";
+import { access, constants, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import {
   type LanguageModelInfo,
   type MusicEngine,
@@ -10,7 +11,7 @@ import {
   SAMPLE_RATE,
   type SongAdapter,
 } from "../../engine/types.js";
-import { encodeAudio } from "../audio/encode.js";
+import { EncodeError, encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
 import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
@@ -67,7 +68,8 @@ export interface SongOptions {
  * and rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also
  * determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
  * written files are deleted.
- * @throws NativeError, EngineError, DecodeError, EncodeError, RequestError for a window beyond the source, or
+ * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
+ * not writable), RequestError for a window beyond the source, or
  * the reason of the signal
  */
 export async function makeSongs(
@@ -92,6 +94,7 @@ export async function makeSongs(
   const context: SongContext = { engine, request, signal, progress, ...options, warnings };
   if (request.analysis !== null) return analyze(context, request.analysis);
 
+  await assertWritable(dirname(destination(0, "audio").path));
   const lm = await provideLanguageModel(context);
   const recordings = await readRecordings(context);
   const ready = await prepareSlot(context);
@@ -133,6 +136,14 @@ export async function makeSongs(
     analysis: null,
     warnings: [...new Set(warnings)],
   };
+}
+
+async function assertWritable(folder: string): Promise<void> {
+  await access(folder, constants.W_OK).catch((cause: Error) => {
+    throw new EncodeError("ENCODE_FAILED", `the folder ${folder} is not writable: ${cause.message}`, {
+      cause,
+    });
+  });
 }
 
 interface SongParts {

@@ -1,5 +1,5 @@
 /** Runs tasks in this process: loads models, makes songs, publishes their files and cleans up. */
-import { mkdirSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -136,6 +136,7 @@ export class SongRunner implements TaskRunner {
       throw new Error("This process has no engine and runs no tasks");
     const { storage } = this.audioFiles;
     const destination: Destination = (index, kind) => {
+      this.makeSongFolder();
       const name =
         kind === "audio"
           ? this.audioFiles.nameOf(task.id, index, task.request.audioFormat)
@@ -185,6 +186,21 @@ export class SongRunner implements TaskRunner {
         reportWaiting();
         await sleep(retryDelayMs(attempt), undefined, { signal }).catch(() => signal.throwIfAborted());
       }
+    }
+  }
+
+  /**
+   * Makes the local folder of new songs again if it was deleted, so that no song is made in vain.
+   * @throws StoreError if it cannot be written
+   */
+  makeSongFolder(): void {
+    const folder = this.audioFiles.storage.newPath("");
+    try {
+      mkdirSync(folder, { recursive: true });
+      accessSync(folder, constants.W_OK);
+    } catch (cause) {
+      const { message } = cause as Error;
+      throw new StoreError("WRITE_FAILED", `the folder of songs is not writable: ${message}`, { cause });
     }
   }
 

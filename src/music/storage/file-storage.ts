@@ -42,6 +42,7 @@ export class FileStorage {
 
   async #copy(path: string): Promise<void> {
     const target = join(this.directory, basename(path));
+    await makeFolder(this.directory);
     try {
       await writeAtomically(target, (partial) => copyFile(path, partial), {
         partial: target + PARTIAL_SUFFIX,

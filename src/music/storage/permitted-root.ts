@@ -1,6 +1,7 @@
 /** Keeps paths of requests inside one directory, and creates output directories. */
 import { access, constants, lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { makeDirectory } from "../../system/directory-lock.js";
 import { HttpError, RequestError } from "../errors.js";
 
 /** Path outside the permitted root, or one that cannot be resolved. */
@@ -17,12 +18,13 @@ export class PermittedRoot {
   constructor(readonly directory: string) {}
 
   /**
-   * Resolves `path` to an absolute path without symbolic links. A relative path starts at the root. A path that
-   * does not exist is resolved from its nearest existing parent. The root itself is permitted.
+   * Resolves `path` to an absolute path without symbolic links. A relative path starts at the root, which is made again
+   * if it was deleted. A path that does not exist is resolved from its nearest existing parent. The root itself is
+   * permitted.
    * @throws UnsafePathError
    */
   async resolve(path: string): Promise<string> {
-    const root = await realpath(this.directory).catch((error: Error) => {
+    const root = await this.#realPath().catch((error: Error) => {
       throw new HttpError(500, `SVC_TRAINING_ROOT is not usable: ${error.message}`, {}, { cause: error });
     });
     const real = await resolveLinks(resolve(root, path)).catch((error: Error) => {
@@ -34,6 +36,11 @@ export class PermittedRoot {
       throw new UnsafePathError(path, `is outside ${root} (SVC_TRAINING_ROOT)`);
     }
     return real;
+  }
+
+  async #realPath(): Promise<string> {
+    await makeDirectory(this.directory, "SVC_TRAINING_ROOT");
+    return realpath(this.directory);
   }
 }
 

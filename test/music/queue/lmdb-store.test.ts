@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,7 @@ import { decodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.j
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import { openTaskStore } from "../../../src/music/queue/store-recovery.js";
 import { createLogger } from "../../../src/system/log.js";
+import { failureOf } from "../../failures.js";
 import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 describe("LmdbTaskStore", () => {
@@ -133,6 +134,27 @@ describe("LmdbTaskStore", () => {
     freeBytes = 2 ** 30;
     await small.add(makeTask());
     await small.close();
+  });
+
+  it("writes nothing to a store that was deleted, where it would be lost", async () => {
+    const place = temporaryDirectory();
+    const deleted = LmdbTaskStore.open(place);
+    try {
+      const task = makeTask();
+      await deleted.add(task);
+      rmSync(join(place, "data.mdb"));
+      for (const write of [
+        deleted.add(makeTask()),
+        deleted.update(task.id, (same) => same),
+        deleted.remove(task.id),
+      ])
+        expect(await failureOf(write))
+          .to.be.instanceOf(StoreError)
+          .and.include({ code: "WRITE_FAILED" });
+      expect((await deleted.get(task.id))?.id).to.equal(task.id);
+    } finally {
+      await deleted.close();
+    }
   });
 
   it("the store keeps every acknowledged task when the process is killed", async () => {

@@ -8,6 +8,7 @@ import {
   parseGenerationRequest,
 } from "../../../src/index.js";
 import type { SongResult } from "../../../src/music/queue/store.js";
+import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("making songs without a server", () => {
@@ -30,6 +31,20 @@ describe("making songs without a server", () => {
       onProgress: () => {},
     });
   }
+
+  it("rejects a folder that does not exist before it makes a song", async () => {
+    const failure = await failureOf(
+      makeSongs(engine, parseGenerationRequest({ audio_duration: 10 }, engine), {
+        destination: () => ({ name: "song.mp3", path: join(directory, "missing", "song.mp3") }),
+        maxSourceSeconds: config.sourceMaxSeconds,
+        signal: new AbortController().signal,
+        onProgress: () => {
+          throw new Error("a song is made");
+        },
+      }),
+    );
+    expect(failure.message).to.match(/^the folder .*missing is not writable: ENOENT/);
+  });
 
   it("inference steps are clamped to the limit of a turbo model that was not loaded at submission", async () => {
     const { generationInfo, warnings } = await make(50);

@@ -38,8 +38,12 @@ describe("resolving a path inside the permitted root", () => {
     expect(await linked.resolve(join(outside, "root/sets"))).to.equal(join(root, "sets"));
   });
 
-  it("names SVC_TRAINING_ROOT if the root does not exist", async () => {
-    const failure = await new PermittedRoot(join(root, "absent"))
+  it("makes the root again if it was deleted", async () => {
+    expect(await new PermittedRoot(join(root, "absent")).resolve("x")).to.equal(join(root, "absent/x"));
+  });
+
+  it("names SVC_TRAINING_ROOT if the root cannot be made", async () => {
+    const failure = await new PermittedRoot(join(root, "file/absent"))
       .resolve("x")
       .catch((error: unknown) => error);
     expect(failure).to.have.property("status", 500);
