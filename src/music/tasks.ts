@@ -189,10 +189,14 @@ export class Tasks {
   }
 
   /**
-   * Returns the request body for a retake (without seeds), and the id of the first task in the group of retakes.
+   * Returns the request body for a retake (without seeds), the defaults of the original request's endpoint, and the id of
+   * the first task in the group of retakes.
    * @throws HttpError 404; 409 if an upload of the task was deleted, and `sent` does not contain it again
    */
-  async retakeOf(id: string, sent: Uploads): Promise<{ first: string; parameters: Fields }> {
+  async retakeOf(
+    id: string,
+    sent: Uploads,
+  ): Promise<{ first: string; parameters: Fields; defaults: Fields | undefined }> {
     const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
     const { seed: _seed, use_random_seed: _random, ...parameters } = parametersOf(task);
@@ -203,7 +207,7 @@ export class Tasks {
         `The upload of the task is no longer stored: send ${lost.join(" and ")} again`,
       );
     }
-    return { first: task.retakeOf ?? id, parameters };
+    return { first: task.retakeOf ?? id, parameters, defaults: task.request.defaults };
   }
 
   /** Sets title or favourite mark; undefined leaves a value unchanged. @throws HttpError 404 */

@@ -90,8 +90,9 @@ describe("songs through chat completions", () => {
   });
 
   it("n songs are n choices; batch_size makes several songs of one choice", async () => {
-    const several = { ...shortChat, n: 2 };
+    const several = { ...shortChat, n: 2, temperature: 0.7, top_p: 0.9 };
     const { body } = await client.post("/v1/chat/completions", several, key);
+    expect(body.warnings.join()).to.not.include("lm_");
     expect(body.choices.map(({ index }: { index: number }) => index)).to.deep.equal([0, 1]);
     const songs = body.choices.map(({ message }: { message: { content: string; audio: unknown[] } }) => {
       expect(message.content).to.include("**Caption:** a waltz");
@@ -115,6 +116,14 @@ describe("songs through chat completions", () => {
     expect(bytesOf(audio[0].delta.audio[0]).equals(songs[0])).to.equal(true);
     const ends = parts.filter(({ finish_reason }) => finish_reason === "stop");
     expect(ends.map(({ index }) => index)).to.deep.equal([0, 1]);
+
+    const [original] = (await client.get("/v1/tasks?limit=1", key)).body.data.tasks;
+    const { task_id } = (await client.post(`/v1/tasks/${original.task_id}/retake`, {}, key)).body.data;
+    for await (const _ of client.events(task_id, key));
+    const [item] = (await client.post("/query_result", { task_id_list: [task_id] }, key)).body.data;
+    const retakes = JSON.parse(item.result);
+    expect(retakes).to.have.length(2);
+    expect(retakes[0].warnings.join()).to.not.include("lm_");
 
     const together = await client.post("/v1/chat/completions", { ...shortChat, batch_size: 2 }, key);
     expect(together.body.choices).to.have.length(1);

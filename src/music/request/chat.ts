@@ -48,15 +48,20 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
     param_obj: {
       ...metadata,
       audio_format: format,
-      lm_temperature: body.temperature,
-      lm_top_p: body.top_p,
-      lm_top_k: body.top_k,
     },
   };
   const hasSeed = new FieldSources(fields).find(namesOf(generationSchema.shape.seed)) !== undefined;
   return {
     fields,
-    defaults: { batch_size: 1, lm_cfg_scale: 2, use_random_seed: !hasSeed },
+    defaults: {
+      batch_size: 1,
+      lm_cfg_scale: 2,
+      use_random_seed: !hasSeed,
+      // Chat programs send these with every request, so no warning says that they had no effect.
+      lm_temperature: body.temperature,
+      lm_top_p: body.top_p,
+      lm_top_k: body.top_k,
+    },
     recordings: audio.map((recording, index) => ({
       ...recording,
       kind: taskType === "text2music" || index > 0 ? "referenceAudio" : "sourceAudio",

@@ -38,7 +38,7 @@ export interface GenerationContext {
   uploads: Uploads;
   drawSeed: () => Seed;
   /** Defaults of the endpoint that differ from the schema's. */
-  defaults?: Fields;
+  defaults?: Fields | undefined;
 }
 
 /** @throws RequestError naming the invalid field */
@@ -103,6 +103,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     analysis,
     stated,
     chosen: analysis === null ? undecidedAtSubmission(chosen, unused) : [],
+    ...(context.defaults && { defaults: context.defaults }),
     warnings,
   };
 }

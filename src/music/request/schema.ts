@@ -9,6 +9,7 @@ import { inferenceSteps, renderParameters } from "../../engine/render-parameters
 import type { Seed } from "../../engine/types.js";
 import {
   atLeast,
+  type Fields,
   finiteNumber,
   flag,
   integer,
@@ -425,6 +426,8 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
    * versions lack this field.
    */
   chosen?: (keyof GenerationParameters)[];
+  /** Defaults of the endpoint that took the request, if it has any. */
+  defaults?: Fields;
   /** Messages about corrected or ignored values. */
   warnings: string[];
 }

@@ -205,7 +205,7 @@ interface Acceptance {
   idempotencyKey?: string | undefined;
   retakeOf?: string;
   /** Values of fields that the client did not send. */
-  defaults?: Fields;
+  defaults?: Fields | undefined;
 }
 
 /**
@@ -216,7 +216,7 @@ export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
-  { idempotencyKey, retakeOf, defaults = {} }: Acceptance = {},
+  { idempotencyKey, retakeOf, defaults }: Acceptance = {},
 ) {
   let keptFiles: string[] = [];
   try {
@@ -251,21 +251,21 @@ async function retake(context: RouteContext, body: RequestBody, caller: Caller, 
   const again = async () => {
     const { seed, batchSize } = parseRetake(body.fields);
     const id = String(request.params.id);
-    const { first, parameters } = await context.service.tasks.retakeOf(id, body.uploads);
+    const { first, parameters, defaults } = await context.service.tasks.retakeOf(id, body.uploads);
     const fields = {
       ...parameters,
       ...(batchSize !== null && { batch_size: batchSize }),
       ...(seed.length > 0 && { seed: seed.map((one) => one ?? -1), use_random_seed: false }),
     };
-    return { first, fields };
+    return { retakeOf: first, fields, defaults };
   };
-  const { first, fields } = await again().catch(async (error: unknown) => {
+  const { fields, ...origin } = await again().catch(async (error: unknown) => {
     await body.dispose();
     throw error;
   });
   return acceptTask(context, { ...body, fields }, caller, {
     idempotencyKey: request.get("Idempotency-Key"),
-    retakeOf: first,
+    ...origin,
   });
 }
 
