@@ -4,12 +4,13 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { ConfigError } from "../system/config-error.js";
 import { forwardStderr, type Logger } from "../system/log.js";
 import { serveUntilStopped } from "../system/service-process.js";
 import type { BridgeServer } from "./server.js";
 
-/** Message that the child sends once: its address, or the reason why it cannot start. */
-type Report = { readonly url: string } | { readonly error: string };
+/** Message that the child sends once: its address, or the reason why it cannot start, with the setting at fault. */
+type Report = { readonly url: string } | { readonly error: string; readonly variable?: string | undefined };
 /** Message by which the parent asks the child to stop. */
 const STOP = "stop";
 
@@ -19,6 +20,8 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 /** After this uptime a restart is immediate, without back-off. */
 const LONG_LIFE_MS = 60_000;
+/** A child that does not answer requests after this time is killed. The largest city loads in a fraction of it. */
+const START_LIMIT_MS = 120_000;
 /**
  * A child that still runs this long after a stop request is killed. Running requests and the save take less
  * time.
@@ -32,17 +35,8 @@ export interface CityProcessOptions {
   readonly log: Logger;
 }
 
-/**
- * Starts the city in a child process. Resolves once the city answers requests. Restarts keep the address.
- * @throws Error with the reason if the city cannot start
- */
-export async function startCityProcess(options: CityProcessOptions): Promise<BridgeServer> {
-  const city = new CityProcess(options);
-  const url = await city.start();
-  return { url, close: () => city.close() };
-}
-
-class CityProcess {
+/** A city in a child process. Restarts keep the address. */
+export class CityProcess {
   readonly #options: CityProcessOptions;
   #child: ChildProcess | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -53,10 +47,17 @@ class CityProcess {
     this.#options = options;
   }
 
-  async start(): Promise<string> {
-    const url = await this.#launch({});
-    this.#watch({ CITY_BRIDGE_PORT: new URL(url).port, CITY_NEW: "false" });
-    return url;
+  /**
+   * Starts the city. Resolves with its address once it answers requests.
+   * @throws ConfigError if a setting is wrong, Error with the reason if the city cannot start
+   */
+  start(): Promise<string> {
+    return this.#launch({});
+  }
+
+  /** Tries to start again a city that could not start, until it runs or is closed. */
+  keepTrying(): void {
+    this.#startAgain("the city could not start", {});
   }
 
   async close(): Promise<void> {
@@ -74,8 +75,14 @@ class CityProcess {
     clearTimeout(limit);
   }
 
-  /** Starts the child process. Resolves with its address once it answers requests. */
-  #launch(settings: NodeJS.ProcessEnv): Promise<string> {
+  /** Starts the child process, and restarts it when it exits. Resolves with its address once it answers requests. */
+  async #launch(settings: NodeJS.ProcessEnv): Promise<string> {
+    const url = await this.#fork(settings);
+    this.#watch({ CITY_BRIDGE_PORT: new URL(url).port, CITY_NEW: "false" });
+    return url;
+  }
+
+  #fork(settings: NodeJS.ProcessEnv): Promise<string> {
     const { command, environment, log } = this.#options;
     const [module, ...args] = command;
     const child = fork(module, args, {
@@ -85,10 +92,14 @@ class CityProcess {
     });
     this.#child = child;
     forwardStderr(child);
-    return new Promise((resolve, reject) => {
+    const limit = setTimeout(() => {
+      log.error(`the city did not start within ${START_LIMIT_MS} ms and is killed`);
+      child.kill("SIGKILL");
+    }, START_LIMIT_MS);
+    return new Promise<string>((resolve, reject) => {
       child.once("message", (report: Report) => {
         if ("url" in report) resolve(report.url);
-        else reject(new Error(report.error));
+        else reject(errorOf(report));
       });
       child.on("error", (error) => {
         if (child.pid === undefined) this.#forget(child);
@@ -99,7 +110,7 @@ class CityProcess {
         this.#forget(child);
         reject(new Error(`the city process exited while starting, with ${signal ?? `code ${code}`}`));
       });
-    });
+    }).finally(() => clearTimeout(limit));
   }
 
   #forget(child: ChildProcess): void {
@@ -122,13 +133,16 @@ class CityProcess {
     this.#timer = setTimeout(async () => {
       try {
         log.info(`city restarted at ${await this.#launch(settings)}`);
-        this.#watch(settings);
       } catch (error) {
         this.#startAgain((error as Error).message, settings);
       }
     }, this.#pauseMs);
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
+}
+
+function errorOf({ error, variable }: Extract<Report, { error: string }>): Error {
+  return variable === undefined ? new Error(error) : new ConfigError(variable, error);
 }
 
 /** Serves a city in the child process until the parent ends or asks the child to stop. */
@@ -149,7 +163,8 @@ export async function serveParent(start: () => Promise<BridgeServer>, log: Logge
   try {
     await serveUntilStopped(log, serve, stopRequest);
   } catch (error) {
-    await report({ error: error instanceof Error ? error.message : String(error) });
+    const variable = error instanceof ConfigError ? error.variable : undefined;
+    await report({ error: error instanceof Error ? error.message : String(error), variable });
     process.exitCode = 1;
     if (process.connected) process.disconnect();
   }

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { type Config, loadConfig } from "../config.js";
 import type { MusicServer } from "../index.js";
+import { ConfigError } from "../system/config-error.js";
 import { createLogger, type Logger } from "../system/log.js";
 import { type Service, serveUntilStopped } from "../system/service-process.js";
 import { environmentWith } from "./command.js";
@@ -61,15 +62,34 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   const start = async (add: (service: Service) => void, fail: (err: Error, what: string) => void) => {
     const onDeviceLost = (error: Error) =>
       fail(error, "the GPU failed, so the server stops; restart it to continue its tasks");
-    const music = servesMusic ? await addMusic(config, log, add, onDeviceLost) : null;
+    /** A service that cannot start does not stop the other one, unless a setting is wrong. */
+    const orWithout = async <T>(service: string, begin: Promise<T>): Promise<T | null> => {
+      try {
+        return await begin;
+      } catch (err) {
+        if (!(servesMusic && servesCity) || err instanceof ConfigError) throw err;
+        log.error(
+          { err },
+          `${service} cannot start, so the server runs without it: ${(err as Error).message}`,
+        );
+        return null;
+      }
+    };
+    const music = servesMusic ? await orWithout("music", addMusic(config, log, add, onDeviceLost)) : null;
+    const musicUrl = music && orWithout("music", music.start());
+    musicUrl?.catch(() => {});
+    let cityUrl: string | null = null;
     if (servesCity) {
-      const { startCityProcess } = await import("../city/process.js");
-      const command = [program, "city", "--for-parent"] as const;
-      const city = await startCityProcess({ command, environment, log });
+      const { CityProcess } = await import("../city/process.js");
+      const city = new CityProcess({ command: [program, "city", "--for-parent"], environment, log });
       add(city);
-      console.log(`city on ${city.url}`);
+      cityUrl = await orWithout("the city", city.start());
+      if (cityUrl !== null) console.log(`city on ${cityUrl}`);
+      else city.keepTrying();
     }
-    if (music !== null) console.log(`${isAlone ? "music" : config.role} on ${await music.start()}`);
+    const url = await musicUrl;
+    if (url) console.log(`${isAlone ? "music" : config.role} on ${url}`);
+    else if (cityUrl === null) throw new Error("neither music nor the city could start");
   };
   await serveUntilStopped(log, start, undefined, config.graceSeconds);
 }

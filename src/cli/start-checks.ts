@@ -23,6 +23,10 @@ export async function checkMusicSettings(config: Config): Promise<void> {
 /** @throws ConfigError naming the variable */
 export async function checkCitySettings(config: Config): Promise<void> {
   await checkWritable(config.citySavesDirectory, "CITY_SAVES_DIR");
+  await access(config.citySavesDirectory, constants.R_OK).catch((error: Error) => {
+    const message = `CITY_SAVES_DIR: ${config.citySavesDirectory} is not readable: ${error.message}`;
+    throw new ConfigError("CITY_SAVES_DIR", message);
+  });
 }
 
 /** @throws ConfigError if a configured device is missing */

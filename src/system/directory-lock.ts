@@ -21,12 +21,13 @@ export interface DirectoryLock {
 }
 
 /** Another process, or another service in this one, uses the directory. */
-export class DirectoryInUseError extends Error {
+export class DirectoryInUseError extends ConfigError {
   constructor(
     readonly directory: string,
     variable: string,
   ) {
     super(
+      variable,
       `${directory} is in use by another Carillon server. Stop that server, or set ${variable} to another directory ` +
         "(--home moves all directories of a server).",
     );
@@ -38,7 +39,7 @@ export class DirectoryInUseError extends Error {
  * Creates the directory if it is missing, and locks it.
  * @param variable name of the setting that contains the directory, for errors
  * @param wait absent: fails at once if the lock is not free
- * @throws DirectoryInUseError, or ConfigError if the directory cannot be created
+ * @throws DirectoryInUseError, or ConfigError if the directory cannot be created or locked
  */
 export async function lockDirectory(
   directory: string,
@@ -46,7 +47,9 @@ export async function lockDirectory(
   wait?: LockWait,
 ): Promise<DirectoryLock> {
   await makeDirectory(directory, variable);
-  const file = await open(join(directory, LOCK_FILE), "a");
+  const file = await open(join(directory, LOCK_FILE), "a").catch((error: Error) => {
+    throw new ConfigError(variable, `${variable}: ${directory} cannot be locked: ${error.message}`);
+  });
   try {
     const deadlineMs = performance.now() + (wait?.limitMs ?? 0);
     for (let attempt = 0; !tryLock(file.fd); attempt++) {

@@ -127,11 +127,15 @@ export function bridgeForEach({ map = "empty", allowedOrigins = [] }: TestBridge
 }
 
 /** Repeats a request until the response meets a condition. */
-export async function eventually<T>(ask: () => Promise<T>, satisfies: (answer: T) => boolean): Promise<T> {
-  for (let attempt = 0; attempt < 300; attempt++) {
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  satisfies: (answer: T) => boolean,
+  pauseMs = 50,
+): Promise<T> {
+  for (let endMs = performance.now() + 15_000; performance.now() < endMs; ) {
     const answer = await ask();
     if (satisfies(answer)) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
   throw new Error("no response met the condition");
 }

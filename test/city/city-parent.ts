@@ -3,13 +3,13 @@
  * process.
  */
 import { fileURLToPath } from "node:url";
-import { startCityProcess } from "../../src/city/process.js";
+import { CityProcess } from "../../src/city/process.js";
 import { createLogger } from "../../src/system/log.js";
 
 const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const { url } = await startCityProcess({
+const city = new CityProcess({
   command: [cli, "city", "--for-parent"],
   environment: process.env,
   log: createLogger("silent"),
 });
-process.send?.(url);
+process.send?.(await city.start());

@@ -6,8 +6,7 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { startCityProcess } from "../../src/city/process.js";
-import type { BridgeServer } from "../../src/city/server.js";
+import { CityProcess } from "../../src/city/process.js";
 import { createLogger } from "../../src/system/log.js";
 import { freePort, listenLocally } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -20,7 +19,7 @@ describe("start, crash and exit of the city process", function () {
   this.timeout(120_000);
   const { execArgv } = process;
   let directory: string;
-  let city: BridgeServer | undefined;
+  let city: CityProcess | undefined;
 
   // Otherwise the child would inherit the tsx loader, which the compiled city does not need.
   before(() => {
@@ -44,8 +43,10 @@ describe("start, crash and exit of the city process", function () {
       SVC_LOG_LEVEL: "silent",
       ...settings,
     };
-    city = await startCityProcess({ command, environment, log: createLogger("silent") });
-    return new BridgeClient(city.url);
+    const started = new CityProcess({ command, environment, log: createLogger("silent") });
+    const url = await started.start();
+    city = started;
+    return new BridgeClient(url);
   }
 
   const roads = async (client: BridgeClient) =>

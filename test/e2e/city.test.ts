@@ -1,6 +1,7 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { type Answer, BridgeClient } from "../city/bridge.js";
+import { type Answer, BridgeClient, eventually } from "../city/bridge.js";
 import { shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { endServed, ServedProcess } from "./served-process.js";
@@ -26,6 +27,41 @@ describe("a city that runs next to the music service", () => {
     expect(await server.end("SIGTERM")).to.equal(0);
     expect(await city.answers()).to.equal(false);
   });
+
+  it("the music service starts without a city that dies while it starts, and the city follows", async () => {
+    const directory = temporaryDirectory();
+    const starting = ServedProcess.startWithCity(directory);
+    process.kill(await startingCity(directory), "SIGKILL");
+    const server = await starting;
+    expect(server.cityUrl).to.equal("");
+    expect((await server.client.get("/health")).status).to.equal(200);
+    expect(server.log).to.include("the city cannot start, so the server runs without it");
+    const log = await eventually(
+      async () => server.log,
+      (text) => text.includes("city restarted at"),
+    );
+    const [, url] = /city restarted at (http:[^\s"]+)/.exec(log) as RegExpExecArray;
+    expect(await new BridgeClient(url as string).answers()).to.equal(true);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  /** Process id of the city of the server that uses this directory, as soon as it exists. */
+  function startingCity(directory: string): Promise<number> {
+    const find = async () => {
+      const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+      return Number(ids.find((id) => isCity(id, directory)));
+    };
+    return eventually(find, (id) => id > 0, 5);
+  }
+
+  function isCity(id: string, directory: string): boolean {
+    try {
+      const isChild = readFileSync(`/proc/${id}/cmdline`, "utf8").includes("--for-parent");
+      return isChild && readFileSync(`/proc/${id}/environ`, "utf8").includes(directory);
+    } catch {
+      return false;
+    }
+  }
 
   it("city and music recover after either process was killed or stopped during a request @slow", async () => {
     const directory = temporaryDirectory();

@@ -135,7 +135,10 @@ export class SaveFiles {
   }
 
   async list(): Promise<SaveDirectory> {
-    const names = await readdir(this.directory).catch(emptyWhenMissing);
+    const names = await readdir(this.directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [];
+      throw new Error(`the saves in ${this.directory} cannot be listed: ${error.message}`, { cause: error });
+    });
     const files = names.filter((name) => name.toLowerCase().endsWith(EXTENSION));
     const saves = await Promise.all(files.map((file) => this.#describe(file)));
     return {
@@ -272,11 +275,6 @@ async function syncDirectory(directory: string): Promise<void> {
   } finally {
     await handle.close();
   }
-}
-
-function emptyWhenMissing(error: NodeJS.ErrnoException): string[] {
-  if (error.code === "ENOENT") return [];
-  throw error;
 }
 
 const KEPT_PER_CITY = 5;
