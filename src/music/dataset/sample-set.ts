@@ -5,7 +5,7 @@ import { basename, join, resolve } from "node:path";
 import { isObject } from "../../parameters.js";
 import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
-import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
+import { isWithin, noteOnRelativePath, type PermittedRoot } from "../storage/permitted-root.js";
 
 export const MANIFEST_NAME = "manifest.json";
 const SAMPLE_EXTENSION = /\.(?:pt|safetensors)$/;
@@ -46,7 +46,7 @@ export async function discoverSamples(tensorDirectory: string, root: string): Pr
 export async function tensorInfo(root: PermittedRoot, path: string) {
   const directory = await root.resolve(path);
   const found = await stat(directory).catch(() => null);
-  if (found === null) throw new RequestError(`Directory not found: ${path}`);
+  if (found === null) throw new RequestError(`Directory not found: ${path}${noteOnRelativePath(path)}`);
   if (!found.isDirectory()) throw new RequestError(`Not a directory: ${path}`);
   const { metadata, samples } = await discoverSamples(directory, await root.resolve("."));
   if (samples.length === 0) throw new RequestError(`No .pt tensor files found in ${path}`);

@@ -6,7 +6,7 @@ import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
-import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
+import { noteOnRelativePath, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
 import { type Description, describeAudio, readTables, readText } from "./sidecar-files.js";
 
@@ -83,7 +83,7 @@ async function findAudio(directory: string, shown: string): Promise<string[]> {
 }
 
 function directoryFault(error: NodeJS.ErrnoException, shown: string): string {
-  if (error.code === "ENOENT") return `Directory not found: ${shown}`;
+  if (error.code === "ENOENT") return `Directory not found: ${shown}${noteOnRelativePath(shown)}`;
   if (error.code === "ENOTDIR") return `Not a directory: ${shown}`;
   return `could not read ${shown}: ${error.message}`;
 }

@@ -68,6 +68,11 @@ async function isLink(path: string): Promise<boolean> {
   );
 }
 
+/** Note for the error about a missing path: clients send paths that are relative to a folder of their own machine. */
+export function noteOnRelativePath(path: string): string {
+  return isAbsolute(path) ? "" : " (relative paths start in SVC_TRAINING_ROOT on the server)";
+}
+
 /** Compares absolute paths by component: `/root2` is outside `/root`; the root itself is inside. */
 export function isWithin(root: string, path: string): boolean {
   const way = relative(root, path);

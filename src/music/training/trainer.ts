@@ -20,7 +20,12 @@ import { discoverSamples } from "../dataset/sample-set.js";
 import { HttpError, RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
 import type { LokrTraining, LoraTraining } from "../request/adapter-bodies.js";
-import { createOutputDirectory, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
+import {
+  createOutputDirectory,
+  noteOnRelativePath,
+  type PermittedRoot,
+  UnsafePathError,
+} from "../storage/permitted-root.js";
 import { noticeLine, TrainingRun } from "./run.js";
 import { type RunPlan, trainingStatus } from "./status.js";
 
@@ -207,13 +212,15 @@ async function resolveTensorDirectory(root: PermittedRoot, path: string): Promis
     if (!(error instanceof UnsafePathError)) throw error;
     throw new RequestError(`Rejected unsafe tensor directory: ${path}`, { cause: error });
   });
-  if (!(await isDirectory(directory))) throw new RequestError(`Tensor directory not found: ${path}`);
+  if (!(await isDirectory(directory)))
+    throw new RequestError(`Tensor directory not found: ${path}${noteOnRelativePath(path)}`);
   return directory;
 }
 
 async function resolveCheckpoint(root: PermittedRoot, path: string): Promise<string> {
   const directory = await root.resolve(path);
-  if (!(await isDirectory(directory))) throw new RequestError(`resume_from is not a directory: ${path}`);
+  if (!(await isDirectory(directory)))
+    throw new RequestError(`resume_from is not a directory: ${path}${noteOnRelativePath(path)}`);
   return directory;
 }
 

@@ -105,7 +105,9 @@ describe("scanning a folder", () => {
   });
 
   it("rejects a missing or empty folder, one without audio, and one outside the root", async () => {
-    expect(await refusal({ directory: "absent" })).to.equal("Directory not found: absent");
+    expect(await refusal({ directory: "absent" })).to.equal(
+      "Directory not found: absent (relative paths start in SVC_TRAINING_ROOT on the server)",
+    );
     writeFileSync(join(root, "file"), "");
     expect(await refusal({ directory: "file" })).to.equal("Not a directory: file");
     expect(await refusal({})).to.match(/^No audio files found in .*; supported: \.flac, /);
