@@ -131,9 +131,10 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   router.get("/health", health(game));
   router.get("/metrics", showMetrics(game));
   router.get("/openapi.json", (_request, response) => {
-    sendBytes(response, 200, "application/json; charset=utf-8", Buffer.from(JSON.stringify(cityDocument())));
+    documentText ??= Buffer.from(JSON.stringify(cityDocument()));
+    sendBytes(response, 200, "application/json; charset=utf-8", documentText);
   });
-  router.post("/mcp", mcpRoute("city"));
+  router.post("/mcp", mcpRoute("city", cityDocument));
   router.use(pageRoutes(DOCS));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
@@ -209,13 +210,17 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   }
 }
 
-/** OpenAPI document of all read and command endpoints. */
+let document: OpenApiDocument | undefined;
+let documentText: Buffer | undefined;
+
+/** OpenAPI document of all read and command endpoints, built on the first request. */
 function cityDocument(): OpenApiDocument {
-  return openApiDocument(
+  document ??= openApiDocument(
     version,
     [...COMMAND_ROUTES, ...GAME_COMMAND_ROUTES],
     [...READ_ROUTES, ...ENTITY_ROUTES],
   );
+  return document;
 }
 
 const ENTITY_ID = /^[1-9]\d{0,8}$/;

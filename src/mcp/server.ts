@@ -1,5 +1,6 @@
 /** MCP server whose tools come from the OpenAPI documents of running services. */
 import { createRequire } from "node:module";
+import { setImmediate } from "node:timers/promises";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { OpenApiDocument } from "../http/openapi.js";
@@ -14,24 +15,50 @@ const INSTRUCTIONS =
   "Tools named city_* read and change a simulated city. While it is paused, time passes only in city_advance. " +
   "Try commands with city_plan first. make_song, follow_song and fetch_song make music.";
 
+export interface Service {
+  readonly client: ServiceClient;
+  /** @throws Error if the service does not respond */
+  readonly document: () => OpenApiDocument | Promise<OpenApiDocument>;
+}
+
 export interface Services {
-  readonly city?: ServiceClient;
-  readonly music?: ServiceClient;
+  readonly city?: Service;
+  readonly music?: Service;
   /** Whether the client runs on this machine, so that songs can be written to its disk. */
   readonly savesFiles?: boolean;
 }
 
-/** MCP server with the tools of all services that respond. Reads their OpenAPI documents again for every request. */
+/** A service over HTTP. Its document is read again for every message, because it may start later or be updated. */
+export function remoteService(client: ServiceClient): Service {
+  const document = async () => {
+    const { status, bytes } = await client.get("/openapi.json");
+    if (status !== 200) throw new Error(`status ${status}`);
+    return JSON.parse(bytes.toString()) as OpenApiDocument;
+  };
+  return { client, document };
+}
+
+let lastTurn: Promise<unknown> = Promise.resolve();
+
+/** Resolves in a later turn of the event loop than all calls before, so that many messages do not block other requests. */
+function ownTurn(): Promise<unknown> {
+  lastTurn = lastTurn.then(() => setImmediate());
+  return lastTurn;
+}
+
+/** MCP server with the tools of all services that respond. */
 export function mcpServer(services: Services): Server {
   const server = new Server(
     { name: "carillon", version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, async () => {
+    await ownTurn();
     const { tools } = await toolsOf(services);
     return { tools: tools.map(({ definition }) => definition) };
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, sendNotification, _meta }) => {
+    await ownTurn();
     const { tools, unreachable } = await toolsOf(services);
     const tool = tools.find(({ definition }) => definition.name === params.name);
     if (!tool) return errorResult([`Unknown tool "${params.name}"`, ...unreachable].join("; "));
@@ -54,17 +81,15 @@ export function mcpServer(services: Services): Server {
 async function toolsOf({ city, music, savesFiles = false }: Services) {
   const unreachable: string[] = [];
   const load = async (
-    client: ServiceClient | undefined,
+    service: Service | undefined,
     name: string,
     make: (document: OpenApiDocument, client: ServiceClient) => Tool[],
   ): Promise<Tool[]> => {
-    if (!client) return [];
+    if (!service) return [];
     try {
-      const { status, bytes } = await client.get("/openapi.json");
-      if (status !== 200) throw new Error(`status ${status}`);
-      return make(JSON.parse(bytes.toString()) as OpenApiDocument, client);
+      return make(await service.document(), service.client);
     } catch (error) {
-      unreachable.push(`the ${name} at ${client.url} does not respond (${(error as Error).message})`);
+      unreachable.push(`the ${name} at ${service.client.url} does not respond (${(error as Error).message})`);
       return [];
     }
   };

@@ -1,7 +1,7 @@
 /** `carillon mcp`: MCP over standard input and output, in front of services that run on this machine. */
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import type { Config } from "../config.js";
-import { mcpServer } from "./server.js";
+import { mcpServer, remoteService } from "./server.js";
 import { ServiceClient } from "./service-client.js";
 
 /** Resolves when the client closes the input. */
@@ -10,8 +10,8 @@ export async function serveStdio({ cityPort, apiHost, apiPort, apiKey }: Config)
   const host = isAnyAddress ? "127.0.0.1" : apiHost.includes(":") ? `[${apiHost}]` : apiHost;
   const headers = apiKey === "" ? {} : { Authorization: `Bearer ${apiKey}` };
   const server = mcpServer({
-    city: new ServiceClient(`http://127.0.0.1:${cityPort}`),
-    music: new ServiceClient(`http://${host}:${apiPort}`, headers),
+    city: remoteService(new ServiceClient(`http://127.0.0.1:${cityPort}`)),
+    music: remoteService(new ServiceClient(`http://${host}:${apiPort}`, headers)),
     savesFiles: true,
   });
   const closed = new Promise<void>((resolve) => {

@@ -14,7 +14,7 @@ import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
 import { detailFilter, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
 import { BodyReader } from "./request/body.js";
-import { endpointRouter } from "./routes/endpoints.js";
+import { endpointRouter, musicDocument } from "./routes/endpoints.js";
 import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
 import { MusicService, type ServiceParts } from "./service.js";
 import { Telemetry } from "./telemetry.js";
@@ -156,7 +156,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
       next();
     },
     express.raw({ type: () => true, limit: MAX_MCP_BYTES }),
-    mcpRoute("music"),
+    mcpRoute("music", musicDocument),
   );
   app.all("/mcp", methodNotAllowed("POST"));
   app.use(endpointRouter({ config, service, authenticator, bodies, samples: RandomSamples.load() }));

@@ -6,7 +6,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { expect } from "chai";
-import { mcpServer } from "../../src/mcp/server.js";
+import { mcpServer, remoteService } from "../../src/mcp/server.js";
 import { ServiceClient } from "../../src/mcp/service-client.js";
 import { type Answer, bridgeForEach } from "../city/bridge.js";
 import { fingerprint } from "../city/simulation/towns.js";
@@ -30,7 +30,7 @@ async function agentOfLocalServer(url: string): Promise<Client> {
   const music = new ServiceClient(url, { Authorization: "Bearer secret" });
   const client = new Client({ name: "test", version: "1" });
   const [own, other] = InMemoryTransport.createLinkedPair();
-  await mcpServer({ music, savesFiles: true }).connect(other);
+  await mcpServer({ music: remoteService(music), savesFiles: true }).connect(other);
   await client.connect(own);
   return client;
 }
@@ -122,6 +122,21 @@ describe("MCP on the city's port", () => {
     const broken = await fetch(`${bridge.client.url}/mcp`, { method: "POST", headers, body: "{" });
     expect(broken.status).to.equal(400);
     expect((await fetch(`${bridge.client.url}/mcp`)).status).to.equal(404);
+    const batch = `[${Array(100).fill(body).join(",")}]`;
+    const refused = await fetch(`${bridge.client.url}/mcp`, { method: "POST", headers, body: batch });
+    expect([refused.status, (await refused.json()).error.message]).to.deep.equal([
+      400,
+      "A batch must have at most 10 messages, not 100",
+    ]);
+    const many = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: Array(40_000).fill(1),
+    });
+    expect(
+      (await fetch(`${bridge.client.url}/mcp`, { method: "POST", headers, body: many })).status,
+    ).to.equal(400);
   });
 });
 

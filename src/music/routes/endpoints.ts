@@ -1,6 +1,7 @@
 /** All endpoints of the music service. */
 import { createRequire } from "node:module";
 import { Router } from "express";
+import type { OpenApiDocument } from "../../http/openapi.js";
 import { methodNotAllowed, throwNotAvailableInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
@@ -20,15 +21,19 @@ import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
 
-let document: string | undefined;
+let document: OpenApiDocument | undefined;
+let documentText: string | undefined;
 
-/**
- * Sends the OpenAPI document, which is built on the first request. The document contains no data of this server, so
- * it needs no key.
- */
+/** OpenAPI document of all endpoints, built on the first request. */
+export function musicDocument(): OpenApiDocument {
+  document ??= openApiDocument(version, ENDPOINTS);
+  return document;
+}
+
+/** Sends the OpenAPI document. It contains no data of this server, so it needs no key. */
 const openApi: Route = () => (_request, response) => {
-  document ??= JSON.stringify(openApiDocument(version, ENDPOINTS));
-  response.type("application/json").send(document);
+  documentText ??= JSON.stringify(musicDocument());
+  response.type("application/json").send(documentText);
 };
 
 const DESCRIPTION_ENDPOINTS = withTag("Service", {
