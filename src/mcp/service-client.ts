@@ -1,7 +1,12 @@
-/** HTTP client of a service. Responses may take minutes, so only the caller's signal limits the time. */
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+/** HTTP client of a service. */
+import { request as httpRequest, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { buffer } from "node:stream/consumers";
+import { responseTo } from "../http/response-to.js";
+import { withTimeLimit } from "../system/time-limit.js";
+
+/** Time limit of a request. Building a large city area takes minutes. */
+const LIMIT_MINUTES = 10;
 
 export interface ServiceResponse {
   readonly status: number;
@@ -27,23 +32,23 @@ export class ServiceClient {
     return this.#request("POST", path, Buffer.from(JSON.stringify(body)), signal);
   }
 
-  async #request(
+  #request(
     method: string,
     path: string,
     body: Buffer | null,
-    signal?: AbortSignal,
+    caller?: AbortSignal,
   ): Promise<ServiceResponse> {
     const url = new URL(this.url + path);
     const content = body ? { "Content-Type": "application/json", "Content-Length": body.length } : {};
+    const headers = { ...this.#headers, ...content };
     const send = url.protocol === "https:" ? httpsRequest : httpRequest;
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const headers = { ...this.#headers, ...content };
-      const outgoing = send(url, { method, headers, agent: false, ...(signal && { signal }) }, resolve);
-      outgoing.on("error", reject);
-      outgoing.end(body ?? undefined);
+    const error = () => new Error(`${url.origin} did not answer within ${LIMIT_MINUTES} minutes`);
+    return withTimeLimit({ ms: LIMIT_MINUTES * 60_000, signal: caller, error }, async (signal) => {
+      const outgoing = send(url, { method, headers, agent: false, signal });
+      const response = await responseTo(outgoing.end(body ?? undefined));
+      const mediaType = (response.headers["content-type"] ?? "").split(";", 1)[0] as string;
+      return { status: response.statusCode ?? 0, mediaType, bytes: await buffer(response) };
     });
-    const mediaType = (response.headers["content-type"] ?? "").split(";", 1)[0] as string;
-    return { status: response.statusCode ?? 0, mediaType, bytes: await buffer(response) };
   }
 }
 

@@ -57,8 +57,8 @@ export class Submissions {
       // Refuse only a text that is too long. Other errors will be reported when the task runs.
       if (refusal instanceof RequestError) throw refusal;
     });
-    await this.callbacks.admit(request.callbackUrl ?? null);
     const signal = AbortSignal.any([caller.signal, this.stopping]);
+    await this.callbacks.admit(request.callbackUrl ?? null, signal);
     const { inputs } = this.runner;
     const claimed = await inputs.claim(request);
     try {

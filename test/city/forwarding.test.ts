@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { startCity } from "../../src/city/index.js";
@@ -178,6 +179,53 @@ describe("a bridge that forwards to a strict or unresponsive game", () => {
       await front.close();
     }
   });
+
+  it("answers 502 when the game switches protocols or closes without an answer, and stays available", async () => {
+    const raw = createTcpServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", (bytes) =>
+        bytes.toString().includes("/upgrade")
+          ? socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+          : socket.end(),
+      );
+    });
+    const front = await startForwarding((await listenLocally(raw)).url);
+    try {
+      const client = new BridgeClient(front.url);
+      for (const [path, reason] of [
+        ["/upgrade", "101 Switching Protocols"],
+        ["/closed", "does not answer"],
+      ] as const) {
+        const { status, body } = await client.get(path);
+        expect(status).to.equal(502);
+        expect(body.error).to.include(reason);
+      }
+    } finally {
+      await front.close();
+      raw.close();
+    }
+  });
+
+  for (const part of ["headers", "body"]) {
+    it(`reports no city in /health while the game sends its ${part} a byte at a time`, async () => {
+      const raw = createTcpServer((socket) => {
+        socket.on("error", () => {});
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n");
+        if (part === "body") socket.write("\r\n");
+        const dripping = setInterval(() => socket.write("x"), 100);
+        socket.on("close", () => clearInterval(dripping));
+      });
+      const front = await startForwarding((await listenLocally(raw)).url);
+      try {
+        const health = (await new BridgeClient(front.url).get("/health")).body;
+        expect(health).to.include({ ok: true, levelLoaded: false, mode: "proxy" });
+        expect(health.reason).to.include("no complete answer within");
+      } finally {
+        await front.close();
+        raw.close();
+      }
+    });
+  }
 
   it("answers 502 when the game returns a web page", async () => {
     const front = await startForwarding(url);

@@ -1,7 +1,9 @@
 /** Tests callbacks at the end of a task, from a server and from a fleet, also after crashes. */
+import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { signatureOf } from "../../src/music/callbacks/post.js";
+import { listenLocally } from "../local-server.js";
 import { CallbackReceiver, type ReceivedCallback } from "../music/callbacks/callback-receiver.js";
 import { RedisServer } from "../music/fleet/redis-server.js";
 import { type Client, shortSong } from "../music/live-server.js";
@@ -93,6 +95,44 @@ describe("callbacks of a task with a callback_url", function () {
     const third = await ServedProcess.startStub(directory, 0, LISTED);
     await settled(third.client, await third.client.submit(withCallback("/next")));
     expect(receiver.received.slice(count).map(({ path }) => path)).to.deep.equal(["/next"]);
+  });
+
+  it("receivers that never answer hold up no other callback, and are logged @slow", async () => {
+    const silent = createServer((socket) => {
+      socket.on("error", () => {});
+    });
+    const upgrading = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+    });
+    const [{ url: silentUrl }, { url: upgradingUrl }] = [
+      await listenLocally(silent),
+      await listenLocally(upgrading),
+    ];
+    try {
+      const server = await ServedProcess.startStub(temporaryDirectory(), 0, LISTED);
+      const { client } = server;
+      const hung: string[] = [];
+      for (const url of [silentUrl, silentUrl, upgradingUrl, upgradingUrl, silentUrl]) {
+        hung.push(await client.submit({ ...shortSong, callback_url: `${url}/hook` }));
+      }
+      const id = await client.submit(withCallback("/answered"));
+      await receiver.until("/answered", 1);
+      expect(await settled(client, id)).to.include({ state: "delivered", attempts: 1 });
+      for (const task of hung) {
+        for (;;) {
+          const { callback } = (await client.get(`/v1/tasks/${task}`)).body.data;
+          if (callback.error !== null) break;
+          await sleep(100);
+        }
+      }
+      expect(server.log).to.include("the receiver did not answer within 10 seconds");
+      expect(server.log).to.include("the answer is 101 Switching Protocols");
+    } finally {
+      await endServed();
+      silent.close();
+      upgrading.close();
+    }
   });
 
   it("a task is rejected and not stored if its callback_url is not public and not in SVC_CALLBACK_HOSTS", async () => {

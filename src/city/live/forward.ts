@@ -2,11 +2,13 @@
  * Forwards requests to the bridge of a running game. Responses are passed on byte for byte, because parsing JSON would
  * round their 64-bit integers. Nothing is retried, because a command might then build twice.
  */
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import { request as httpRequest, type OutgoingHttpHeaders } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { buffer } from "node:stream/consumers";
 import { type Request, type Response, Router } from "express";
 import { HttpError } from "../../http/http-error.js";
+import { responseTo } from "../../http/response-to.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { BRIDGE_NAME } from "../embedded-routes.js";
 import { sendBytes, sendJson } from "../wire/answers.js";
 
@@ -53,11 +55,11 @@ async function forward(game: URL, request: Request, response: Response): Promise
   try {
     const hungUp = new AbortController();
     response.on("close", () => hungUp.abort(new Error("the client hung up")));
-    const answer = await ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), hungUp.signal);
-    const contentType = answer.headers["content-type"] ?? "application/octet-stream";
-    if (HTML.test(contentType))
-      throw new Error("the response is a web page, so this is not a bridge; check CITY_GAME_URL");
-    const bytes = await buffer(answer);
+    const ms = timeoutOf(request.originalUrl);
+    const limit = { ms, signal: hungUp.signal, error: () => new Error(`no complete answer within ${ms} ms`) };
+    const { answer, contentType, bytes } = await withTimeLimit(limit, (signal) =>
+      ask(game, request, Buffer.isBuffer(body) ? body : Buffer.alloc(0), signal),
+    );
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name.startsWith("x-bridge-") && value !== undefined) response.setHeader(name, value);
     }
@@ -72,30 +74,24 @@ async function forward(game: URL, request: Request, response: Response): Promise
  * Sends the request without the client's headers. Some bridges refuse an Origin header, and no bridge reads chunked
  * bodies.
  */
-function ask(
-  game: URL,
-  { method, originalUrl }: Request,
-  body: Buffer,
-  hungUp: AbortSignal,
-): Promise<IncomingMessage> {
+async function ask(game: URL, { method, originalUrl }: Request, body: Buffer, signal: AbortSignal) {
   const headers: OutgoingHttpHeaders =
     method === "POST" ? { "Content-Type": "application/json", "Content-Length": body.length } : {};
   const path = game.pathname.replace(/\/$/, "") + originalUrl;
-  const signal = AbortSignal.any([hungUp, AbortSignal.timeout(timeoutOf(originalUrl))]);
-  const request = game.protocol === "https:" ? httpsRequest : httpRequest;
-  return new Promise((resolve, reject) => {
-    const outgoing = request(game, { method, path, headers, signal, agent: false }, resolve);
-    const connecting = setTimeout(
-      () => outgoing.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`)),
-      CONNECT_TIMEOUT_MS,
-    );
-    outgoing.on("socket", (socket) => socket.on("connect", () => clearTimeout(connecting)));
-    outgoing.on("error", (error) => {
-      clearTimeout(connecting);
-      reject(error);
-    });
-    outgoing.end(body);
-  });
+  const send = game.protocol === "https:" ? httpsRequest : httpRequest;
+  const outgoing = send(game, { method, path, headers, signal, agent: false });
+  const connecting = setTimeout(
+    () => outgoing.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`)),
+    CONNECT_TIMEOUT_MS,
+  );
+  outgoing.on("socket", (socket) => socket.on("connect", () => clearTimeout(connecting)));
+  const answer = await responseTo(outgoing.end(body)).finally(() => clearTimeout(connecting));
+  const contentType = answer.headers["content-type"] ?? "application/octet-stream";
+  if (HTML.test(contentType)) {
+    answer.destroy();
+    throw new Error("the response is a web page, so this is not a bridge; check CITY_GAME_URL");
+  }
+  return { answer, contentType, bytes: await buffer(answer) };
 }
 
 function timeoutOf(url: string): number {

@@ -7,6 +7,7 @@ import type { FileHandle } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { ProcessSandbox } from "./process-sandbox.js";
 import {
   ensureProcessStarter,
@@ -59,8 +60,8 @@ export interface FfmpegOptions {
   input?: { path: string; file: FileHandle };
   /** Maximum size of the output file; 0 if ffmpeg must not write files. */
   fileBytes: number;
-  /** ffmpeg is killed after this time. If absent, there is no limit. */
-  timeoutSeconds?: number;
+  /** ffmpeg is killed after this time. */
+  timeoutSeconds: number;
   /** Maximum time to wait for the resources of a new process. */
   maxWaitSeconds: number;
   /** Kills the process, or prevents its start. */
@@ -71,7 +72,9 @@ export interface FfmpegRun {
   stdin: Writable;
   /** Output of ffmpeg. The output also ends if ffmpeg fails, and then `exited` rejects. */
   stdout: AsyncIterable<Buffer>;
-  /** Resolves on success or rejects with FfmpegError, after the pipes of the process are closed. */
+  /**
+   * Resolves on success, after the pipes of the process are closed. Rejects with FfmpegError, or the signal's reason.
+   */
   exited: Promise<void>;
 }
 
@@ -149,30 +152,32 @@ async function launch(
   args: readonly string[],
   { stdin, stdout, input, fileBytes, timeoutSeconds, signal }: FfmpegOptions,
 ): Promise<FfmpegRun> {
-  const timeout = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
   const limits = { cpuSeconds: CPU_SECONDS, memoryBytes: MEMORY_BYTES, fileBytes };
   const [wrapper, rest] = sandbox.command(
     [program, "-hide_banner", "-loglevel", "error", "-nostdin", ...args],
     limits,
   );
-  const running = await startProgram({
-    command: [wrapper, ...rest],
-    env: environment(),
-    stdin,
-    stdout,
-    ...(input && { input: await identityOf(input) }),
-    signal: AbortSignal.any([signal, timeout].filter((one) => one !== undefined)),
-  }).catch((error: unknown) => {
-    signal?.throwIfAborted();
-    if (timeout?.aborted) throw outOfTime();
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "INPUT") throw new FfmpegError("FFMPEG_FAILED", message);
-    throw isShortage(error) ? error : missing(error);
+  const identity = input && { input: await identityOf(input) };
+  return new Promise((resolve, reject) => {
+    const limit = { ms: timeoutSeconds * 1000, signal, error: outOfTime };
+    const exited = withTimeLimit(limit, async (signal) => {
+      const command = [wrapper, ...rest];
+      const start = { command, env: environment(), stdin, stdout, ...identity, signal };
+      const running = await startProgram(start).catch((error: unknown) => {
+        throw startFailure(error);
+      });
+      resolve({ stdin: running.stdin, stdout: outputOf(running), exited });
+      await successOf(running);
+    });
+    // After the start, only `exited` reports a failure.
+    exited.catch(reject);
   });
-  const exited = successOf(running, timeout);
-  // Prevents an unhandled rejection if `exited` rejects before the caller awaits it.
-  exited.catch(() => {});
-  return { stdin: running.stdin, stdout: outputOf(running), exited };
+}
+
+function startFailure(error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "INPUT") return new FfmpegError("FFMPEG_FAILED", message);
+  return isShortage(error) ? error : missing(error);
 }
 
 async function identityOf({ path, file }: NonNullable<FfmpegOptions["input"]>): Promise<ProgramInput> {
@@ -188,10 +193,10 @@ async function* outputOf({ stdout }: RunningProgram): AsyncGenerator<Buffer> {
   }
 }
 
-async function successOf({ ended }: RunningProgram, timeout: AbortSignal | undefined): Promise<void> {
+async function successOf({ ended }: RunningProgram): Promise<void> {
   const { code, signal, stderr } = await ended.catch(() => {
     // The abort signal killed ffmpeg, or the starter process ended.
-    throw timeout?.aborted ? outOfTime() : failure(null, "SIGKILL", "");
+    throw failure(null, "SIGKILL", "");
   });
   if (code !== 0) throw failure(code, signal, stderr.trim());
 }

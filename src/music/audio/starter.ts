@@ -8,7 +8,9 @@ import { rm } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { responseTo } from "../../http/response-to.js";
 import { forwardStderr } from "../../system/log.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 
 export interface Program {
   command: readonly string[];
@@ -44,6 +46,8 @@ export interface RunningProgram {
 }
 
 const MAX_HEADER_BYTES = 2 ** 20;
+/** Time limit of the starter process's start, which takes a fraction of a second on an idle machine. */
+const START_SECONDS = 30;
 
 let starter: Promise<string> | undefined;
 
@@ -67,7 +71,13 @@ async function launch(env: NodeJS.ProcessEnv): Promise<string> {
     throw new Error(`the starter process ended with ${code ?? signal}`);
   });
   ended.catch(() => {});
-  const [{ folder, socketPath }] = await Promise.race([once(child, "message"), ended]);
+  const limit = { ms: START_SECONDS * 1000, error: () => new Error("the starter process does not start") };
+  const [{ folder, socketPath }] = await withTimeLimit(limit, () =>
+    Promise.race([once(child, "message"), ended]),
+  ).catch((error: unknown) => {
+    child.kill("SIGKILL");
+    throw error;
+  });
   child.once("exit", () => {
     starter = undefined;
     void rm(folder, { recursive: true, force: true }).catch(() => {});
@@ -100,9 +110,9 @@ async function ask(socketPath: string, { signal, ...program }: Program): Promise
   });
   if (program.stdin === "ignore") programRequest.end();
   else programRequest.flushHeaders();
-  const [response] = (await once(programRequest, "response")) as [IncomingMessage];
-  // From here on, the response stream reports all errors, so errors of the request are ignored.
+  // `responseTo` reports errors until the response arrives, and the response stream reports later ones.
   programRequest.on("error", () => {});
+  const response = await responseTo(programRequest);
   const { failure } = response.headers;
   if (failure !== undefined) {
     const { code, message } = JSON.parse(decodeURIComponent(String(failure)));

@@ -4,6 +4,7 @@
  */
 import type { Config } from "../../config.js";
 import type { Logger } from "../../system/log.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { isCallbackPending } from "../queue/callback-schedule.js";
 import { hasEnded } from "../queue/catalog.js";
 import { type CallbackRecord, DamagedRecordError, type Task } from "../queue/store.js";
@@ -14,6 +15,8 @@ import { parseCallbackUrl, resolveTarget } from "./target.js";
 
 const POLL_MS = 1_000;
 const MAX_AT_ONCE = 4;
+/** Time limit of an attempt, from the name lookup to the status of the answer. */
+const ATTEMPT_SECONDS = 10;
 /** Maximum number of attempts. The delays between them add up to about six hours. */
 const MAX_ATTEMPTS = 15;
 const FIRST_RETRY_MS = 2_000;
@@ -35,9 +38,9 @@ export class Callbacks {
     private readonly log: Logger,
   ) {}
 
-  /** @throws RequestError if this server may not call the URL */
-  async admit(text: string | null): Promise<void> {
-    if (text !== null) await resolveTarget(parseCallbackUrl(text), this.config.callbackHosts);
+  /** @throws RequestError if this server may not call the URL, or the signal's reason */
+  async admit(text: string | null, signal: AbortSignal): Promise<void> {
+    if (text !== null) await resolveTarget(parseCallbackUrl(text), this.config.callbackHosts, signal);
   }
 
   start(): void {
@@ -92,19 +95,26 @@ export class Callbacks {
 
   async #send(task: Task): Promise<void> {
     const url = parseCallbackUrl(task.request.callbackUrl as string);
-    const target = await resolveTarget(url, this.config.callbackHosts);
     const timestamp = Math.floor(Date.now() / 1000);
     const event = task.state === "succeeded" ? "done" : "failed";
     const body = JSON.stringify({ event, timestamp, ...this.itemOf(task) });
     const message = { taskId: task.id, body, timestamp, key: this.#keyOf(task) };
-    await postCallback(target, message, this.#stopping.signal);
+    const error = () => new Error(`the receiver did not answer within ${ATTEMPT_SECONDS} seconds`);
+    const limit = { ms: ATTEMPT_SECONDS * 1000, signal: this.#stopping.signal, error };
+    await withTimeLimit(limit, async (signal) => {
+      const target = await resolveTarget(url, this.config.callbackHosts, signal);
+      await postCallback(target, message, signal);
+    });
   }
 
-  /** The API key that the task was submitted with. */
+  /**
+   * The API key of the submission, by its position in the settings. The first key if that position has none now, so
+   * that a server with keys signs every callback.
+   */
   #keyOf({ share: client = "" }: Task): string | null {
     const keys = [this.config.apiKey.trim(), ...this.config.apiKeys];
     const number = Number(/^key (\d+)$/.exec(client)?.[1] ?? 1);
-    return keys[number - 1] || null;
+    return keys[number - 1] || keys[0] || null;
   }
 
   async #failed(task: Task, attempts: number, error: string): Promise<void> {

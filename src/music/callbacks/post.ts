@@ -2,9 +2,8 @@
 import { createHmac } from "node:crypto";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { responseTo } from "../../http/response-to.js";
 import type { CallbackTarget } from "./target.js";
-
-const TIMEOUT_MS = 10_000;
 
 export interface CallbackMessage {
   taskId: string;
@@ -20,7 +19,10 @@ export function signatureOf(body: string, key: string): string {
   return `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
 }
 
-/** Resolves when the receiver answers with a status from 200 to 299. @throws Error with a message for the user */
+/**
+ * Resolves when the receiver answers with a status from 200 to 299.
+ * @throws Error with a message for the user, or the signal's reason
+ */
 export async function postCallback(
   { url, address }: CallbackTarget,
   { taskId, body, timestamp, key }: CallbackMessage,
@@ -34,7 +36,7 @@ export async function postCallback(
       if (all) found(null, [address]);
       else found(null, address.address, address.family);
     },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    signal,
     headers: {
       "Content-Type": "application/json; charset=utf-8",
       "Content-Length": Buffer.byteLength(body),
@@ -44,15 +46,10 @@ export async function postCallback(
       ...(key !== null && { "X-Carillon-Signature": signatureOf(body, key) }),
     },
   };
-  const status = await new Promise<number>((resolve, reject) => {
-    const send = url.protocol === "https:" ? httpsRequest : httpRequest;
-    const sent = send(url, options, (response) => {
-      resolve(response.statusCode as number);
-      // Only the status is used; the rest of the response is not read.
-      response.destroy();
-    });
-    sent.on("error", reject);
-    sent.end(body);
-  });
+  const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+  const response = await responseTo(send(url, options).end(body));
+  // Only the status is used; the rest of the response is not read.
+  response.destroy();
+  const status = response.statusCode as number;
   if (status < 200 || status > 299) throw new Error(`the receiver answered ${status}`);
 }

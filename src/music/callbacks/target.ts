@@ -6,6 +6,7 @@ import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
 import { describe } from "../../parameters.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { RequestError } from "../errors.js";
 
 /** Non-public networks of the IANA special-purpose registries, and cloud metadata addresses. */
@@ -43,6 +44,8 @@ PUBLIC_6.addSubnet("2000::", 3, "ipv6");
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 const MAX_URL_CHARACTERS = 2048;
+/** Time limit of the name lookup. The system's own limit may be minutes. */
+const LOOKUP_SECONDS = 5;
 
 export interface CallbackTarget {
   url: URL;
@@ -71,11 +74,19 @@ export function parseCallbackUrl(text: string): URL {
 /**
  * Resolves the host of the URL.
  * @param allowedHosts hosts of SVC_CALLBACK_HOSTS; without a port any port is allowed
- * @throws RequestError if it cannot be resolved or has a non-public address
+ * @throws RequestError if it cannot be resolved or has a non-public address, or the signal's reason
  */
-export async function resolveTarget(url: URL, allowedHosts: readonly string[]): Promise<CallbackTarget> {
+export async function resolveTarget(
+  url: URL,
+  allowedHosts: readonly string[],
+  signal?: AbortSignal,
+): Promise<CallbackTarget> {
   const name = url.hostname.replace(/^\[|\]$/g, "");
-  const addresses = await lookup(name, { all: true, verbatim: true }).catch((error: Error) => {
+  const late = () => new Error(`the name server did not answer within ${LOOKUP_SECONDS} seconds`);
+  const addresses = await withTimeLimit({ ms: LOOKUP_SECONDS * 1000, signal, error: late }, () =>
+    lookup(name, { all: true, verbatim: true }),
+  ).catch((error: Error) => {
+    signal?.throwIfAborted();
     throw new RequestError(`callback_url: ${url.hostname} could not be resolved: ${error.message}`);
   });
   const port = url.port || DEFAULT_PORTS[url.protocol];

@@ -10,6 +10,7 @@ import type { Redis } from "ioredis";
 import { v4 as uuid } from "uuid";
 import { z } from "zod";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
@@ -21,6 +22,8 @@ import { noWorkerError } from "./workers.js";
  */
 const TIMEOUT_MS = 120_000;
 const RESTART_MS = 200;
+/** Redis answers blocking commands of BullMQ after 10 seconds. A connection that is silent for longer is replaced. */
+const SILENCE_MS = 30_000;
 
 const resultSchema = z.union([
   z.object({ code: z.unknown().optional(), message: z.string() }),
@@ -51,32 +54,23 @@ export class RemoteCalls {
    * @throws HttpError 503 if there is no result, FleetUnreachableError, the signal's reason, or the worker's error as an
    * EngineError
    */
-  async call<T>(
-    target: string,
-    name: string,
-    data: object,
-    signal = new AbortController().signal,
-  ): Promise<T> {
+  async call<T>(target: string, name: string, data: object, signal?: AbortSignal): Promise<T> {
     const { queue, results } = this.#clientOf(target);
     const jobId = uuid();
-    const over = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const completed = `completed:${jobId}`;
-    // Not `once` of node:events: it would reject on every "error" event, even if BullMQ goes on listening.
-    const completion = new Promise<{ returnvalue: unknown }>((resolve, reject) => {
-      (results as EventEmitter).once(completed, resolve);
-      const stop = () => reject(signal.aborted ? signal.reason : noWorkerError("answer in time"));
-      if (over.aborted) stop();
-      over.addEventListener("abort", stop);
-    });
+    const limit = { ms: TIMEOUT_MS, signal, error: () => noWorkerError("answer in time") };
     try {
-      const options = { jobId, removeOnComplete: true, removeOnFail: true };
-      const [{ returnvalue }] = await Promise.all([
-        completion,
-        this.fleet.redis.attempt(
-          () => queue.add(name, data, options),
+      const { returnvalue } = await withTimeLimit(limit, async () => {
+        // Not `once` of node:events: it would reject on every "error" event, even if BullMQ goes on listening.
+        const completion = new Promise<{ returnvalue: unknown }>((resolve) => {
+          (results as EventEmitter).once(completed, resolve);
+        });
+        await this.fleet.redis.attempt(
+          () => queue.add(name, data, { jobId, removeOnComplete: true, removeOnFail: true }),
           () => queue.remove(jobId),
-        ),
-      ]);
+        );
+        return completion;
+      });
       const read = resultSchema.safeParse(returnvalue).data;
       if (read === undefined) throw noWorkerError("return a readable result");
       if ("value" in read) return read.value as T;
@@ -169,7 +163,11 @@ export class RemoteCalls {
    */
   #options() {
     if (this.#blocking === undefined) {
-      this.#blocking = this.fleet.redis.duplicate({ enableOfflineQueue: true, maxRetriesPerRequest: null });
+      this.#blocking = this.fleet.redis.duplicate({
+        enableOfflineQueue: true,
+        maxRetriesPerRequest: null,
+        socketTimeout: SILENCE_MS,
+      });
       delete this.#blocking.options.commandTimeout;
       this.#blocking.on("error", (err) => this.fleet.log.debug({ err }, "the connection for calls failed"));
     }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Worker } from "bullmq";
 import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
 import { crashMessage, MAX_CRASHES, MAX_DISK_FAILURES, requeueDelayMs } from "../queue/rules.js";
@@ -390,8 +391,10 @@ export class FleetWorker {
           this.log.error({ ...logFields(work.task), err: error }, "could not record the end of a task");
         }
         const { signal } = this.#stopping;
-        const over = AbortSignal.any([signal, AbortSignal.timeout(retryDelayMs(attempt))]);
-        await once(this.fleet.events, "reconnected", { signal: over }).catch(() => {});
+        const limit = { ms: retryDelayMs(attempt), signal, error: () => new Error("try again") };
+        await withTimeLimit(limit, (signal) => once(this.fleet.events, "reconnected", { signal })).catch(
+          () => {},
+        );
         if (signal.aborted || work.isAbandoned) return;
       }
     }

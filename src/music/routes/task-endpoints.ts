@@ -54,7 +54,7 @@ const IDEMPOTENCY = {
 
 const CALLBACK = `When the task ends, its status item, as in \`POST /query_result\`, is posted to \`callback_url\`, with \`event\` (\`done\` or \`failed\`) and \`timestamp\` (Unix seconds). Statuses 200 to 299 within ten seconds acknowledge it; otherwise it is sent up to 15 times in about six hours.
 
-- \`X-Carillon-Signature\`: \`sha256=\` and the hex HMAC-SHA256 of the body, with the API key of the submission; absent without SVC_API_KEY
+- \`X-Carillon-Signature\`: \`sha256=\` and the hex HMAC-SHA256 of the body, with the API key at the position of the submission's key in SVC_API_KEY and SVC_API_KEYS, or SVC_API_KEY if that position has none now; absent without SVC_API_KEY
 - \`X-Carillon-Timestamp\`: \`timestamp\` of the body; refuse messages older than some minutes
 - \`X-Carillon-Task\`: id of the task; deduplicate by it, since a server killed after a delivery may send it again`;
 

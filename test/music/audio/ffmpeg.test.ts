@@ -13,7 +13,13 @@ import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { writeRecording } from "./recordings.js";
 
-const START = { stdin: "ignore", stdout: "ignore", fileBytes: 0, maxWaitSeconds: 0 } as const;
+const START = {
+  stdin: "ignore",
+  stdout: "ignore",
+  fileBytes: 0,
+  timeoutSeconds: 60,
+  maxWaitSeconds: 0,
+} as const;
 const FOREVER = ["-re", "-f", "lavfi", "-i", "anullsrc", "-f", "wav", "pipe:1"];
 
 describe("start of ffmpeg on a system without free file descriptors, processes or memory", () => {

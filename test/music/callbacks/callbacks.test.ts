@@ -1,7 +1,14 @@
+import dns from "node:dns/promises";
+import { once } from "node:events";
+import { syncBuiltinESMExports } from "node:module";
+import { createServer, type Socket } from "node:net";
 import { expect } from "chai";
 import { postCallback, signatureOf } from "../../../src/music/callbacks/post.js";
 import { isPublic, parseCallbackUrl, resolveTarget } from "../../../src/music/callbacks/target.js";
 import { CallbackSchedule } from "../../../src/music/queue/callback-schedule.js";
+import { withTimeLimit } from "../../../src/system/time-limit.js";
+import { failureOf } from "../../failures.js";
+import { listenLocally } from "../../local-server.js";
 import { CallbackReceiver } from "./callback-receiver.js";
 
 describe("delivery of callbacks", () => {
@@ -115,6 +122,91 @@ describe("delivery of callbacks", () => {
       expect(receiver.received.map(({ path }) => path)).to.deep.equal(["/hook"]);
     });
   }
+
+  describe("to a receiver that does not answer", () => {
+    const headers = "HTTP/1.1 200 OK\r\n";
+    const upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n";
+    /** What the receiver does with each connection. */
+    const receivers: [how: string, serve: (socket: Socket) => void, protocol: string, reason: string][] = [
+      [
+        "switches protocols",
+        (socket) => socket.write(upgrade),
+        "http",
+        "the answer is 101 Switching Protocols",
+      ],
+      [
+        "switches to no protocol",
+        (socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+        "http",
+        "the answer is 101 Switching Protocols",
+      ],
+      ["closes the connection", (socket) => socket.end(), "http", "socket hang up"],
+      ["says nothing", () => {}, "http", "too late"],
+      ["says nothing to a TLS handshake", () => {}, "https", "too late"],
+      ["drips its headers", (socket) => drip(socket, headers, "X-Long: "), "http", "too late"],
+      ["drips its TLS handshake", (socket) => drip(socket, "", "\x16\x03\x03"), "https", "too late"],
+      [
+        "answers 100 again and again",
+        (socket) => drip(socket, "", "HTTP/1.1 100 Continue\r\n\r\n"),
+        "http",
+        "too late",
+      ],
+    ];
+
+    function drip(socket: Socket, first: string, text: string): void {
+      socket.write(first + text.slice(0, 3), "latin1");
+      let sent = 3;
+      const timer = setInterval(() => socket.write(text[sent++ % text.length] as string, "latin1"), 20);
+      socket.on("close", () => clearInterval(timer));
+    }
+
+    for (const [how, serve, protocol, reason] of receivers) {
+      it(`fails if the receiver ${how}, and leaves no connection`, async () => {
+        const sockets: Socket[] = [];
+        const server = createServer((socket) => {
+          sockets.push(socket.on("error", () => {}));
+          socket.once("data", () => serve(socket));
+        });
+        const { port } = await listenLocally(server);
+        const url = new URL(`${protocol}://127.0.0.1:${port}/hook`);
+        const target = { url, address: { address: "127.0.0.1", family: 4 } };
+        const message = { taskId: "t", body: "{}", timestamp: 1, key: null };
+        const limit = { ms: 400, error: () => new Error("too late") };
+        const failure = await failureOf(
+          withTimeLimit(limit, (signal) => postCallback(target, message, signal)),
+        );
+        expect(failure.message).to.include(reason);
+        for (const socket of sockets) if (!socket.closed) await once(socket.resume(), "close");
+        server.close();
+      });
+    }
+
+    it("accepts a receiver that answers 200 and then drips its body", async () => {
+      const server = createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", () => drip(socket, `${headers}Content-Length: 1000\r\n\r\n`, "body"));
+      });
+      const { url } = await listenLocally(server);
+      const target = { url: new URL(url), address: { address: "127.0.0.1", family: 4 } };
+      await postCallback(target, { taskId: "t", body: "{}", timestamp: 1, key: null }, never);
+      server.close();
+    });
+
+    it("rejects a callback URL whose name server does not answer @slow", async () => {
+      const { lookup } = dns;
+      Object.assign(dns, { lookup: () => new Promise(() => {}) });
+      syncBuiltinESMExports();
+      try {
+        const failure = await failureOf(resolveTarget(new URL("http://slow.example/"), []));
+        expect(failure.message).to.equal(
+          "callback_url: slow.example could not be resolved: the name server did not answer within 5 seconds",
+        );
+      } finally {
+        Object.assign(dns, { lookup });
+        syncBuiltinESMExports();
+      }
+    });
+  });
 
   it("takes a due callback from the schedule once, and again only if it is rescheduled", () => {
     const schedule = new CallbackSchedule();
