@@ -150,8 +150,8 @@ export class Carillon {
   /**
    * Waits until the task has succeeded. Listens to events, or polls if none arrive. Survives a restart of the
    * service.
-   * @throws TaskFailedError, CarillonError, the signal's reason, or the error of `fetch` after
-   * `patienceSeconds` without a connection
+   * @throws TaskFailedError, CarillonError, the signal's reason, the exception of `onProgress`, or the error of `fetch`
+   * after `patienceSeconds` without a connection
    */
   async wait(
     id: string,
@@ -160,19 +160,29 @@ export class Carillon {
     let isStreaming = true;
     let lastEventId = "";
     let aliveMs = Date.now();
+    let thrown: { error: unknown } | undefined;
+    const report = (progress: TaskProgress) => {
+      try {
+        onProgress?.(progress);
+      } catch (error) {
+        thrown = { error };
+        throw error;
+      }
+    };
     for (;;) {
       try {
         for await (const event of isStreaming ? this.events(id, { signal, lastEventId }) : []) {
           lastEventId = event.id;
           aliveMs = Date.now();
           if (event.event === "done" || event.event === "failed") return succeeded(event.data);
-          onProgress?.(progressOf(event));
+          report(progressOf(event));
         }
         const task = await this.task(id, { signal });
         aliveMs = Date.now();
         if (task.end_time !== null) return succeeded(task);
-        onProgress?.({ stage: task.stage, progress: task.progress, position: task.queue_position });
+        report({ stage: task.stage, progress: task.progress, position: task.queue_position });
       } catch (error) {
+        if (thrown !== undefined) throw thrown.error;
         signal?.throwIfAborted();
         if (error instanceof TaskFailedError) throw error;
         if (error instanceof CarillonError && error.status < 500) throw error;

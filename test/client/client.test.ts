@@ -53,6 +53,14 @@ describe("the client", () => {
     expect(await failureOf(carillon.task(task.task_id))).to.include({ status: 404 });
   });
 
+  it("rejects with an exception of onProgress", async () => {
+    const wrong = new Error("no display");
+    const onProgress = () => {
+      throw wrong;
+    };
+    expect(await failureOf(carillon.make(shortSong, { onProgress }))).to.equal(wrong);
+  });
+
   it("the client reports invalid parameters and a wrong key", async () => {
     const error = await failureOf(carillon.submit({ task_type: "cover" }));
     expect(error).to.be.instanceOf(CarillonError).and.include({ status: 400 });

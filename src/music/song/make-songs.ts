@@ -67,12 +67,35 @@ export interface SongOptions {
  * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together
  * and rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also
  * determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
- * written files are deleted.
+ * written files are deleted. An exception of `onProgress` ends the job.
  * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
- * not writable), RequestError for a window beyond the source, or
- * the reason of the signal
+ * not writable), RequestError for a window beyond the source, the reason of the signal, or the exception of `onProgress`
  */
 export async function makeSongs(
+  engine: MusicEngine,
+  request: GenerationRequest,
+  options: SongOptions,
+): Promise<SongResult> {
+  // Some steps turn errors into warnings. They stop when the signal has fired.
+  const failed = new AbortController();
+  const onProgress = (progress: TaskProgress) => {
+    try {
+      options.onProgress(progress);
+    } catch (error) {
+      failed.abort(error);
+      throw error;
+    }
+  };
+  const signal = AbortSignal.any([options.signal, failed.signal]);
+  try {
+    return await makeAll(engine, request, { ...options, onProgress, signal });
+  } catch (error) {
+    failed.signal.throwIfAborted();
+    throw error;
+  }
+}
+
+async function makeAll(
   engine: MusicEngine,
   request: GenerationRequest,
   {

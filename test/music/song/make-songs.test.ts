@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import {
@@ -55,4 +56,41 @@ describe("making songs without a server", () => {
     expect(() => parseGenerationRequest({ inference_steps: 50 }, engine)).to.throw("from 1 to 20");
     expect((await make(20)).warnings).to.deep.equal([]);
   });
+
+  // Parameters of songs whose language model is optional, and the stages in which onProgress throws.
+  for (const [stage, parameters] of [
+    ["Initializing...", { use_format: true }],
+    ["Formatting caption and lyrics...", { use_format: true }],
+    ["Phase 1: Generating CoT metadata (song 1 of 1)...", { thinking: true }],
+    ["Preparing inputs...", {}],
+    ["Generating music (song 1 of 1)...", {}],
+    ["Decoding audio...", {}],
+    ["Preparing audio data...", {}],
+  ] as const) {
+    it(`rejects with an exception that onProgress throws at "${stage}", and leaves no file`, async () => {
+      const wrong = new Error("no display");
+      const name = `thrown-${stage.length}.wav`;
+      const seen: string[] = [];
+      const fields = {
+        prompt: "a song",
+        audio_duration: 10,
+        batch_size: 1,
+        inference_steps: 1,
+        ...parameters,
+      };
+      const failure = await failureOf(
+        makeSongs(engine, parseGenerationRequest({ ...fields, audio_format: "wav" }, engine), {
+          destination: () => ({ name, path: join(directory, name) }),
+          maxSourceSeconds: config.sourceMaxSeconds,
+          signal: new AbortController().signal,
+          onProgress: (progress) => {
+            seen.push(progress.stage);
+            if (progress.stage === stage) throw wrong;
+          },
+        }),
+      );
+      expect(failure, seen.join("\n")).to.equal(wrong);
+      expect(existsSync(join(directory, name))).to.equal(false);
+    });
+  }
 });
