@@ -41,6 +41,7 @@ Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
   object.Set("kind", kind);
   object.Set("moduleCount", static_cast<double>(adapter.modules.size()));
   object.Set("unmatchedTensors", text_array(env, adapter.unmatched_tensors));
+  object.Set("warnings", text_array(env, adapter.warnings));
   return object;
 }
 

@@ -5,6 +5,13 @@ import type { ScaledAdapter, SongAdapter } from "./types.js";
 /** Range of adapter scales. Larger scales ruin the song. Negative scales reverse the effect of the adapter. */
 export const ADAPTER_SCALES = { min: -2, max: 2 } as const;
 
+/** Which parts of an adapter were skipped or assumed, for the user. */
+export function adapterWarnings({ unmatchedTensors, warnings }: AdapterInfo): string[] {
+  const { length } = unmatchedTensors;
+  const skipped = length === 0 ? [] : [`${length} tensors do not match this model and were skipped`];
+  return [...skipped, ...warnings];
+}
+
 export type RenderAdapter = ScaledAdapter & JobAdapter;
 
 /** Keeps the adapters of the last song in memory, because the next song often uses the same. */

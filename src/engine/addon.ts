@@ -208,6 +208,8 @@ export interface AdapterInfo {
   moduleCount: number;
   /** Tensors that match nothing in this model. */
   unmatchedTensors: string[];
+  /** Settings of the adapter that were ignored or assumed. */
+  warnings: string[];
 }
 
 /** An adapter in memory, validated against the renderer that loaded it. */

@@ -58,11 +58,12 @@ export class LoadingRenderer implements SongRenderer {
 
   async inspectAdapter(adapter: SongAdapter, call: CallOptions = {}): Promise<AdapterInfo> {
     const info = await this.loaded.withRenderer(1, call, ({ adapters }) => adapters.inspect(adapter, call));
-    const { unmatchedTensors: unmatched } = info;
+    const { unmatchedTensors: unmatched, warnings } = info;
     if (unmatched.length > 0) {
       const names = abbreviateList(unmatched);
       this.log(`adapter ${adapter.name} has tensors that match nothing in the model: ${names}`);
     }
+    for (const warning of warnings) this.log(`adapter ${adapter.name}: ${warning}`);
     return info;
   }
 }

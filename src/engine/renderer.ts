@@ -1,5 +1,5 @@
 /** A loaded DiT with the tokenizer of its text encoder. Renders songs, described in musical terms, to audio. */
-import { AdapterCache } from "./adapters.js";
+import { AdapterCache, adapterWarnings } from "./adapters.js";
 import type {
   CallOptions,
   ModelSource,
@@ -114,6 +114,9 @@ export class Renderer {
     this.#assertOwnSpace("ref_latents", referenceLatents);
     const warnings = [...promptWarnings];
     const parts = await this.adapters.load(request.adapters ?? [], call);
+    for (const { name, adapter } of parts) {
+      warnings.push(...adapterWarnings(adapter.info).map((warning) => `adapter ${name}: ${warning}`));
+    }
     const job: RenderJob = {
       ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts },
       seeds: seeds.map(BigInt),

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -8,11 +9,19 @@ import { attentionProjections } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
 import { engineOptions, trainingRequest } from "./embedded.js";
+import { plainSongOf } from "./plain-song.js";
 
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
-const program = fileURLToPath(new URL("peft_check.py", import.meta.url));
 
-describe("use of a trained LoRA in PEFT", function () {
+/** Runs a Python program of this folder and returns its output. */
+function run(program: string, args: string[]): string {
+  const path = fileURLToPath(new URL(program, import.meta.url));
+  const { status, stdout, stderr } = spawnSync(python, [path, ...args], { encoding: "utf8" });
+  expect(status, stderr).to.equal(0);
+  return stdout;
+}
+
+describe("exchange of adapters with PEFT", function () {
   this.timeout(300_000); // a cold import of torch and peft takes long
   const directory = temporaryDirectory();
 
@@ -33,14 +42,32 @@ describe("use of a trained LoRA in PEFT", function () {
     await engine.close();
 
     const { path: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
-    const { status, stdout, stderr } = spawnSync(python, [program, model, join(path, "adapter")], {
-      encoding: "utf8",
-    });
-    expect(status, stderr).to.equal(0);
-    const { modules, warnings, largestChange, largestDifference } = JSON.parse(stdout);
+    const output = run("peft_check.py", [model, join(path, "adapter")]);
+    const { modules, warnings, largestChange, largestDifference } = JSON.parse(output);
     expect(modules).to.equal(attentionProjections().length);
     expect(warnings).to.deep.equal([]);
     expect(largestChange).to.be.above(1e-4);
     expect(largestDifference).to.be.below(1e-6);
+  });
+
+  it("an adapter of PEFT makes the same song as its tensors with the scales that PEFT uses", async () => {
+    const { path: model } = new Checkpoints("absent").renderer(EMBEDDED_MODEL).model;
+    const folder = join(directory, "cases");
+    run("peft_adapters.py", [model, folder]);
+    const engine = new Engine(engineOptions, () => {});
+    const song = async (path: string) => {
+      const adapter = { name: "peft", path, digest: path, scale: 1, doraEpsilon: "float32" as const };
+      const { latents, warnings } = await engine.renderer.render(
+        { ...plainSongOf(0.4), adapters: [adapter] },
+        { signal: new AbortController().signal, onProgress: () => {} },
+      );
+      expect(warnings).to.deep.equal([]);
+      return latents[0]?.values;
+    };
+    for (const name of readdirSync(folder)) {
+      const made = await song(join(folder, name, "peft"));
+      expect(made, name).to.deep.equal(await song(join(folder, name, "reference.safetensors")));
+    }
+    await engine.close();
   });
 });

@@ -9,26 +9,12 @@ import sys
 import warnings
 
 import peft
-import torch
 from safetensors.torch import load_file
+from peft_decoder import read_decoder
 
 model_directory, adapter_directory = sys.argv[1:]
 
-# PEFT needs only the names and weights of the linear projections, so all other modules are empty.
-decoder = torch.nn.Module()
-for name, weight in load_file(f"{model_directory}/model.safetensors").items():
-    if not name.startswith("decoder.layers.") or not name.endswith("_proj.weight"):
-        continue
-    *path, leaf, _ = name.removeprefix("decoder.").split(".")
-    parent = decoder
-    for part in path:
-        if not hasattr(parent, part):
-            parent.add_module(part, torch.nn.Module())
-        parent = getattr(parent, part)
-    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-    linear.weight.data = weight.float()
-    parent.add_module(leaf, linear)
-
+decoder = read_decoder(model_directory)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     model = peft.PeftModel.from_pretrained(decoder, adapter_directory)

@@ -74,6 +74,60 @@ describe("loading of adapters and models in common formats", () => {
     }
   });
 
+  it("a LoRA makes the same song if only the metadata of its file or a text in its config has its alpha", async () => {
+    const write = (name: string, file: string, metadata: Record<string, string>) => {
+      const path = join(folder, name);
+      mkdirSync(path, { recursive: true });
+      const tensors = loraTensors((module, part) =>
+        part === "alpha" ? null : `transformer.${module}.lora_${part}.weight`,
+      );
+      writeSafetensors(join(path, file), tensors, metadata);
+      return path;
+    };
+    const settings = JSON.stringify({ "transformer.r": 4, "transformer.lora_alpha": 8 });
+    const diffusers = write("diffusers", "pytorch_lora_weights.safetensors", {
+      lora_adapter_metadata: settings,
+    });
+    const kohya = write("kohya-metadata", "style.safetensors", { ss_network_alpha: "8" });
+    const config = write("text-config", "adapter_model.safetensors", {});
+    writeFileSync(
+      join(config, "adapter_config.json"),
+      JSON.stringify({ peft_type: "lora", lora_alpha: "8" }),
+    );
+    for (const path of [diffusers, join(diffusers, "pytorch_lora_weights.safetensors"), kohya, config]) {
+      expect((await songWithAdapter(path, "lora")).equals(styled), path).to.equal(true);
+    }
+  });
+
+  it("the server reports settings of an adapter that it ignored, on loading and with each song", async () => {
+    const path = writeLora(join(folder, "future"));
+    const config = { peft_type: "LORA", r: 4, lora_alpha: 8, future_setting: 1 };
+    writeFileSync(join(path, "adapter_config.json"), JSON.stringify(config));
+    const warning = "adapter_config.json: the unknown setting future_setting was ignored";
+    const { body } = await client.post("/v1/lora/load", { lora_path: path });
+    expect(body.data.message).to.contain(warning);
+    expect((await client.makeOne(seededSong)).warnings).to.deep.equal([`adapter future: ${warning}`]);
+    await client.post("/v1/lora/unload", {});
+  });
+
+  it("the server rejects an adapter that needs another base model or changes more than projections", async () => {
+    const path = writeLora(join(folder, "changed-base"));
+    const write = (setting: object) =>
+      writeFileSync(join(path, "adapter_config.json"), JSON.stringify({ peft_type: "LORA", ...setting }));
+    write({ lora_alpha: 8, init_lora_weights: "pissa" });
+    expect(await refusal(path)).to.contain("init_lora_weights is pissa: the adapter needs the base model");
+    write({ lora_alpha: 8, layer_replication: [[0, 2]] });
+    expect(await refusal(path)).to.contain("layer_replication is set: it repeats layers of the base model");
+    write({ lora_alpha: 8 });
+    const whole = "base_model.model.proj_out.weight";
+    const tensors = loraTensors((module, part) =>
+      part === "alpha" ? null : `base_model.model.${module}.lora_${part}.weight`,
+    );
+    const saved = { ...tensors, [whole]: pseudoRandomTensor([4, 4], 1) };
+    writeSafetensors(join(path, "adapter_model.safetensors"), saved);
+    expect(await refusal(path)).to.contain(`tensor '${whole}' is a whole weight (modules_to_save)`);
+  });
+
   it("a .bin file in a PEFT folder makes the same song, whether loaded or named in the request", async () => {
     const path = join(folder, "pickled");
     mkdirSync(path);

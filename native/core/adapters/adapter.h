@@ -72,18 +72,21 @@ struct Adapter {
   Kind kind = Kind::kLora;                     // kind of the first module; an adapter may mix kinds
   std::vector<AdapterModule> modules;          // one per projection that the file names
   std::vector<std::string> unmatched_tensors;  // names of tensors in the file that match no projection
+  std::vector<std::string> warnings;           // settings of the adapter that were ignored or assumed
 };
 
-/// Reads an adapter for a DiT with these projections. Formats: LoRA (PEFT, ComfyUI, diffusers, kohya), LoKr (LyCORIS)
-/// and LoHa (PEFT, LyCORIS), each with or without DoRA; IA3 (PEFT, LyCORIS). Ranks come from tensor shapes.
+/// Reads an adapter for a DiT with these projections. Formats: LoRA (PEFT, ComfyUI, diffusers, kohya), LoKr and LoHa
+/// (PEFT, LyCORIS), each with or without DoRA; IA3 (PEFT, LyCORIS). Ranks come from tensor shapes. Alpha comes from a
+/// tensor of the module, or else from adapter_config.json or the metadata of the file (AdapterConfig).
 /// `dora_epsilon` is the norm epsilon of LyCORIS's DoRA.
 ///
-/// `path` is a folder, or a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it. Of a
-/// folder, the first of these is read: a PEFT adapter in the folder or its `adapter/`, lokr_weights.safetensors, the
-/// only .safetensors file, the only .safetensors file with lokr_config in its metadata.
+/// `path` is a folder, or a .safetensors, .bin, .pt or .pth file, optionally with adapter_config.json beside it. In a
+/// folder and its `adapter/`, the first of these is read: a PEFT adapter, lokr_weights.safetensors,
+/// loha_weights.safetensors, pytorch_lora_weights.safetensors, the only .safetensors file, the only .safetensors file
+/// with lokr_config in its metadata.
 ///
 /// Throws kBadCheckpoint. The message names the damaged tensor and its file, says what a file of another model or kind
-/// contains, or lists the files that a folder lacks.
+/// contains, names the setting or tensor that cannot be applied, or lists the files that a folder lacks.
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets,
                      double dora_epsilon = kLokrNormEpsilon);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -8,11 +9,10 @@
 #include <vector>
 
 #include "core/adapters/adapter.h"
+#include "core/adapters/adapter_config.h"
 #include "core/adapters/adapter_modules.h"
 #include "core/adapters/adapter_tensors.h"
 #include "core/adapters/foreign_adapters.h"
-#include "core/adapters/peft_config.h"
-#include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/runtime/error.h"
@@ -31,8 +31,9 @@ struct AdapterLocation {
 constexpr const char* kPeftWeights[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr const char* kPeftConfig = "adapter_config.json";
 constexpr const char* kPeftFolder = "adapter";
-constexpr const char* kLokrWeights = "lokr_weights.safetensors";
-constexpr const char* kLokrConfig = "lokr_config";  // key in the metadata of LoKr files
+/// Names of weights that have their settings in their metadata: of LyCORIS and diffusers.
+constexpr const char* kNamedWeights[] = {"lokr_weights.safetensors", "loha_weights.safetensors",
+                                         "pytorch_lora_weights.safetensors"};
 constexpr const char* kSafetensors = ".safetensors";
 constexpr const char* kPickles[] = {".bin", ".pt", ".pth"};
 
@@ -41,46 +42,65 @@ bool is_pickle(const fs::path& path) {
                      [&](const char* each) { return path.extension() == each; });
 }
 
-/// Finds a PEFT adapter in `folder`. Returns nullopt if there are neither weights nor config; throws if there is only
-/// one of the two.
+/// Paths of the .safetensors files in `folder`, sorted.
+std::vector<std::string> safetensors_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  if (!fs::is_directory(folder)) return files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == kSafetensors) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Finds a PEFT adapter in `folder`: its weights, or else the only .safetensors file, and its config. Returns nullopt
+/// if there are neither weights nor config; throws if there is only one of the two.
 std::optional<AdapterLocation> find_peft(const fs::path& folder) {
   const auto weights = std::find_if(std::begin(kPeftWeights), std::end(kPeftWeights),
                                     [&](const char* name) { return fs::exists(folder / name); });
   const bool has_weights = weights != std::end(kPeftWeights), has_config = fs::exists(folder / kPeftConfig);
   if (!has_weights && !has_config) return std::nullopt;
   if (!has_config) fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftConfig);
-  if (!has_weights) {
-    fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftWeights[0] + " or " + kPeftWeights[1] +
-                                        " beside " + kPeftConfig);
-  }
-  return AdapterLocation{(folder / *weights).string(), (folder / kPeftConfig).string()};
+  const std::string config = (folder / kPeftConfig).string();
+  if (has_weights) return AdapterLocation{(folder / *weights).string(), config};
+  const auto files = safetensors_in(folder);
+  if (files.size() == 1) return AdapterLocation{files[0], config};
+  fail(ErrorCode::kBadCheckpoint, folder.string() + ": there is no " + kPeftWeights[0] + " or " + kPeftWeights[1] +
+                                      " beside " + kPeftConfig);
 }
 
 /// Whether the file's metadata identifies it as LoKr.
 bool is_lokr(const std::string& path) { return Safetensors::open(path).metadata().count(kLokrConfig) != 0; }
 
-AdapterLocation find_in(const fs::path& folder) {
-  if (const auto found = find_peft(folder)) return *found;
-  if (const auto found = find_peft(folder / kPeftFolder)) return *found;
-  if (fs::exists(folder / kLokrWeights)) return {(folder / kLokrWeights).string(), std::nullopt};
-
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == kSafetensors) files.push_back(entry.path().string());
-  }
-  if (files.size() == 1) return {files[0], std::nullopt};
-  if (files.empty()) {
-    fail(ErrorCode::kBadCheckpoint, folder.string() + ": no adapter found (looked for " + kPeftConfig +
-                                        " in it and in " + kPeftFolder + "/, " + kLokrWeights +
-                                        ", and any .safetensors file)");
-  }
+/// Finds the only .safetensors file of `folder`, or the only one that is a LoKr. Returns nullopt if there is no
+/// .safetensors file.
+std::optional<AdapterLocation> find_single(const fs::path& folder) {
+  const auto files = safetensors_in(folder);
+  if (files.empty()) return std::nullopt;
+  if (files.size() == 1) return AdapterLocation{files[0], std::nullopt};
   std::vector<std::string> lokr_files;
   std::copy_if(files.begin(), files.end(), std::back_inserter(lokr_files), is_lokr);
-  if (lokr_files.size() == 1) return {lokr_files[0], std::nullopt};
-  std::sort(files.begin(), files.end());
+  if (lokr_files.size() == 1) return AdapterLocation{lokr_files[0], std::nullopt};
   fail(ErrorCode::kBadCheckpoint, folder.string() + ": holds " + std::to_string(files.size()) +
                                       " .safetensors files, " + std::to_string(lokr_files.size()) + " of them with " +
                                       kLokrConfig + "; name one of them, such as " + files[0]);
+}
+
+AdapterLocation find_in(const fs::path& path) {
+  const fs::path folders[] = {path, path / kPeftFolder};
+  for (const auto& folder : folders) {
+    if (const auto found = find_peft(folder)) return *found;
+  }
+  for (const char* name : kNamedWeights) {
+    for (const auto& folder : folders) {
+      if (fs::exists(folder / name)) return {(folder / name).string(), std::nullopt};
+    }
+  }
+  for (const auto& folder : folders) {
+    if (const auto found = find_single(folder)) return *found;
+  }
+  fail(ErrorCode::kBadCheckpoint, path.string() + ": no adapter found (looked in it and in " + kPeftFolder + "/ for " +
+                                      kPeftConfig + ", " + kNamedWeights[0] + ", and any .safetensors file)");
 }
 
 AdapterLocation locate_adapter(const std::string& path) {
@@ -129,14 +149,6 @@ AdapterTensors group_by_module(const TensorFile& file) {
   return tensors;
 }
 
-/// Reads linear_alpha, which trainers write into the metadata of LoKr files.
-std::optional<double> lokr_alpha(const TensorFile& file) {
-  const auto found = file.metadata().find(kLokrConfig);
-  if (found == file.metadata().end()) return std::nullopt;
-  const Json config = Json::parse(found->second, file.path() + " (lokr_config)");
-  return config.has("linear_alpha") ? std::optional(config.get_double("linear_alpha")) : std::nullopt;
-}
-
 std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
   if (is_pickle(path)) return std::make_unique<TorchFile>(TorchFile::open(path));
   return std::make_unique<Safetensors>(Safetensors::open(path));
@@ -149,8 +161,8 @@ constexpr const char* kAdvice = ": choose an adapter that was trained for this m
 
 Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& targets, double dora_epsilon) {
   const AdapterLocation location = locate_adapter(path);
-  const PeftConfig peft = location.config ? PeftConfig::read(*location.config) : PeftConfig();
   const auto file = open_weights(location.weights);
+  const AdapterConfig config = AdapterConfig::read(location.config, *file);
   const auto refuse = [&](const std::string& what) { fail(ErrorCode::kBadCheckpoint, file->path() + ": " + what); };
 
   const AdapterTensors tensors = group_by_module(*file);
@@ -160,9 +172,8 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
     refuse(what ? "holds " + *what + ", which cannot be used as an adapter; LoRA, LoKr, LoHa and IA3 can"
                 : "holds no adapter (no tensor is called lora_A, lora_down, lokr_w1, hada_w1_a, ia3_l or the like)");
   }
-  const AdapterSettings settings{peft, lokr_alpha(*file), dora_epsilon};
   const ProjectionIndex index(targets);
-  Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others};
+  Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others, .warnings = config.warnings};
   std::set<std::string> seen;
   for (const auto& [name, module] : tensors.modules) {
     const AdapterTarget* target = index.find(name);
@@ -170,7 +181,9 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
       if (!seen.insert(target->name).second) {
         refuse("module '" + name + "' is a duplicate: another module also changes " + target->name);
       }
-      adapter.modules.push_back(read_module(module, *target, settings));
+      adapter.modules.push_back(read_module(module, *target, config, dora_epsilon));
+      const double scale = adapter.modules.back().scale;
+      if (!std::isfinite(scale)) refuse("module '" + name + "' has no finite scale: check its alpha and rank");
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);
     }
@@ -180,6 +193,12 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
     refuse((what ? "holds " + *what : "the adapter was made for another model") + ": none of its " +
            std::to_string(tensors.modules.size()) + " modules, such as '" + tensors.modules.begin()->first +
            "', is in this model" + kAdvice);
+  }
+  for (const auto& name : tensors.others) {
+    if (const auto what = describe_unsupported_tensor(name)) {
+      refuse("tensor '" + name + "' is " + *what + ", which cannot be applied: only changes of the weights of " +
+             "attention and MLP projections can; train without modules_to_save and biases");
+    }
   }
   adapter.kind = adapter.modules.front().kind();
   return adapter;

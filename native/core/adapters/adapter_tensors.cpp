@@ -13,14 +13,35 @@ namespace {
 
 /// Maps suffixes of tensor names to part names (AdapterTensorName::part).
 constexpr std::pair<std::string_view, std::string_view> kParts[] = {
-    {".lora_A", "lora_A"},       {".lora_down", "lora_A"},      {".lora_B", "lora_B"},
-    {".lora_up", "lora_B"},      {".lora_mid", "lora_mid"},     {".lora_magnitude_vector", "magnitude"},
-    {".alpha", "alpha"},         {".dora_scale", "dora_scale"}, {".lokr_w1", "lokr_w1"},
-    {".lokr_w1_a", "lokr_w1_a"}, {".lokr_w1_b", "lokr_w1_b"},   {".lokr_w2", "lokr_w2"},
-    {".lokr_w2_a", "lokr_w2_a"}, {".lokr_w2_b", "lokr_w2_b"},   {".lokr_t2", "lokr_t2"},
-    {".hada_w1_a", "hada_w1_a"}, {".hada_w1_b", "hada_w1_b"},   {".hada_w2_a", "hada_w2_a"},
-    {".hada_w2_b", "hada_w2_b"}, {".hada_t1", "hada_t1"},       {".hada_t2", "hada_t2"},
-    {".ia3_l", "ia3_l"},         {".on_input", "on_input"}};
+    {".lora_A", "lora_A"},
+    {".lora_down", "lora_A"},
+    {".lora.down", "lora_A"},
+    {".lora_linear_layer.down", "lora_A"},
+    {".lora_B", "lora_B"},
+    {".lora_up", "lora_B"},
+    {".lora.up", "lora_B"},
+    {".lora_linear_layer.up", "lora_B"},
+    {".lora_mid", "lora_mid"},
+    {".lora_magnitude_vector", "magnitude"},
+    {".alpha", "alpha"},
+    {".scalar", "scalar"},
+    {".dora_scale", "dora_scale"},
+    {".lokr_w1", "lokr_w1"},
+    {".lokr_w1_a", "lokr_w1_a"},
+    {".lokr_w1_b", "lokr_w1_b"},
+    {".lokr_w2", "lokr_w2"},
+    {".lokr_w2_a", "lokr_w2_a"},
+    {".lokr_w2_b", "lokr_w2_b"},
+    {".lokr_t1", "lokr_t1"},
+    {".lokr_t2", "lokr_t2"},
+    {".hada_w1_a", "hada_w1_a"},
+    {".hada_w1_b", "hada_w1_b"},
+    {".hada_w2_a", "hada_w2_a"},
+    {".hada_w2_b", "hada_w2_b"},
+    {".hada_t1", "hada_t1"},
+    {".hada_t2", "hada_t2"},
+    {".ia3_l", "ia3_l"},
+    {".on_input", "on_input"}};
 
 /// LyCORIS names IA3 factors `.weight`, like the weight of any layer. Only the flag `.on_input` in the same module
 /// identifies them.
@@ -34,8 +55,9 @@ constexpr std::pair<std::string_view, AdapterKind> kKinds[] = {{"lora_", Adapter
                                                                  {"on_input", AdapterKind::kIa3}};
 
 /// Prefixes that training programs add to module names, with underscores instead of dots.
-constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_", "transformer_", "decoder_",
-                                          "lycoris_",          "lora_unet_",       "model_"};
+constexpr std::string_view kPrefixes[] = {"base_model_model_", "diffusion_model_",  "transformer_", "decoder_",
+                                          "lycoris_",          "lora_unet_",        "model_",       "module_",
+                                          "_orig_mod_",        "lora_transformer_"};
 
 /// Maps endings of projection names from the diffusers layout to the original layout.
 constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
@@ -193,7 +215,7 @@ bool ModuleTensors::adds_nothing() const {
   constexpr const char* kFactors[] = {"lora_A",    "lora_B",    "lokr_w1",   "lokr_w1_a", "lokr_w1_b",
                                       "lokr_w2",   "lokr_w2_a", "lokr_w2_b", "lokr_t2",   "hada_w1_a",
                                       "hada_w1_b", "hada_w2_a", "hada_w2_b", "hada_t1",   "hada_t2",
-                                      "ia3_weight"};
+                                      "ia3_weight", "scalar"};
   return std::any_of(std::begin(kFactors), std::end(kFactors),
                      [&](const char* factor) { return has(factor) && AdapterMatrix{get(factor), {}}.is_zero(); });
 }

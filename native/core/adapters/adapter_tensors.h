@@ -41,6 +41,7 @@ class ModuleTensors {
  public:
   ModuleTensors(const TensorFile& file, std::string module) : file_(file), module_(std::move(module)) {}
 
+  const std::string& module() const { return module_; }  // module name as in the file
   const std::map<std::string, std::string>& names() const { return names_; }  // maps parts to tensor names
   void add(const std::string& part, const std::string& name);
 
@@ -75,7 +76,7 @@ class ModuleTensors {
   [[noreturn]] void refuse(const std::string& part, const std::string& what) const;
 
   const TensorFile& file_;
-  std::string module_;  // module name as in the file
+  std::string module_;
   std::map<std::string, std::string> names_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace carillon {
 namespace {
@@ -56,6 +57,23 @@ constexpr Signature kForeignKinds[] = {
     {"exp_avg", "", "the state of an optimizer"},
 };
 
+/// Endings of tensors that change more than the weight of a projection, or change it in another way. The first match
+/// counts.
+constexpr std::pair<std::string_view, std::string_view> kUnsupportedTensors[] = {
+    {".lora_B.bias", "a bias of the LoRA (lora_bias)"},
+    {".diff_b", "a trained bias"},
+    {".b_norm", "a trained bias"},
+    {".bias", "a trained bias"},
+    {".w_norm", "a trained normalization"},
+    {".diff", "the change of a whole weight"},
+    {".set_weight", "a whole weight"},
+    {".trainable_tokens_delta", "a trained token"},
+    {".lora_embedding_A", "a LoRA of an embedding"},
+    {".lora_embedding_B", "a LoRA of an embedding"},
+    {".lora_E", "a tensor of AdaLoRA"},
+    {".lora_diag", "a tensor of KaSA"},
+    {".weight", "a whole weight (modules_to_save)"}};
+
 /// Texts in tensor names that identify an adapter of any model.
 constexpr std::string_view kAdapterParts[] = {".lora_", ".lokr_", ".hada_", ".ia3_l", ".on_input"};
 
@@ -82,6 +100,13 @@ std::optional<std::string> describe_foreign_file(const std::vector<std::string>&
   for (auto& name : flat) std::replace(name.begin(), name.end(), '.', '_');
   const auto model = first_match(kForeignModels, flat);
   return model ? std::optional("an adapter of " + *model) : std::nullopt;
+}
+
+std::optional<std::string> describe_unsupported_tensor(const std::string& name) {
+  for (const auto& [ending, description] : kUnsupportedTensors) {
+    if (name.ends_with(ending)) return std::string(description);
+  }
+  return std::nullopt;
 }
 
 }  // namespace carillon

@@ -99,6 +99,7 @@ class JsonParser {
     Json json;
     json.source_ = source_;
     json.path_ = path;
+    json.offset_ = at_;
     const char next = peek();
     if (next == '{') {
       json.value_ = object(path, depth);
@@ -258,6 +259,7 @@ bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(value
 bool Json::is_bool() const { return std::holds_alternative<bool>(value_); }
 bool Json::is_integer() const { return std::holds_alternative<Integer>(value_); }
 bool Json::is_string() const { return std::holds_alternative<std::string>(value_); }
+bool Json::is_array() const { return std::holds_alternative<std::shared_ptr<const Array>>(value_); }
 bool Json::is_object() const { return std::holds_alternative<std::shared_ptr<const Object>>(value_); }
 
 template <typename T>

@@ -22,7 +22,11 @@ class Json {
   bool is_bool() const;
   bool is_integer() const;  // without fraction, within int64
   bool is_string() const;
+  bool is_array() const;
   bool is_object() const;
+  /// Position of the value in the text, in bytes. Members of an object are sorted by key; this gives their order in the
+  /// file.
+  size_t offset() const { return offset_; }
 
   bool as_bool() const;
   int64_t as_int() const;  // a number without fraction, within int64
@@ -62,6 +66,7 @@ class Json {
       value_;
   std::shared_ptr<const std::string> source_;
   std::string path_;
+  size_t offset_ = 0;
 };
 
 // Writers of JSON text. Each function returns the text of one value.

@@ -1,5 +1,6 @@
 /** Endpoints of loaded adapters: load, unload, scale, toggle, status. */
 import { basename } from "node:path";
+import { adapterWarnings } from "../../engine/adapters.js";
 import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
 import type { RequestedAdapter } from "../request/loras.js";
@@ -118,8 +119,8 @@ function find(loaded: LoadedAdapters, name: string): LoadedAdapter | undefined {
 
 function loadedMessage(path: string, name: string, loaded: LoadedAdapters): string {
   const adapter = find(loaded, name);
-  const unmatched = adapter?.unmatchedTensors.length ?? 0;
-  const left = unmatched === 0 ? "" : `, ${unmatched} tensors do not match this model and were skipped`;
+  const notes = adapter === undefined ? [] : adapterWarnings(adapter);
+  const left = notes.map((note) => `, ${note}`).join("");
   const others = activeAdapters(loaded).filter((other) => other.name !== name);
   const beside = others.length === 0 ? "" : `; also active: ${others.map((other) => other.name).join(", ")}`;
   return `✅ ${KIND_NAMES[adapter?.kind ?? "lora"]} loaded from ${path} (${adapter?.moduleCount} modules${left})${beside}`;

@@ -110,9 +110,10 @@ async function adapterAt(path: string): Promise<{ folder: string; entry: string;
     return { folder: path, entry: "", names };
   }
   if (![SAFETENSORS, ...PICKLES].includes(extname(path))) {
+    const what = extname(path) === ".gguf" ? "a GGUF file; " : "";
     throw new EngineError(
       "ADAPTER",
-      `${path}: adapters are read from .safetensors and .bin files, and folders that hold one`,
+      `${path}: ${what}adapters are read from .safetensors and .bin files, and folders that hold one`,
     );
   }
   if (!found.isFile()) throw new EngineError("ADAPTER", `${path}: not a regular file`);

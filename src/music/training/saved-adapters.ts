@@ -5,7 +5,13 @@ import { CONFIG_NAME } from "./portable-lora.js";
 
 /** Folder in which training stores the files of a LoRA. */
 const LORA_FOLDER = "adapter";
-const LOKR_NAME = "lokr_weights.safetensors";
+/** Files by which a folder is recognized as an adapter. */
+const ADAPTER_NAMES = [
+  CONFIG_NAME,
+  "lokr_weights.safetensors",
+  "loha_weights.safetensors",
+  "pytorch_lora_weights.safetensors",
+];
 /** Maximum depth of the search, which finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
 const DEPTH = 2;
 
@@ -23,7 +29,7 @@ async function adaptersIn(root: string, path: string, depth: number): Promise<st
   const entries = await read(join(root, path));
   const lora = await read(join(root, path, LORA_FOLDER));
   const names = [...entries, ...lora].map(({ name }) => name);
-  const isAdapter = path !== "" && (names.includes(CONFIG_NAME) || names.includes(LOKR_NAME));
+  const isAdapter = path !== "" && ADAPTER_NAMES.some((name) => names.includes(name));
   if (depth === 0) return isAdapter ? [path] : [];
   const folders = entries.filter((entry) => entry.isDirectory() && entry.name !== LORA_FOLDER);
   const nested = await Promise.all(

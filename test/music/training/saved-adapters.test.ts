@@ -10,11 +10,14 @@ import { temporaryDirectory } from "../tasks.js";
 describe("list of saved adapters", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
+  const folders = ["adapters/polka", "adapters/tango", "adapters/waltz", "zydeco/final"];
   before(() => {
     for (const file of [
       "zydeco/final/adapter/adapter_config.json",
       "zydeco/checkpoints/epoch_1/adapter/adapter_config.json",
       "adapters/waltz/lokr_weights.safetensors",
+      "adapters/tango/adapter/loha_weights.safetensors",
+      "adapters/polka/pytorch_lora_weights.safetensors",
       "songs/tune.mp3",
     ]) {
       mkdirSync(join(root, file, ".."), { recursive: true });
@@ -22,8 +25,8 @@ describe("list of saved adapters", function () {
     }
   });
 
-  it("saved adapters include folders of LoRA and LoKr weights, but no checkpoints of training runs", async () => {
-    expect(await savedAdapters(root)).to.deep.equal(["adapters/waltz", "zydeco/final"]);
+  it("saved adapters include folders of LoRA, LoKr and LoHa weights, but no checkpoints of training runs", async () => {
+    expect(await savedAdapters(root)).to.deep.equal(folders);
   });
 
   it("the list of saved adapters is empty if the training root is missing", async () => {
@@ -34,6 +37,6 @@ describe("list of saved adapters", function () {
     const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
     const { body } = await server.client.get("/v1/lora/available");
     await server.close();
-    expect(body.data).to.deep.equal({ adapters: ["adapters/waltz", "zydeco/final"] });
+    expect(body.data).to.deep.equal({ adapters: folders });
   });
 });

@@ -1,0 +1,66 @@
+#include "core/adapters/module_pattern.h"
+
+#include <memory>
+#include <string_view>
+
+#include "core/lm/pattern.h"
+#include "core/runtime/error.h"
+
+namespace carillon {
+namespace {
+
+/// Translates a regular expression of Python, without a leading ^, to the syntax of Pattern.
+std::string translated(std::string_view python) {
+  std::string pattern;
+  bool is_in_class = false;
+  for (size_t i = 0; i < python.size(); ++i) {
+    const char c = python[i], next = i + 1 < python.size() ? python[i + 1] : '\0';
+    if (c == '\\' && (next == 'd' || next == 'w')) {
+      const std::string members = next == 'd' ? "0-9" : "a-zA-Z0-9_";
+      pattern += is_in_class ? members : "[" + members + "]";
+      ++i;
+    } else if (c == '\\' && next != '\0') {
+      pattern += {c, next};
+      ++i;
+    } else if (is_in_class) {
+      is_in_class = c != ']';
+      pattern += c;
+    } else if (c == '^' || c == '$') {
+      const bool is_at_end = c == '$' && next == '\0';
+      require(is_at_end, std::string("'") + c + "' is supported only at the " + (c == '^' ? "start" : "end"));
+    } else if (python.substr(i, 3) == "(?:") {
+      pattern += '(';
+      i += 2;
+    } else {
+      is_in_class = c == '[';
+      pattern += c;
+      // A lazy repetition matches the same whole texts as a greedy one.
+      if ((c == '*' || c == '+' || c == '?' || c == '}') && next == '?') ++i;
+    }
+  }
+  return pattern;
+}
+
+}  // namespace
+
+std::function<bool(const std::string&)> module_pattern(const std::string& key) {
+  constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  if (key.find_first_not_of(kNameCharacters) == std::string::npos) {
+    return [key](const std::string& module) { return module == key || module.ends_with("." + key); };
+  }
+  const bool is_anchored = key.starts_with('^');
+  require(!is_anchored || key.find('|') == std::string::npos, "'^' and '|' cannot be combined");
+  const auto pattern = std::make_shared<Pattern>(translated(key.substr(is_anchored)));
+  return [pattern, is_anchored](const std::string& module) {
+    std::string_view rest = module;
+    while (true) {
+      const int32_t state = pattern->walk(pattern->start(), rest);
+      if (state != Pattern::kDead && pattern->accepting(state)) return true;
+      const size_t dot = rest.find('.');
+      if (is_anchored || dot == std::string_view::npos) return false;
+      rest.remove_prefix(dot + 1);
+    }
+  };
+}
+
+}  // namespace carillon

@@ -1,0 +1,12 @@
+#pragma once
+#include <functional>
+#include <string>
+
+namespace carillon {
+
+/// A key of PEFT's alpha_pattern or rank_pattern as a function that matches module names. A key is a regular expression
+/// of Python. It matches the whole name, or the part after a dot; a leading ^ allows only the whole name. Throws
+/// kBadArgument for syntax that is not supported: anchors elsewhere, look-around, back references, flags.
+std::function<bool(const std::string&)> module_pattern(const std::string& key);
+
+}  // namespace carillon
