@@ -4,9 +4,16 @@
  * send commands. The host name of a request must be a loopback name: otherwise another site could point its
  * own DNS name at the bridge.
  */
+import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
+import {
+  CONNECTION_TIMEOUTS,
+  limitConnections,
+  loopbackLimits,
+  type OpenConnections,
+} from "../http/connections.js";
 import { HttpError } from "../http/http-error.js";
 import { type Listener, listen, logRequests, respondAndClose } from "../http/listener.js";
 import {
@@ -24,6 +31,8 @@ import { sendJson, toHttpError, writeJson } from "./wire/answers.js";
 
 const MAX_BODY_BYTES = 4 * 2 ** 20;
 const MAX_HEADER_BYTES = 65_536;
+/** Time limit for a whole request. Bodies are small, and clients run on this machine. */
+const REQUEST_MS = 60_000;
 /** Maximum number of pending connections (listen backlog). The system may allow fewer. */
 const BACKLOG = 16_384;
 /** When the bridge closes, running requests have this time to finish. Their connections are then cut. */
@@ -58,9 +67,12 @@ export interface BridgeServer {
  */
 export async function startServer(routes: Router, options: BridgeServerOptions): Promise<BridgeServer> {
   const app = buildApp(routes, options);
-  const main = await listenOn(LOOPBACK, options.port, app, options).catch(explainTakenPort);
+  const limits = loopbackLimits();
+  const open: OpenConnections = new Map();
+  const prepare = (server: Server) => limitConnections(server, limits, open);
+  const main = await listenOn(LOOPBACK, options.port, app, options, prepare).catch(explainTakenPort);
   const { url, port } = main;
-  const listeners = [main, await listenOnLoopback6(port, app, options)].filter(
+  const listeners = [main, await listenOnLoopback6(port, app, options, prepare)].filter(
     (listener) => listener !== null,
   );
   return {
@@ -169,12 +181,20 @@ function errorHandler(log: Logger): ErrorRequestHandler {
   };
 }
 
-function listenOn(host: string, port: number, app: Express, options: BridgeServerOptions): Promise<Listener> {
-  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false };
+function listenOn(
+  host: string,
+  port: number,
+  app: Express,
+  options: BridgeServerOptions,
+  prepare: (server: Server) => void,
+): Promise<Listener> {
+  const timeouts = { ...CONNECTION_TIMEOUTS, requestTimeout: REQUEST_MS };
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, ...timeouts };
   const refuse = refuseUnreadable(isReadByAll(options.allowedOrigins));
-  return listen({ host, port, backlog: BACKLOG }, limits, options.log, (server) =>
-    server.on("request", app).on("checkExpectation", app).on("clientError", refuse),
-  );
+  return listen({ host, port, backlog: BACKLOG }, limits, options.log, (server) => {
+    prepare(server);
+    server.on("request", app).on("checkExpectation", app).on("clientError", refuse);
+  });
 }
 
 function explainTakenPort(error: NodeJS.ErrnoException & { port?: number }): never {
@@ -191,9 +211,10 @@ async function listenOnLoopback6(
   port: number,
   app: Express,
   options: BridgeServerOptions,
+  prepare: (server: Server) => void,
 ): Promise<Listener | null> {
   try {
-    return await listenOn(LOOPBACK_6, port, app, options);
+    return await listenOn(LOOPBACK_6, port, app, options, prepare);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     if (!NO_LOOPBACK_6.includes(code)) options.log.warn(`the city listens only on ${LOOPBACK}: ${message}`);

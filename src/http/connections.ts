@@ -8,6 +8,8 @@ import { respondAndClose } from "./listener.js";
 
 /** File descriptors reserved for models, the store, songs, uploads, ffmpeg pipes and the city. */
 const RESERVED_DESCRIPTORS = 256;
+/** File descriptors reserved in a city's process: for its modules, its saves and their folder. */
+const RESERVED_DESCRIPTORS_LOOPBACK = 64;
 const MIN_CONNECTIONS = 16;
 const MAX_CONNECTIONS = 1024;
 
@@ -26,9 +28,18 @@ export interface ConnectionLimits {
 
 /** Allows one connection per two available file descriptors, because each request may also open a file. */
 export function connectionLimits(openFiles = openFileLimit()): ConnectionLimits {
-  const affordable = Math.floor((openFiles - RESERVED_DESCRIPTORS) / 2);
-  const total = Math.min(Math.max(affordable, MIN_CONNECTIONS), MAX_CONNECTIONS);
+  const total = Math.min(affordable(openFiles, RESERVED_DESCRIPTORS), MAX_CONNECTIONS);
   return { total, perAddress: Math.ceil(total / 2) };
+}
+
+/** Limits of a server on loopback, whose clients all have the same address. It shares no process with models. */
+export function loopbackLimits(openFiles = openFileLimit()): ConnectionLimits {
+  const total = affordable(openFiles, RESERVED_DESCRIPTORS_LOOPBACK);
+  return { total, perAddress: total };
+}
+
+function affordable(openFiles: number, reserved: number): number {
+  return Math.max(Math.floor((openFiles - reserved) / 2), MIN_CONNECTIONS);
 }
 
 /** The process's RLIMIT_NOFILE; infinity if there is none, as on Windows. */
@@ -50,13 +61,19 @@ interface Exchange {
   response: ServerResponse;
 }
 
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
-  /** Open connections, oldest first, with their requests in progress. */
-  const open = new Map<Socket, Set<Exchange>>();
+/** Open connections, oldest first, with their requests in progress. */
+export type OpenConnections = Map<Socket, Set<Exchange>>;
 
+/** @param open shared by servers that share the limits */
+export function limitConnections(
+  server: Server,
+  limits: ConnectionLimits,
+  open: OpenConnections = new Map(),
+): void {
   server.on("connection", (socket) => {
     open.set(socket, new Set());
     socket.once("close", () => open.delete(socket));
+    if (open.size <= limits.perAddress) return;
     const all = [...open.keys()];
     const neighbours = all.filter(({ remoteAddress }) => remoteAddress === socket.remoteAddress);
     if (neighbours.length > limits.perAddress) makeRoom(neighbours, socket);
@@ -91,7 +108,8 @@ function linger(request: IncomingMessage): void {
 }
 
 function refuse(socket: Socket): void {
-  const body = JSON.stringify({ detail: "Too many connections: close some, or try again later" });
+  const message = "Too many connections: close some, or try again later";
+  const body = JSON.stringify({ ok: false, error: message, detail: message });
   socket.on("error", () => {
     // Ignored: the client disconnected before it got the response.
   });

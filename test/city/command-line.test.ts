@@ -30,7 +30,11 @@ describe("carillon city", () => {
   });
 
   function carillonCity(...args: string[]): ChildProcess {
-    const child = spawn(process.execPath, [cli, "city", "--port", "0", ...args], {
+    return started(process.execPath, [cli, "city", "--port", "0", ...args]);
+  }
+
+  function started(program: string, args: readonly string[]): ChildProcess {
+    const child = spawn(program, args, {
       env: { ...process.env, CITY_SAVES_DIR: directory, ...settings },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -134,6 +138,20 @@ describe("carillon city", () => {
       expect([file, code]).to.deep.equal([file, 1]);
       expect(complaint).to.include(file).and.include(reason).and.not.include("    at ");
     }
+  });
+
+  it("serves new clients and saves while 400 idle clients exceed its open files", async () => {
+    const script = `ulimit -n 256; exec "${process.execPath}" "${cli}" city --port 0`;
+    const child = started("sh", ["-c", script]);
+    const client = await clientOf(child);
+    const { hostname, port } = new URL(client.url);
+    const idle = Array.from({ length: 400 }, () => connect(Number(port), hostname).on("error", () => {}));
+    await Promise.all(idle.map((socket) => once(socket, "connect")));
+    await saveStreet(client, "Street");
+    await client.run("new-city", { seed: 3 });
+    expect(await savedNames(client)).to.have.length.greaterThan(1);
+    for (const socket of idle) socket.destroy();
+    expect(await end(child, "SIGTERM")).to.equal(0);
   });
 
   const savedNames = async (client: BridgeClient) =>

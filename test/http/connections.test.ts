@@ -3,7 +3,12 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
 import pino from "pino";
-import { type ConnectionLimits, connectionLimits, limitConnections } from "../../src/http/connections.js";
+import {
+  type ConnectionLimits,
+  connectionLimits,
+  limitConnections,
+  loopbackLimits,
+} from "../../src/http/connections.js";
 import { listen } from "../../src/http/listener.js";
 
 describe("limits on connections to a server", () => {
@@ -85,6 +90,7 @@ describe("limits on connections to a server", () => {
     expect(connectionLimits(1024)).to.deep.equal({ total: 384, perAddress: 192 });
     expect(connectionLimits(100)).to.deep.equal({ total: 16, perAddress: 8 });
     expect(connectionLimits(Number.POSITIVE_INFINITY)).to.deep.equal({ total: 1024, perAddress: 512 });
+    expect(loopbackLimits(256)).to.deep.equal({ total: 96, perAddress: 96 });
     expect(connectionLimits().total).to.be.within(16, 1024);
   });
 });
