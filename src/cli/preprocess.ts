@@ -67,6 +67,7 @@ async function readFolder(
   signal: AbortSignal,
 ): Promise<DataSet> {
   const { scanFolder } = await import("../music/dataset/scan.js");
+  const { unlabeledSamples } = await import("../music/dataset/prepare.js");
   const name = basename(directory);
   const { dataSet, warnings } = await scanFolder(
     { directory, name, customTag: tag, tagPosition, allInstrumental: true },
@@ -74,8 +75,8 @@ async function readFolder(
     signal,
   );
   for (const warning of warnings) warn(warning);
-  for (const { filename } of dataSet.samples.filter(({ labeled }) => !labeled)) {
-    warn(`${filename} has no caption and is skipped: add one in ${parse(filename).name}.caption.txt`);
+  for (const { filename, reason } of unlabeledSamples(dataSet)) {
+    warn(`${filename} is ${reason}: add one in ${parse(filename).name}.caption.txt`);
   }
   return dataSet;
 }

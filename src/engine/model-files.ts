@@ -2,7 +2,8 @@
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { isObject } from "../parameters.js";
-import { MAX_TEXT_BYTES, readRegularSync, UnusableFileError } from "../system/regular-file.js";
+import { MAX_TEXT_BYTES, UnusableFileError } from "../system/regular-file.js";
+import { readTextFileSync } from "../system/text-file.js";
 import type { ModelSource } from "./addon.js";
 import { ditConfig, type ModelConfig, qwen3Config, type TensorShapes, vaeConfig } from "./derived-config.js";
 import { EngineError } from "./errors.js";
@@ -113,7 +114,7 @@ export function configOf({ path, config }: ModelSource): ModelConfig {
     const file = join(folder, "config.json");
     if (!existsSync(file)) continue;
     try {
-      const content: unknown = JSON.parse(readRegularSync(file, MAX_TEXT_BYTES).toString("utf8"));
+      const content: unknown = JSON.parse(readTextFileSync(file, MAX_TEXT_BYTES));
       return isObject(content) ? content : {};
     } catch {
       return {};

@@ -1,7 +1,8 @@
 /** Reads Qwen3 tokenizer files: tokenizer.json, or vocab.json with merges.txt and added_tokens.json. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { MAX_TEXT_BYTES, readRegular } from "../system/regular-file.js";
+import { MAX_TEXT_BYTES } from "../system/regular-file.js";
+import { readTextFile } from "../system/text-file.js";
 import { EngineError } from "./errors.js";
 
 export interface AddedToken {
@@ -49,8 +50,8 @@ async function readJson<T>(directory: string, name: string): Promise<T> {
   return JSON.parse(await readText(directory, name)) as T;
 }
 
-async function readText(directory: string, name: string): Promise<string> {
-  return (await readRegular(join(directory, name), MAX_TEXT_BYTES)).toString("utf8");
+function readText(directory: string, name: string): Promise<string> {
+  return readTextFile(join(directory, name), MAX_TEXT_BYTES);
 }
 
 async function readTokenizerJson(directory: string): Promise<TokenizerDefinition> {

@@ -65,7 +65,7 @@ export class UnusableFileError extends Error {
 
   constructor(
     path: string,
-    readonly reason: "absent" | "irregular" | "too large" | "unreadable",
+    readonly reason: "absent" | "irregular" | "too large" | "unreadable" | "not text",
     /** What is wrong with the file, such as "is a directory". In messages the fault follows the path. */
     readonly fault: string,
     options?: ErrorOptions,

@@ -245,7 +245,10 @@ Json Json::read_file(const std::string& path) {
     fail(ErrorCode::kBadCheckpoint, path + ": has " + std::to_string(file->size()) + " bytes, more than the " +
                                         std::to_string(kMaxFileBytes) + " that a JSON file may have");
   }
-  return parse({file->data(), file->size()}, path);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string_view text(file->data(), file->size());
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  return parse(text, path);
 }
 
 void Json::wrong_type(const char* expected) const {

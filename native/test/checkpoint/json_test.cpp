@@ -50,6 +50,12 @@ TEST("json: errors name the file and the path of the value") {
   EXPECT_THROWS(parse("[]").at("key"), "the document is an array, expected an object");
 }
 
+TEST("json: reads a file with a byte order mark") {
+  const std::string path = test::fixture_directory() + "/marked.json";
+  test::write_file(path, "\xEF\xBB\xBF{\"r\": 8}");
+  EXPECT_EQ(Json::read_file(path).get_int("r"), 8);
+}
+
 TEST("json: rejects what RFC 8259 forbids") {
   for (const char* text : {"",
                            "{",

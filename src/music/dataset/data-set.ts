@@ -4,12 +4,26 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, dirname, resolve } from "node:path";
+import { dirname, resolve, win32 } from "node:path";
 import { z } from "zod";
-import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
+import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
-import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
+import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
+import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
+import {
+  fieldsOf,
+  isTable,
+  parseRecords,
+  readAudioPath,
+  readBpm,
+  readFact,
+  readFlag,
+  readLanguage,
+  readSeconds,
+} from "./records.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
@@ -19,47 +33,58 @@ const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
   type.nullish().transform((value) => value ?? fallback());
-/** Text. Numbers are accepted too, because some tools write a time signature as 4. */
-const text = (fallback: string) =>
-  orElse(z.union([z.string(), z.number().transform(String)]), () => fallback);
-const flag = (fallback: boolean) => orElse(z.boolean(), () => fallback);
-/** A number or a numeric string; null for anything else, such as "N/A". */
-const wholeNumber = z.unknown().optional().transform(readWholeNumber);
+/** Text. Numbers are accepted too, because some tools write a time signature as 4; ACE-Step 1 writes lists of tags. */
+const text = (fallback: string, separator = ", ") => {
+  const list = z.array(z.string()).transform((parts) => parts.join(separator));
+  return orElse(z.union([z.string(), z.number().transform(String), list]), () => fallback);
+};
+/** A value that may be missing, or of any type. */
+const any = z.unknown().optional();
+const fact = any.transform((value) => readFact(value) ?? "");
+const flag = (fallback: boolean) => any.transform((value) => readFlag(value) ?? fallback);
 
-export function readWholeNumber(value: unknown): number | null {
-  const isText = typeof value === "string" && value.trim() !== "";
-  const number = isText ? Number(value) : value;
-  return typeof number === "number" && Number.isFinite(number) ? Math.trunc(number) : null;
-}
-
-/** A sample as stored in files. Unknown keys are ignored; missing and null keys get defaults. */
-const sampleSchema = z.object({
+const sampleFieldsSchema = z.object({
   /** Name of the sample file; unique in its data set. */
   id: text(""),
   /** In a file, the path may be relative to the data set file. Loading the file makes the path absolute. */
-  audio_path: z.string().min(1),
+  audio_path: any.transform(readAudioPath).pipe(z.string()),
   filename: text(""),
   caption: text(""),
   genre: text(""),
-  lyrics: text(INSTRUMENTAL_LYRICS),
+  lyrics: text("", "\n"),
   /** Lyrics from a sidecar file; "" for none. */
-  raw_lyrics: text(""),
+  raw_lyrics: text("", "\n"),
   /** Lyrics rewritten by a language model, "" for none. */
-  formatted_lyrics: text(""),
-  bpm: wholeNumber,
-  keyscale: text(""),
-  timesignature: text(""),
+  formatted_lyrics: text("", "\n"),
+  bpm: any.transform(readBpm),
+  keyscale: fact,
+  timesignature: fact,
   /** Length of the music in whole seconds. */
-  duration: wholeNumber.transform((value) => value ?? 0),
+  duration: any.transform((value) => readSeconds(value) ?? 0),
   /** Language of the lyrics: a code such as "en", or "unknown". */
-  language: text("unknown"),
-  is_instrumental: flag(true),
+  language: any.transform((value) => readLanguage(value) ?? UNKNOWN_LANGUAGE),
+  /** By default, whether there are no lyrics. */
+  is_instrumental: any.transform(readFlag),
   custom_tag: text(""),
-  /** Whether the sample has a description. Only labeled samples are used for training. */
-  labeled: flag(false),
+  /** Only labeled samples are used for training. By default, whether the sample has a caption. */
+  labeled: any.transform(readFlag),
   /** Field that becomes the training prompt; null: chosen by `genre_ratio`. */
   prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
 });
+
+/** A sample as stored in files, in the spelling of any tool. Unknown keys are ignored; missing and null keys get defaults. */
+const sampleSchema = z.preprocess(
+  (record) => (isObject(record) ? fieldsOf(record) : record),
+  sampleFieldsSchema.transform(({ is_instrumental, labeled, ...fields }) => {
+    const lyrics = fields.lyrics || fields.raw_lyrics;
+    return {
+      ...fields,
+      lyrics: lyrics || INSTRUMENTAL_LYRICS,
+      is_instrumental: is_instrumental ?? (lyrics === "" || isInstrumentalTag(lyrics)),
+      labeled: labeled ?? fields.caption.trim() !== "",
+    };
+  }),
+);
 
 const metadataSchema = z.object({
   name: text("untitled_dataset"),
@@ -112,26 +137,19 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
 }
 
-/** Reads a data set file. Makes audio paths absolute, but does not check them. @throws RequestError */
+/** Reads a data set file: JSON, or a table. Makes audio paths absolute, but does not check them. @throws RequestError */
 export async function loadDataSet(path: string): Promise<DataSet> {
-  const content = await readRegular(path, MAX_TEXT_BYTES).catch((error: unknown) => {
+  const content = await readTextFile(path, MAX_TEXT_BYTES).catch((error: unknown) => {
     if (!(error instanceof UnusableFileError)) throw error;
     const fault = error.reason === "absent" ? "not found" : error.fault;
     throw new RequestError(`Dataset ${path} ${fault}`, { cause: error });
   });
-  return parseDataSet(content.toString("utf8"), path);
+  return parseDataSet(content, path);
 }
 
 /** @param path path of the file. Relative audio paths start at the folder of the file. */
 export function parseDataSet(content: string, path: string): DataSet {
-  let value: unknown;
-  try {
-    value = JSON.parse(content);
-  } catch (error) {
-    // The parser's message would quote the file, whose content may be private.
-    throw new RequestError(`Dataset ${path} is not JSON`, { cause: error });
-  }
-  const parsed = fileSchema.safeParse(value);
+  const parsed = fileSchema.safeParse(parseContent(content, path));
   if (!parsed.success) {
     const issue = parsed.error.issues[0] as z.core.$ZodIssue;
     throw new RequestError(`Dataset ${path}: ${issue.path.join(".") || "its content"}: ${issue.message}`);
@@ -143,13 +161,23 @@ export function parseDataSet(content: string, path: string): DataSet {
   };
 }
 
+/** The messages do not quote the parser, because it would quote the file, whose content may be private. */
+function parseContent(content: string, path: string): unknown {
+  const format = isTable(path) ? "a table" : "JSON";
+  try {
+    return isTable(path) ? parseRecords(content, path) : JSON.parse(content);
+  } catch (error) {
+    throw new RequestError(`Dataset ${path} is not ${format}`, { cause: error });
+  }
+}
+
 function sampleOf(fields: SampleFields, folder: string): DataSetSample {
   const audioPath = resolve(folder, fields.audio_path);
   return {
     ...renamed<DataSetSample>(fields, FIELD_NAMES),
     id: PLAIN_ID.test(fields.id) ? fields.id : sampleId(fields.audio_path),
     audioPath,
-    filename: fields.filename || basename(audioPath),
+    filename: win32.basename(fields.filename || fields.audio_path),
   };
 }
 

@@ -2,13 +2,14 @@
  * The data set that the endpoints edit. There is one at a time, in memory until it is saved. Every edit replaces the
  * immutable data set, so that a running preparation keeps the one it started with.
  */
-import { extname } from "node:path";
+import { dirname, extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
+import { UnusableFileError } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { DataSetChange, SampleChange, ScanRequest } from "../request/data-set-bodies.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
-import { type DataSet, type DataSetSample, loadDataSet, parseDataSet, saveDataSet } from "./data-set.js";
+import { type DataSet, type DataSetSample, loadDataSet, saveDataSet } from "./data-set.js";
+import { findRecordings } from "./find-recordings.js";
 import { scanFolder } from "./scan.js";
 
 export class DataSetEditor {
@@ -29,9 +30,16 @@ export class DataSetEditor {
     return warnings;
   }
 
-  /** @throws RequestError if the file is not a data set or is outside the root */
-  async load(path: string): Promise<void> {
-    this.#current = await loadDataSet(await this.root.resolve(path));
+  /**
+   * Loads a data set, and finds the recordings of one that was made on another machine; see `findRecordings`.
+   * @returns a warning for each missing recording
+   * @throws RequestError if the file is not a data set or is outside the root
+   */
+  async load(path: string): Promise<string[]> {
+    const file = await this.root.resolve(path);
+    const { dataSet, warnings } = await findRecordings(await loadDataSet(file), dirname(file), this.root);
+    this.#current = dataSet;
+    return warnings;
   }
 
   /** @throws RequestError if there is no data set, or if the file at `path` is not a data set */
@@ -83,7 +91,7 @@ export class DataSetEditor {
   update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
     const old = this.sample(index);
     const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL_LYRICS;
-    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL_LYRICS, language: "unknown" };
+    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL_LYRICS };
     const sample = {
       ...old,
       ...change,
@@ -107,14 +115,11 @@ function changed(dataSet: DataSet, change: DataSetChange): DataSet {
 
 /** Only data sets may be overwritten: the root may contain other JSON files. */
 async function assertReplaceable(file: string): Promise<void> {
-  const content = await readRegular(file, MAX_TEXT_BYTES).catch((error: unknown) => {
-    if (error instanceof UnusableFileError && error.reason === "absent") return null;
-    throw error;
-  });
-  if (content === null) return;
   try {
-    parseDataSet(content.toString("utf8"), file);
+    await loadDataSet(file);
   } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    if (error.cause instanceof UnusableFileError && error.cause.reason === "absent") return;
     throw new RequestError(`save_path ${file} exists and is not a data set; choose another name`, {
       cause: error,
     });

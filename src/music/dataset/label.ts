@@ -1,8 +1,8 @@
 /** Automatic labels: the language model describes music from its audio codes. */
 import { appendFile } from "node:fs/promises";
 import type { z } from "zod";
-import { UNKNOWN_METADATA } from "../../engine/metadata.js";
-import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { UNKNOWN_LANGUAGE, UNKNOWN_METADATA } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import type { MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
 import { RequestError } from "../errors.js";
@@ -75,7 +75,7 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     });
   }
 
-  /** Labels a sample and returns it, or the failure; null if the sample has been removed from the data set. */
+  /** Labels a sample and returns it, or the fault; null if the sample has been removed from the data set. */
   async #label(
     id: string,
     request: LabelRequest,
@@ -85,11 +85,12 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
     const sample = this.editor.find(id);
     if (sample === undefined) return null;
     try {
-      const index = this.editor.replace(await labelSample(this.engine, this.root, sample, request, signal));
+      const { labeled, fault } = await labelSample(this.engine, this.root, sample, request, signal);
+      const index = this.editor.replace(labeled);
       if (index === null) return null;
-      const summary = sampleSummary(this.editor.sample(index), index);
+      const summary = sampleSummary(labeled, index);
       if (file !== null) await this.#save(file, summary);
-      return summary;
+      return fault === null ? summary : { filename: sample.filename, reason: fault };
     } catch (error) {
       signal.throwIfAborted();
       return failureOf(error, sample.filename);
@@ -99,7 +100,8 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   /** Saves the data set, and appends the label to a JSON Lines log beside the file. */
   async #save(file: string, summary: SampleSummary): Promise<void> {
     await this.editor.write(file);
-    const line = { ts: new Date().toISOString(), index: summary.index, status: "labeled", sample: summary };
+    const status = summary.labeled ? "labeled" : "unlabeled";
+    const line = { ts: new Date().toISOString(), index: summary.index, status, sample: summary };
     await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
   }
 
@@ -121,22 +123,26 @@ export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
   }
 }
 
-/** Adds a caption and missing metadata to a sample; existing tempo, key and metre stay. */
+/**
+ * Adds a caption and missing metadata to a sample; existing tempo, key, metre and language stay. `fault`: why the sample
+ * still has no caption.
+ */
 async function labelSample(
   engine: MusicEngine,
   root: PermittedRoot,
   sample: DataSetSample,
   { lmModelPath, skipMetas, formatLyrics, transcribeLyrics }: LabelRequest,
   signal: AbortSignal,
-): Promise<DataSetSample> {
-  const hasWords = sample.rawLyrics.trim() !== "" && !sample.isInstrumental;
-  const rewrites = formatLyrics && hasWords;
+): Promise<{ labeled: DataSetSample; fault: string | null }> {
+  const own = ownLyrics(sample);
+  const rewrites = formatLyrics && own !== "";
   const sheet = rewrites
-    ? await rewrite(engine, sample, lmModelPath, signal)
+    ? await rewrite(engine, own, lmModelPath, signal)
     : await listen(engine, root, sample, lmModelPath, signal);
-  return {
+  const caption = sheet.caption.trim() || sample.caption;
+  const labeled = {
     ...sample,
-    caption: sheet.caption || sample.caption,
+    caption,
     ...(skipMetas
       ? {}
       : {
@@ -144,21 +150,29 @@ async function labelSample(
           keyScale: sample.keyScale || sheet.keyScale,
           timeSignature: sample.timeSignature || sheet.timeSignature,
         }),
-    ...wordsOf(sample, sheet, { keepsOwn: hasWords && !rewrites && !transcribeLyrics }),
-    labeled: true,
+    ...wordsOf(sample, sheet, { own, keepsOwn: own !== "" && !rewrites && !transcribeLyrics }),
+    labeled: caption !== "" || sample.labeled,
   };
+  const [fault = "the language model wrote no caption"] = sheet.warnings;
+  return { labeled, fault: caption === "" ? fault : null };
+}
+
+/** Lyrics that a person wrote; "" for none. */
+function ownLyrics({ rawLyrics, formattedLyrics, lyrics, isInstrumental }: DataSetSample): string {
+  const isOwn = lyrics !== formattedLyrics && !isInstrumentalTag(lyrics);
+  return isInstrumental ? "" : rawLyrics.trim() || (isOwn ? lyrics.trim() : "");
 }
 
 function rewrite(
   engine: MusicEngine,
-  { rawLyrics }: DataSetSample,
+  lyrics: string,
   languageModel: string | null,
   signal: AbortSignal,
 ): Promise<SongSheet> {
   const request = {
     languageModel,
     caption: "",
-    lyrics: rawLyrics,
+    lyrics,
     language: null,
     metadata: UNKNOWN_METADATA,
   };
@@ -181,12 +195,14 @@ async function listen(
   );
 }
 
-function wordsOf(sample: DataSetSample, sheet: SongSheet, { keepsOwn }: { keepsOwn: boolean }) {
-  if (sample.isInstrumental) return { lyrics: INSTRUMENTAL_LYRICS, language: "unknown", formattedLyrics: "" };
-  if (keepsOwn) return { lyrics: sample.rawLyrics, language: sheet.language, formattedLyrics: "" };
-  return {
-    lyrics: sheet.lyrics || sample.rawLyrics || INSTRUMENTAL_LYRICS,
-    language: sheet.language,
-    formattedLyrics: sheet.lyrics,
-  };
+function wordsOf(
+  sample: DataSetSample,
+  sheet: SongSheet,
+  { own, keepsOwn }: { own: string; keepsOwn: boolean },
+) {
+  const isKnown = sheet.language !== UNKNOWN_LANGUAGE && (!keepsOwn || sample.language === UNKNOWN_LANGUAGE);
+  const language = isKnown ? sheet.language : sample.language;
+  if (sample.isInstrumental) return { lyrics: INSTRUMENTAL_LYRICS, formattedLyrics: "" };
+  if (keepsOwn) return { lyrics: own, language, formattedLyrics: "" };
+  return { lyrics: sheet.lyrics || own || INSTRUMENTAL_LYRICS, language, formattedLyrics: sheet.lyrics };
 }

@@ -53,8 +53,9 @@ export class PreparationTasks extends BackgroundTasks<PreparationResult> {
         signal,
         onProgress: ({ done }) => report(done),
       });
+      const done = `✅ Preprocessed ${files.length}/${dataSet.samples.length} samples to ${outputDir}`;
       return {
-        message: withFailures(`✅ Preprocessed ${files.length}/${total} samples to ${outputDir}`, failures),
+        message: withFailures(done, [...failures, ...unlabeledSamples(dataSet)]),
         output_dir: outputDir,
         num_tensors: files.length,
       };
@@ -122,6 +123,16 @@ export async function prepareDataSet(
     num_samples: result.files.length,
   });
   return result;
+}
+
+/** The samples that a preparation leaves out. */
+export function unlabeledSamples({ samples }: DataSet): SampleFailure[] {
+  return samples
+    .filter(({ labeled }) => !labeled)
+    .map(({ filename, caption }) => ({
+      filename,
+      reason: `left out, because it ${caption.trim() === "" ? "has no caption" : "is not labeled"}`,
+    }));
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -1,9 +1,10 @@
 /** Finds the sample files in a directory for adapter training. */
 
 import { readdir, realpath, stat } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { join, resolve, win32 } from "node:path";
 import { isObject } from "../../parameters.js";
-import { MAX_TEXT_BYTES, readRegular, UnusableFileError } from "../../system/regular-file.js";
+import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
+import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
 import { isWithin, noteOnRelativePath, type PermittedRoot } from "../storage/permitted-root.js";
 
@@ -23,8 +24,8 @@ export interface SampleSet {
 
 /**
  * Finds the sample files of `tensorDirectory`. A manifest entry is looked up in the directory, then below `root`. Its
- * base name is looked up last, in the directory, because the directory may have been moved. Both arguments are
- * absolute paths without symbolic links.
+ * base name is looked up last, in the directory, because the directory may have been moved, perhaps from Windows. Both
+ * arguments are absolute paths without symbolic links.
  * @throws RequestError, UnusableFileError if the manifest is unreadable
  */
 export async function discoverSamples(tensorDirectory: string, root: string): Promise<SampleSet> {
@@ -73,7 +74,7 @@ async function readManifest(directory: string): Promise<Manifest | null> {
   const path = join(directory, MANIFEST_NAME);
   let text: string;
   try {
-    text = (await readRegular(path, MAX_TEXT_BYTES)).toString("utf8");
+    text = await readTextFile(path, MAX_TEXT_BYTES);
   } catch (error) {
     if (error instanceof UnusableFileError && error.reason === "absent") return null;
     throw error;
@@ -105,11 +106,13 @@ async function listSamples(directory: string): Promise<string[]> {
 }
 
 async function locate(entry: string, directory: string, root: string): Promise<string | null> {
-  if (!isSampleName(basename(entry))) return null;
+  const name = win32.basename(entry);
+  if (!isSampleName(name)) return null;
+  const path = entry.replaceAll("\\", "/");
   return (
-    (await sampleAt(resolve(directory, entry), directory)) ??
-    (await sampleAt(resolve(root, entry), root)) ??
-    (await sampleAt(join(directory, basename(entry)), directory))
+    (await sampleAt(resolve(directory, path), directory)) ??
+    (await sampleAt(resolve(root, path), root)) ??
+    (await sampleAt(join(directory, name), directory))
   );
 }
 

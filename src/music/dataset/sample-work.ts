@@ -164,5 +164,12 @@ export function failureOf(error: unknown, filename: string): SampleFailure {
 }
 
 export function withFailures(message: string, failures: readonly SampleFailure[]): string {
-  return [message, ...failures.map(({ filename, reason }) => `⚠️ ${filename}: ${reason}`)].join("\n");
+  return withWarnings(
+    message,
+    failures.map(({ filename, reason }) => `${filename}: ${reason}`),
+  );
+}
+
+export function withWarnings(message: string, warnings: readonly string[]): string {
+  return [message, ...warnings.map((warning) => `⚠️ ${warning}`)].join("\n");
 }

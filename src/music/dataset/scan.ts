@@ -1,14 +1,17 @@
 /** Creates a data set from a folder of audio. */
-import { readdir } from "node:fs/promises";
-import { basename, extname, join, relative } from "node:path";
-import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
+import { readdir, stat } from "node:fs/promises";
+import { basename, dirname, extname, join, relative } from "node:path";
+import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
+import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
 import { noteOnRelativePath, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
-import { type Description, describeAudio, readTables, readText } from "./sidecar-files.js";
+import { FolderLists } from "./file-names.js";
+import { isTable } from "./records.js";
+import { type Description, describeAudio, readSidecarText, readTables } from "./sidecar-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 /** Maximum measured length; a longer file counts as this long. */
@@ -35,9 +38,13 @@ export async function scanFolder(
   const directory = await root.resolve(request.directory);
   const warnings: string[] = [];
   const warn = (message: string) => warnings.push(message);
-  const read = (path: string) => readInside(path, root, warn);
-  const paths = await findAudio(directory, request.directory);
-  const tables = await readTables(directory, read, warn);
+  const folders = new FolderLists();
+  const read = async (path: string) => {
+    const found = await folders.find(dirname(path), [basename(path)]);
+    return found === null ? null : readInside(found, root, warn);
+  };
+  const { audio, tables } = await findFiles(directory, request.directory, warn);
+  const described = await readTables(tables, audio, read, warn);
   /** Makes a sample of an audio file; null, with a warning, if the file is unusable. */
   const scan = async (path: string): Promise<DataSetSample | null> => {
     const name = relative(directory, path);
@@ -45,7 +52,8 @@ export async function scanFolder(
       await root.resolve(path);
       const limits = { maxSeconds: LONGEST_SECONDS, beyondMaximum: "cut" } as const;
       const { seconds } = await measureAudio({ path, name, ...limits, signal });
-      return sampleOf(path, name, seconds, await describeAudio(path, tables, read, warn), request);
+      const description = await describeAudio(path, described.get(path) ?? {}, read, warn);
+      return sampleOf(path, name, seconds, description, request);
     } catch (error) {
       if (!(error instanceof DecodeError && error.isInputFault) && !(error instanceof UnsafePathError))
         throw error;
@@ -54,8 +62,8 @@ export async function scanFolder(
     }
   };
   const samples: DataSetSample[] = [];
-  for (let start = 0; start < paths.length; start += CONCURRENCY) {
-    const batch = paths.slice(start, start + CONCURRENCY);
+  for (let start = 0; start < audio.length; start += CONCURRENCY) {
+    const batch = audio.slice(start, start + CONCURRENCY);
     const found = await Promise.all(batch.map(scan));
     samples.push(...found.filter((sample) => sample !== null));
   }
@@ -66,20 +74,37 @@ export async function scanFolder(
   return { dataSet: { ...about, samples: withUniqueIds(samples) }, warnings };
 }
 
-async function findAudio(directory: string, shown: string): Promise<string[]> {
+/** Files below the directory, sorted by path. Warns of links to folders, which are not searched. */
+async function findFiles(
+  directory: string,
+  shown: string,
+  warn: (message: string) => void,
+): Promise<{ audio: string[]; tables: string[] }> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new RequestError(directoryFault(error, shown), { cause: error });
     },
   );
-  const paths = entries
-    .filter((entry) => AUDIO_EXTENSIONS.includes(extname(entry.name).toLowerCase()) && !entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
-  if (paths.length === 0) {
+  const paths: string[] = [];
+  for (const entry of entries.filter((each) => !each.isDirectory())) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isSymbolicLink() && (await isDirectory(path)))
+      warn(`${relative(directory, path)} is a link to a folder and was not searched`);
+    else paths.push(path);
+  }
+  paths.sort();
+  const audio = paths.filter((path) => AUDIO_EXTENSIONS.includes(extname(path).toLowerCase()));
+  if (audio.length === 0) {
     throw new RequestError(`No audio files found in ${shown}; supported: ${AUDIO_EXTENSIONS.join(", ")}`);
   }
-  return paths;
+  return { audio, tables: paths.filter(isTable) };
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 function directoryFault(error: NodeJS.ErrnoException, shown: string): string {
@@ -92,25 +117,27 @@ function sampleOf(
   path: string,
   name: string,
   seconds: number,
-  { caption = "", lyrics = "", bpm, keyScale = "", timeSignature = "", language = "unknown" }: Description,
+  description: Description,
   { allInstrumental, customTag }: ScanRequest,
 ): DataSetSample {
+  const { genre = "", caption = genre, lyrics = "", bpm, keyScale = "", timeSignature = "" } = description;
+  const hasNoWords = isInstrumentalTag(lyrics) || (lyrics === "" && allInstrumental);
   return {
     id: sampleId(name),
     audioPath: path,
     filename: basename(path),
     caption,
-    genre: "",
+    genre,
     lyrics: lyrics || INSTRUMENTAL_LYRICS,
-    rawLyrics: lyrics,
+    rawLyrics: isInstrumentalTag(lyrics) ? "" : lyrics,
     formattedLyrics: "",
     bpm: bpm ?? null,
     keyScale,
     timeSignature,
     durationSeconds: Math.floor(seconds),
-    language,
-    isInstrumental: lyrics === "" && allInstrumental,
-    customTag,
+    language: description.language ?? UNKNOWN_LANGUAGE,
+    isInstrumental: description.isInstrumental ?? hasNoWords,
+    customTag: description.customTag ?? customTag,
     labeled: caption !== "",
     promptOverride: null,
   };
@@ -122,7 +149,7 @@ async function readInside(
   warn: (message: string) => void,
 ): Promise<string | null> {
   try {
-    return await readText(await root.resolve(path));
+    return await readSidecarText(await root.resolve(path));
   } catch (error) {
     if (!(error instanceof UnsafePathError || error instanceof UnusableFileError)) throw error;
     warn(error.message);

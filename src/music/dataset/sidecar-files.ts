@@ -1,65 +1,101 @@
-/** Reads descriptions from sidecar files: text, JSON and tables in the folder of the audio. */
+/** Reads descriptions from sidecar files: text, JSON and tables below the folder of the audio. */
 
-import { readdir } from "node:fs/promises";
-import { join, parse } from "node:path";
-import { parse as parseCsv } from "csv-parse/sync";
-import { isObject } from "../../parameters.js";
-import { readRegular, UnusableFileError } from "../../system/regular-file.js";
-import { readWholeNumber } from "./data-set.js";
+import { basename, dirname, join, parse, posix } from "node:path";
+import type { Fields } from "../../parameters.js";
+import { UnusableFileError } from "../../system/regular-file.js";
+import { readTextFile } from "../../system/text-file.js";
+import { isWithin } from "../storage/permitted-root.js";
+import { looseName } from "./file-names.js";
+import {
+  fieldsOf,
+  parseNamedLines,
+  parseObject,
+  parseRecords,
+  readAudioPath,
+  readBpm,
+  readFact,
+  readFlag,
+  readLanguage,
+  readText,
+} from "./records.js";
 
 /** Description of a piece of music; unknown fields are absent. */
 export interface Description {
   caption?: string;
+  genre?: string;
   lyrics?: string;
   bpm?: number;
   keyScale?: string;
   timeSignature?: string;
   language?: string;
+  isInstrumental?: boolean;
+  customTag?: string;
 }
 
 /** Reads a text file; null if it does not exist or is not readable. */
 export type ReadSidecarFile = (path: string) => Promise<string | null>;
 
-/** Descriptions from tables, by audio file name. */
+/** Descriptions of a table, by the name or path of the recording, as written. */
 export type TableDescriptions = ReadonlyMap<string, Description>;
 
-const BYTE_ORDER_MARK = "\uFEFF";
 /** Size limit of a sidecar file: enough for a table of ten thousand songs with a hundred words each. */
 const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
+/** Number of recordings that a warning names. */
+const MAX_NAMED = 5;
 
 /**
  * Reads a text file; null if it does not exist.
- * @throws UnusableFileError if it is not a regular file or is too large
+ * @throws UnusableFileError if it is not a regular text file or is too large
  */
-export async function readText(path: string): Promise<string | null> {
+export async function readSidecarText(path: string): Promise<string | null> {
   try {
-    return (await readRegular(path, MAX_SIDECAR_BYTES)).toString("utf8");
+    return await readTextFile(path, MAX_SIDECAR_BYTES);
   } catch (error) {
     if (error instanceof UnusableFileError && error.reason === "absent") return null;
     throw error;
   }
 }
 
+/** Endings of caption and lyrics files. ACE-Step 1 writes `_prompt.txt` and `_lyrics.txt`. */
+const CAPTION_FILES = [".caption.txt", "_caption.txt", "_prompt.txt", ".prompt.txt"];
+const LYRICS_FILES = [".lyrics.txt", "_lyrics.txt"];
+
 /**
  * Description of the recording `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both.
- * Lyrics come from `<name>.lyrics.txt`, or else from `<name>.txt`.
+ * Lyrics come from `<name>.lyrics.txt`, else from the JSON file, else from `<name>.txt`.
+ * @param fromTables what tables say about the recording
  * @param warn called for unusable files
  */
 export async function describeAudio(
   audioPath: string,
-  tables: TableDescriptions,
+  fromTables: Description,
   read: ReadSidecarFile,
   warn: (message: string) => void,
 ): Promise<Description> {
-  const { dir, name, base } = parse(audioPath);
+  const { dir, name } = parse(audioPath);
   const sidecar = async (suffix: string) => (await read(join(dir, name + suffix)))?.trim() || undefined;
+  const first = async (suffixes: readonly string[]) => {
+    for (const suffix of suffixes) {
+      const text = await sidecar(suffix);
+      if (text !== undefined) return text;
+    }
+    return undefined;
+  };
+  const [caption, lyrics] = [await first(CAPTION_FILES), await first(LYRICS_FILES)];
   const json = await sidecar(".json");
   return {
-    ...withoutUndefined({ caption: await sidecar(".caption.txt") }),
-    ...withoutUndefined({ lyrics: (await sidecar(".lyrics.txt")) ?? (await sidecar(".txt")) }),
+    ...describeText(await sidecar(".txt")),
+    ...withoutUndefined({ caption }),
     ...(json === undefined ? {} : parseSidecarJson(json, `${name}.json`, warn)),
-    ...tables.get(base),
+    ...withoutUndefined({ lyrics }),
+    ...fromTables,
   };
+}
+
+/** `<name>.txt` has lyrics, or lines of named fields. */
+function describeText(text: string | undefined): Description {
+  const record = text === undefined ? null : parseNamedLines(text);
+  return record === null ? withoutUndefined({ lyrics: text }) : describeRecord(record);
 }
 
 /** @param name file name in warnings */
@@ -68,87 +104,94 @@ export function parseSidecarJson(
   name: string,
   warn: (message: string) => void,
 ): Description {
-  let value: unknown;
-  try {
-    value = JSON.parse(content);
-  } catch {
-    value = undefined;
-  }
-  if (!isObject(value)) {
-    warn(`${name} is not a JSON object and was skipped`);
-    return {};
-  }
+  const record = parseObject(content);
+  if (record === null) warn(`${name} is not a JSON object and was skipped`);
+  return record === null ? {} : describeRecord(record);
+}
+
+function describeRecord(record: Fields): Description {
+  const fields = fieldsOf(record);
   return withoutUndefined({
-    caption: textOf(value.caption),
-    bpm: readWholeNumber(value.bpm) ?? undefined,
-    keyScale: textOf(value.keyscale),
-    timeSignature: textOf(value.timesignature),
-    language: textOf(value.language),
+    caption: readText(fields.caption),
+    genre: readText(fields.genre),
+    lyrics: readText(fields.lyrics ?? fields.raw_lyrics, "\n"),
+    bpm: readBpm(fields.bpm) ?? undefined,
+    keyScale: readFact(fields.keyscale),
+    timeSignature: readFact(fields.timesignature),
+    language: readLanguage(fields.language),
+    isInstrumental: readFlag(fields.is_instrumental),
+    customTag: readText(fields.custom_tag),
   });
 }
 
-/** Reads all tables in `directory`, in the order of their names. Later tables override earlier ones. */
+/** Descriptions from tables, by the path of the recording. Later tables override earlier ones. */
 export async function readTables(
-  directory: string,
+  tablePaths: readonly string[],
+  audioPaths: readonly string[],
   read: ReadSidecarFile,
   warn: (message: string) => void,
-): Promise<TableDescriptions> {
-  const tables = new Map<string, Description>();
-  const names = (await readdir(directory)).filter((name) => name.toLowerCase().endsWith(".csv")).sort();
-  for (const name of names) {
-    const content = await read(join(directory, name));
+): Promise<ReadonlyMap<string, Description>> {
+  const found = new Map<string, Description>();
+  const byName = groupByName(audioPaths, basename);
+  const byStem = groupByName(audioPaths, (path) => parse(path).name);
+  /** Recordings that a table in `folder` names: by path, else by file name, else by name without extension. */
+  const recordingsOf = (file: string, folder: string): string[] => {
+    const path = file.replaceAll("\\", "/");
+    const name = looseName(posix.basename(path));
+    const below = (byName.get(name) ?? byStem.get(name) ?? []).filter((each) => isWithin(folder, each));
+    const exact = path.includes("/") ? looseName(join(folder, path)) : null;
+    const choices = [
+      below.filter((each) => looseName(each) === exact),
+      below.filter((each) => basename(each) === posix.basename(path)),
+    ];
+    return choices.find((choice) => choice.length > 0) ?? below;
+  };
+  for (const path of tablePaths) {
+    const content = await read(path);
     if (content === null) continue;
-    for (const [file, description] of parseTable(content, name, warn)) {
-      tables.set(file, { ...tables.get(file), ...description });
+    const unmatched: string[] = [];
+    for (const [file, description] of parseTable(content, basename(path), warn)) {
+      const recordings = recordingsOf(file, dirname(path));
+      if (recordings.length === 0) unmatched.push(file);
+      for (const each of recordings) found.set(each, { ...found.get(each), ...description });
+    }
+    if (unmatched.length > 0) {
+      const more = unmatched.length > MAX_NAMED ? ` and ${unmatched.length - MAX_NAMED} more` : "";
+      const named = unmatched.slice(0, MAX_NAMED).join(", ");
+      warn(`${basename(path)} describes recordings that are not in its folder: ${named}${more}`);
     }
   }
-  return tables;
+  return found;
 }
 
-/** Parses a table with the columns File, BPM, Key and Caption in any order; separator: comma, semicolon or tab. */
+function groupByName(paths: readonly string[], nameOf: (path: string) => string): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const path of paths) {
+    const name = looseName(nameOf(path));
+    groups.set(name, [...(groups.get(name) ?? []), path]);
+  }
+  return groups;
+}
+
+/** Parses a table that has the name of a recording in each record. Its columns may have any order and case. */
 export function parseTable(
   content: string,
   name: string,
   warn: (message: string) => void,
 ): TableDescriptions {
-  let rows: Record<string, string>[];
+  let records: Fields[];
   try {
-    rows = parseCsv(content, {
-      bom: true,
-      columns: (header: string[]) => header.map((column) => column.trim().toLowerCase()),
-      delimiter: delimiterOf(content),
-      relax_column_count: true,
-      skip_empty_lines: true,
-      trim: true,
-    });
+    records = parseRecords(content, name);
   } catch (error) {
     warn(`${name} is not a valid table and was skipped: ${(error as Error).message}`);
     return new Map();
   }
-  const described = rows.filter((row) => row.file);
+  const described = records.flatMap((record): [string, Description][] => {
+    const file = readAudioPath(fieldsOf(record).audio_path);
+    return file === undefined ? [] : [[file, describeRecord(record)]];
+  });
   if (described.length === 0) warn(`${name} has no values in a column "File" and was skipped`);
-  return new Map(
-    described.map((row) => [
-      row.file as string,
-      withoutUndefined({
-        caption: textOf(row.caption),
-        bpm: readWholeNumber(row.bpm) ?? undefined,
-        keyScale: textOf(row.key),
-      }),
-    ]),
-  );
-}
-
-/** The most frequent separator of the header. */
-function delimiterOf(content: string): string {
-  const [header = ""] = content.replace(BYTE_ORDER_MARK, "").split(/\r?\n/, 1);
-  const count = (separator: string) => header.split(separator).length;
-  return [",", ";", "\t"].reduce((best, separator) => (count(separator) > count(best) ? separator : best));
-}
-
-function textOf(value: unknown): string | undefined {
-  if (typeof value === "number") return String(value);
-  return typeof value === "string" ? value.trim() || undefined : undefined;
+  return new Map(described);
 }
 
 /** Removes undefined fields, so that they do not override the fields of another description. */

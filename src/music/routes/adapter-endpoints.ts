@@ -3,7 +3,7 @@ import type { Request } from "express";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { storeRecording } from "../dataset/recordings.js";
 import { tensorInfo } from "../dataset/sample-set.js";
-import type { StartedTask } from "../dataset/sample-work.js";
+import { type StartedTask, withWarnings } from "../dataset/sample-work.js";
 import { HttpError } from "../errors.js";
 import * as answers from "../openapi/answers.js";
 import * as adapters from "../request/adapter-bodies.js";
@@ -208,17 +208,17 @@ async function scan({ service }: RouteContext, input: dataSets.ScanRequest) {
   const { samples } = service.local.dataSet.current;
   const found = `✅ Found ${samples.length} audio files in ${input.directory}`;
   return {
-    message: [found, ...warnings.map((warning) => `⚠️ ${warning}`)].join("\n"),
+    message: withWarnings(found, warnings),
     num_samples: samples.length,
     samples: samples.map(sampleSummary),
   };
 }
 
 async function load({ service }: RouteContext, { path }: { path: string }) {
-  await service.local.dataSet.load(path);
+  const warnings = await service.local.dataSet.load(path);
   const dataSet = service.local.dataSet.current;
-  const message = `✅ Loaded dataset '${dataSet.name}' with ${dataSet.samples.length} samples`;
-  return { message, ...contentOf(dataSet) };
+  const loaded = `✅ Loaded dataset '${dataSet.name}' with ${dataSet.samples.length} samples`;
+  return { message: withWarnings(loaded, warnings), ...contentOf(dataSet) };
 }
 
 function started({ taskId, total }: StartedTask<unknown>, message: string) {

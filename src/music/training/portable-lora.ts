@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type FloatTensor, safetensorsChunks } from "../../engine/weight-file.js";
 import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
+import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
 
 export const WEIGHTS_NAME = "adapter_model.safetensors";
@@ -76,10 +77,7 @@ export async function writePortableLora(
 }
 
 async function readLora(folder: string): Promise<Lora> {
-  const config = parseJson(
-    (await readRegular(join(folder, CONFIG_NAME), MAX_TEXT_BYTES)).toString("utf8"),
-    CONFIG_NAME,
-  );
+  const config = parseJson(await readTextFile(join(folder, CONFIG_NAME), MAX_TEXT_BYTES), CONFIG_NAME);
   const { r: rank, lora_alpha: alpha } = parse(configSchema, config, CONFIG_NAME);
   const bytes = await readRegular(join(folder, WEIGHTS_NAME), MAX_WEIGHTS_BYTES);
   const dataBegin = 8 + Number(bytes.readBigUInt64LE());

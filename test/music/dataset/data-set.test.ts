@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -12,6 +12,7 @@ import {
   withUniqueIds,
 } from "../../../src/music/dataset/data-set.js";
 import { RequestError } from "../../../src/music/errors.js";
+import { encoded } from "../../encodings.js";
 import { temporaryDirectory } from "../tasks.js";
 
 /** Samples "0", "1", ... with captions and genres. */
@@ -118,6 +119,58 @@ describe("parsing and saving of data set files", () => {
     ]).samples;
     expect(sample).to.include({ bpm: 98, timeSignature: "3", durationSeconds: 12, labeled: false });
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
+  });
+
+  it("a data set file may spell fields as other tools do", async () => {
+    const [sample] = parse([
+      {
+        ...{ file_name: "sub/a.mp3", tags: ["waltz", "accordion"], norm_lyrics: "la", tempo: "N/A" },
+        ...{ key: "N/A", time_signature: "3", duration: "3:25", lang: "English", instrumental: null },
+      },
+    ]).samples;
+    expect(sample).to.include({
+      ...{
+        audioPath: "/music/sets/sub/a.mp3",
+        filename: "a.mp3",
+        caption: "waltz, accordion",
+        labeled: true,
+      },
+      ...{ lyrics: "la", isInstrumental: false, bpm: null, keyScale: "", timeSignature: "3" },
+      ...{ durationSeconds: 205, language: "en" },
+    });
+    expect(parse([{ filename: "a.mp3" }]).samples[0]).to.include({ audioPath: "/music/sets/a.mp3" });
+    const windows = parse([
+      { audio_path: "C:\\music\\s1.mp3", is_instrumental: "false", labeled: "no", caption: "x" },
+    ]);
+    expect(windows.samples[0]).to.include({ filename: "s1.mp3", isInstrumental: false, labeled: false });
+  });
+
+  it("a data set file may be a table", () => {
+    const line = '{"file_name": "a.mp3", "text": "a waltz", "lyrics": "la"}';
+    for (const [name, content] of [
+      ["set.csv", "file_name;text;lyrics\r\na.mp3;a waltz;la\r\n"],
+      ["set.jsonl", `${line}\n`],
+    ] as const) {
+      const [sample] = parseDataSet(content, `/music/${name}`).samples;
+      expect(sample).to.include({ audioPath: "/music/a.mp3", caption: "a waltz", lyrics: "la" });
+      expect(sample).to.include({ isInstrumental: false, labeled: true });
+    }
+    expect(() => parseDataSet('{"a": 1}\nroot:x:0', "/music/set.jsonl"))
+      .to.throw(RequestError)
+      .with.property("detail", "Dataset /music/set.jsonl is not a table");
+  });
+
+  it("a data set file may be UTF-8 or UTF-16 with a byte order mark; other encodings are rejected", async () => {
+    const path = join(temporaryDirectory(), "set.json");
+    for (const bytes of Object.values(encoded('[{"audio_path": "/é.mp3"}]'))) {
+      await writeFile(path, bytes);
+      expect((await loadDataSet(path)).samples[0]?.filename).to.equal("é.mp3");
+    }
+    await writeFile(path, Buffer.from('[{"audio_path": "/é.mp3"}]', "latin1"));
+    const failure = await loadDataSet(path).catch((error: unknown) => error);
+    expect(failure)
+      .to.be.instanceOf(RequestError)
+      .with.property("detail", `Dataset ${path} is not text in UTF-8 or UTF-16: save it as UTF-8`);
   });
 
   it("sample ids that are unsafe as file names are replaced", () => {

@@ -98,7 +98,7 @@ describe("data set endpoints", () => {
         keyscale: "C major",
         labeled: true,
       });
-      expect(sample).to.include({ is_instrumental: true, lyrics: "[Instrumental]", language: "unknown" });
+      expect(sample).to.include({ is_instrumental: true, lyrics: "[Instrumental]", language: "en" });
       expect(sample).to.include.all.keys("id", "raw_lyrics", "formatted_lyrics", "custom_tag");
     });
 
@@ -147,6 +147,29 @@ describe("data set endpoints", () => {
       writeFileSync(join(root, "secret.txt"), "password = hunter2");
       const refused = await client.post("/v1/dataset/load", { dataset_path: "secret.txt" });
       expect(refused.body.detail).to.match(/secret\.txt is not JSON$/);
+    });
+
+    it("finds the recordings of a data set from Windows beside its file, and names the missing ones", async () => {
+      const names = [
+        "C:\\songs\\music\\one.mp3",
+        "D:/other\\TWO.WAV",
+        "..\\music\\two.wav",
+        "C:\\songs\\gone.mp3",
+      ];
+      const samples = [...names.map((audio_path) => ({ audio_path })), { filename: "one.mp3" }];
+      writeFileSync(join(root, "music/windows.json"), `\uFEFF${JSON.stringify(samples)}`);
+      const { status, body } = await client.post("/v1/dataset/load", { dataset_path: "music/windows.json" });
+      expect(status, body.detail).to.equal(200);
+      expect(body.data.message).to.equal(
+        "✅ Loaded dataset 'untitled_dataset' with 5 samples\n" +
+          "⚠️ C:\\songs\\gone.mp3 was not found; copy gone.mp3 into the folder of the data set",
+      );
+      const paths = body.data.samples.map(({ audio_path }: { audio_path: string }) => audio_path);
+      paths.splice(3, 1);
+      expect(paths).to.deep.equal(
+        ["one.mp3", "two.wav", "two.wav", "one.mp3"].map((name) => join(root, "music", name)),
+      );
+      await client.post("/v1/dataset/load", { dataset_path: "sets/mine.json" });
     });
 
     it("preprocessing writes training files that fit the model, and a manifest that lists the files", async () => {
@@ -234,6 +257,20 @@ describe("data set endpoints", () => {
       expect(status).to.include({ status: "failed" });
       expect(status.error).to.match(/^No sample could be prepared; one\.mp3: /);
       expect(existsSync(join(root, "nothing/manifest.json"))).to.equal(false);
+    });
+
+    it("preprocessing names the samples that it leaves out", async () => {
+      const set = JSON.parse(readFileSync(join(root, "sets/mine.json"), "utf8"));
+      Object.assign(set.samples[1], { labeled: false });
+      set.samples.push({ audio_path: "../music/two.wav", filename: "bare.wav" });
+      writeFileSync(join(root, "sets/part.json"), JSON.stringify(set));
+      await client.post("/v1/dataset/load", { dataset_path: "sets/part.json" });
+      const { data } = (await client.post("/v1/dataset/preprocess", { output_dir: "part" })).body;
+      expect(data.message.split("\n")).to.deep.equal([
+        "✅ Preprocessed 1/3 samples to part",
+        "⚠️ two.wav: left out, because it is not labeled",
+        "⚠️ bare.wav: left out, because it has no caption",
+      ]);
     });
 
     it("rejects paths outside the training root, and bodies without a required field", async () => {

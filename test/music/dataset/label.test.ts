@@ -2,6 +2,13 @@ import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { UNKNOWN_METADATA } from "../../../src/engine/metadata.js";
+import type { MusicEngine } from "../../../src/engine/types.js";
+import { DataSetEditor } from "../../../src/music/dataset/editor.js";
+import { LabelTasks } from "../../../src/music/dataset/label.js";
+import type { LabelRequest } from "../../../src/music/request/data-set-bodies.js";
+import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
+import { createLogger } from "../../../src/system/log.js";
 import { writeRecording } from "../audio/recordings.js";
 import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -15,11 +22,12 @@ describe("labeling of data set samples by the models", () => {
     writeRecording(join(root, "music/one.mp3"), { seconds: 2 });
     writeRecording(join(root, "music/two.wav"), { seconds: 2 });
     writeFileSync(join(root, "music/two.txt"), "la la la");
-    writeFileSync(join(root, "music/two.json"), '{"bpm": 77, "keyscale": "C major"}');
+    writeFileSync(join(root, "music/two.json"), '{"bpm": 77, "keyscale": "C major", "language": "fr"}');
+    for (const name of ["one", "two"]) writeFileSync(join(root, `music/${name}.caption.txt`), "a drone");
   });
   beforeEach(() => client.post("/v1/dataset/scan", { audio_dir: "music" }));
 
-  it("automatic labels describe samples without a caption, and keep existing descriptions", async () => {
+  it("automatic labels add missing metadata, and keep existing descriptions", async () => {
     const { status, body } = await client.post("/v1/dataset/auto_label", {});
     expect(status, body.detail).to.equal(200);
     expect(body.data.message).to.equal("✅ Labeled 2/2 samples");
@@ -28,9 +36,29 @@ describe("labeling of data set samples by the models", () => {
     expect(instrumental).to.include({ labeled: true, lyrics: "[Instrumental]", language: "unknown" });
     expect(instrumental.bpm).to.be.within(30, 300);
     expect(song).to.include({ labeled: true, lyrics: "la la la", bpm: 77, keyscale: "C major" });
+    expect(song).to.include({ caption: "a drone", language: "fr" });
     expect((await client.get("/v1/dataset/samples")).body.data.samples).to.deep.equal(body.data.samples);
     const again = await client.post("/v1/dataset/auto_label", { only_unlabeled: true });
     expect(again.body.data.samples[1]).to.include({ labeled: true, lyrics: "la la la" });
+  });
+
+  it("a model that writes no text labels no samples without a caption, and adds only metadata", async () => {
+    mkdirSync(join(root, "bare"));
+    writeRecording(join(root, "bare/three.wav"), { seconds: 2 });
+    await client.post("/v1/dataset/scan", { audio_dir: "bare" });
+    const { status, body } = await client.post("/v1/dataset/auto_label", {});
+    expect(body.detail).to.match(
+      /^No sample could be labeled; three\.wav: the language model .* does not write text/,
+    );
+    expect(status).to.equal(400);
+    const sample = (await client.get("/v1/dataset/sample/0")).body.data;
+    expect(sample).to.include({ labeled: false, caption: "" });
+    expect(sample.bpm).to.be.within(30, 300);
+    const refused = await client.post("/v1/dataset/preprocess", { output_dir: "tensors" });
+    expect([refused.status, refused.body.detail]).to.deep.equal([
+      400,
+      "No labeled samples: add captions first",
+    ]);
   });
 
   it("with transcribe_lyrics the language model writes the lyrics; with skip_metas no metadata are added", async () => {
@@ -77,4 +105,48 @@ describe("labeling of data set samples by the models", () => {
       await sleep(20);
     }
   }
+});
+
+describe("labels of a model that writes text", () => {
+  /** Labels three samples; the model writes captions, but none for the last one. */
+  async function label(change: Partial<LabelRequest> = {}) {
+    const root = realpathSync(temporaryDirectory());
+    const set = [
+      { audio_path: "one.wav" },
+      { audio_path: "two.wav", lyrics: "own words", language: "fr" },
+      { audio_path: "three.wav", language: "de" },
+    ];
+    for (const { audio_path } of set) writeRecording(join(root, audio_path), { seconds: 1 });
+    writeFileSync(join(root, "set.json"), JSON.stringify(set));
+    const captions = ["a waltz", "a song", " "];
+    const sheet = { ...UNKNOWN_METADATA, lyrics: "heard words", language: "en", warnings: [] };
+    const engine: Partial<MusicEngine> = {
+      languageModels: () => [],
+      prepareLanguageModel: async () => ({ name: "lm", writesText: true }),
+      encodeCodes: async () => new Int32Array(),
+      understand: async () => ({ ...sheet, caption: captions.shift() ?? "" }),
+    };
+    const permitted = new PermittedRoot(root);
+    const editor = new DataSetEditor(permitted);
+    await editor.load("set.json");
+    const tasks = new LabelTasks(engine as MusicEngine, permitted, editor, createLogger("silent"));
+    const request = { skipMetas: false, formatLyrics: false, transcribeLyrics: false, onlyUnlabeled: false };
+    const { finished } = await tasks.start({ ...request, lmModelPath: null, savePath: null, ...change });
+    return { ...(await finished), labeled: editor.current.samples };
+  }
+
+  it("adds captions, keeps own lyrics and languages, and names a sample without a caption", async () => {
+    const { message, labeled_count: count, labeled } = await label();
+    expect(message).to.equal("✅ Labeled 2/3 samples\n⚠️ three.wav: the language model wrote no caption");
+    expect(count).to.equal(2);
+    const [waltz, song, without] = labeled;
+    expect(waltz).to.include({ caption: "a waltz", labeled: true, isInstrumental: true });
+    expect(song).to.include({ caption: "a song", lyrics: "own words", language: "fr" });
+    expect(without).to.include({ caption: "", labeled: false, language: "de", lyrics: "[Instrumental]" });
+  });
+
+  it("replaces lyrics and their language with transcribe_lyrics", async () => {
+    const [, song] = (await label({ transcribeLyrics: true })).labeled;
+    expect(song).to.include({ lyrics: "heard words", language: "en" });
+  });
 });

@@ -50,14 +50,20 @@ describe("which samples a data set folder contains", () => {
   });
 
   it("samples have the manifest's order; files of a moved set are found by their names", async () => {
+    await write("sets/one/c.pt");
     await writeManifest({
       metadata: { name: "set" },
-      samples: ["b.pt", "sets/elsewhere.pt", "/gone/with/the/old/machine/a.pt"],
-      num_samples: 3,
+      samples: ["b.pt", "sets\\elsewhere.pt", "/gone/with/the/old/machine/a.pt", "C:\\old machine\\c.pt"],
+      num_samples: 4,
     });
     expect(await discoverSamples(tensors, root)).to.deep.equal({
       metadata: { name: "set" },
-      samples: [join(tensors, "b.pt"), join(root, "sets/elsewhere.pt"), join(tensors, "a.pt")],
+      samples: [
+        join(tensors, "b.pt"),
+        join(root, "sets/elsewhere.pt"),
+        join(tensors, "a.pt"),
+        join(tensors, "c.pt"),
+      ],
       skipped: [],
     });
   });

@@ -1,10 +1,11 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FolderScan, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
 import type { ScanRequest } from "../../../src/music/request/data-set-bodies.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
+import { encoded } from "../../encodings.js";
 import { writeRecording } from "../audio/recordings.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -71,6 +72,89 @@ describe("scanning a folder", () => {
       labeled: true,
     });
     expect(plain).to.include({ caption: "", lyrics: "[Instrumental]", isInstrumental: true, labeled: false });
+  });
+
+  it("makes a song with lyrics of any file no instrumental, and one without words an instrumental", async () => {
+    const songs = {
+      "json.json": '{"caption": "a waltz", "lyrics": "la la", "language": "de"}',
+      "ace1_lyrics.txt": "la la",
+      "tag.json": '{"lyrics": "[Instrumental]"}',
+      "silent.json": '{"lyrics": "la la", "is_instrumental": true, "custom_tag": "own"}',
+      "sung.json": '{"is_instrumental": false, "genre": "polka"}',
+    };
+    for (const [name, content] of Object.entries(songs)) {
+      writeFileSync(join(root, name), content);
+      writeRecording(join(root, name.replace(/(_lyrics)?\.\w+$/, ".wav")), { seconds: 1 });
+    }
+    const { samples } = (await scan()).dataSet;
+    const sample = (name: string) => samples.find(({ filename }) => filename === `${name}.wav`);
+    expect(sample("json")).to.include({ isInstrumental: false, lyrics: "la la", language: "de" });
+    expect(sample("ace1")).to.include({ isInstrumental: false, rawLyrics: "la la" });
+    expect(sample("tag")).to.include({ isInstrumental: true, rawLyrics: "" });
+    expect(sample("silent")).to.include({ isInstrumental: true, customTag: "own" });
+    expect(sample("sung")).to.include({
+      isInstrumental: false,
+      caption: "polka",
+      genre: "polka",
+      labeled: true,
+    });
+  });
+
+  it("reads sidecar files of every encoding with a byte order mark; names files in other encodings", async () => {
+    const caption = encoded("Frühlingswalzer\r\n");
+    for (const [name, bytes] of Object.entries(caption)) {
+      writeRecording(join(root, `${name}.wav`), { seconds: 1 });
+      writeFileSync(join(root, `${name}.caption.txt`), bytes);
+      writeFileSync(join(root, `${name}.json`), encoded('{"bpm": 90}')[name as keyof typeof caption]);
+    }
+    writeFileSync(join(root, "keys.csv"), encoded("File;Key\r\nutf8.wav;C major\r\n").utf16le);
+    writeRecording(join(root, "latin.wav"), { seconds: 1 });
+    writeFileSync(join(root, "latin.caption.txt"), Buffer.from("Frühling", "latin1"));
+    const { dataSet, warnings } = await scan();
+    const [latin, ...others] = dataSet.samples;
+    expect(latin).to.include({ filename: "latin.wav", caption: "", labeled: false });
+    for (const sample of others) expect(sample).to.include({ caption: "Frühlingswalzer", bpm: 90 });
+    expect(others.map(({ keyScale }) => keyScale)).to.deep.equal(["", "", "C major"]);
+    expect(warnings).to.have.length(1);
+    expect(warnings[0]).to.match(/latin\.caption\.txt is not text in UTF-8 or UTF-16: save it as UTF-8$/);
+  });
+
+  it("finds sidecar files and table rows whose names differ in letter case or the form of accents", async () => {
+    writeRecording(join(root, "song.wav"), { seconds: 1 });
+    renameSync(join(root, "song.wav"), join(root, `${"Café".normalize("NFD")}.WAV`));
+    writeFileSync(join(root, `${"café".normalize("NFC")}.TXT`), "la la");
+    writeFileSync(join(root, "SONGS.CSV"), `File,Caption\n${"café".normalize("NFC")}.wav,a waltz\n`);
+    const { dataSet, warnings } = await scan();
+    expect(dataSet.samples[0]).to.include({ rawLyrics: "la la", caption: "a waltz" });
+    expect(warnings).to.deep.equal([]);
+  });
+
+  it("matches rows of tables by path, else by name, and names rows without a recording", async () => {
+    for (const album of ["one", "two"]) {
+      mkdirSync(join(root, album));
+      writeRecording(join(root, album, "01.wav"), { seconds: 1 });
+    }
+    writeRecording(join(root, "two/last.wav"), { seconds: 1 });
+    const rows = ["one/01.wav,first", "two\\01.wav,second", "C:\\music\\last.wav,last", "gone.wav,none"];
+    writeFileSync(join(root, "songs.csv"), ["File,Caption", ...rows].join("\n"));
+    writeFileSync(join(root, "two/metadata.jsonl"), '{"file_name": "01.wav", "bpm": 90}\n');
+    const { dataSet, warnings } = await scan();
+    expect(dataSet.samples.map(({ caption, bpm }) => [caption, bpm])).to.deep.equal([
+      ["first", null],
+      ["second", 90],
+      ["last", null],
+    ]);
+    expect(warnings).to.deep.equal(["songs.csv describes recordings that are not in its folder: gone.wav"]);
+  });
+
+  it("reads links to files, and names links to folders", async () => {
+    mkdirSync(join(root, "album"));
+    writeRecording(join(root, "album/a.wav"), { seconds: 1 });
+    symlinkSync(join(root, "album/a.wav"), join(root, "b.wav"));
+    symlinkSync(join(root, "album"), join(root, "other"));
+    const { dataSet, warnings } = await scan();
+    expect(dataSet.samples.map(({ filename }) => filename)).to.deep.equal(["a.wav", "b.wav"]);
+    expect(warnings).to.deep.equal(["other is a link to a folder and was not searched"]);
   });
 
   it("gives samples the same ids in every scan", async () => {

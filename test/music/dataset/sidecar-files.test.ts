@@ -1,14 +1,17 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { describeAudio, parseSidecarJson, parseTable } from "../../../src/music/dataset/sidecar-files.js";
-
-const noTables = new Map();
+import {
+  type Description,
+  describeAudio,
+  parseSidecarJson,
+  parseTable,
+} from "../../../src/music/dataset/sidecar-files.js";
 
 /** Describes /music/song.mp3 from sidecar files. `files` maps file names to contents. */
-async function describeSong(files: Record<string, string>, tables = noTables) {
+async function describeSong(files: Record<string, string>, fromTables: Description = {}) {
   const warnings: string[] = [];
   const read = async (path: string) => files[path.replace("/music/", "")] ?? null;
-  const description = await describeAudio("/music/song.mp3", tables, read, (line) => warnings.push(line));
+  const description = await describeAudio("/music/song.mp3", fromTables, read, (line) => warnings.push(line));
   return { description, warnings };
 }
 
@@ -27,6 +30,53 @@ describe("reading sidecar files", () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
 
+  it("reads caption and lyrics files of ACE-Step 1", async () => {
+    const files = { "song_prompt.txt": "waltz, accordion", "song_lyrics.txt": "la", "song.txt": "not these" };
+    expect((await describeSong(files)).description).to.deep.equal({
+      caption: "waltz, accordion",
+      lyrics: "la",
+    });
+  });
+
+  it("reads lyrics of the JSON file, unless there is a lyrics file", async () => {
+    const json = '{"caption": "a waltz", "lyrics": "from JSON"}';
+    const lyricsOf = async (files: Record<string, string>) =>
+      (await describeSong({ "song.json": json, ...files })).description.lyrics;
+    expect(await lyricsOf({})).to.equal("from JSON");
+    expect(await lyricsOf({ "song.txt": "old lyrics" })).to.equal("from JSON");
+    expect(await lyricsOf({ "song.lyrics.txt": "own lyrics" })).to.equal("own lyrics");
+  });
+
+  it("reads JSON fields in the spellings and types of other tools", async () => {
+    const described = async (record: unknown) =>
+      (await describeSong({ "song.json": JSON.stringify(record) })).description;
+    expect(
+      await described({
+        ...{ Prompt: "a waltz", genre: ["folk", "waltz"], norm_lyrics: ["la", "la"], BPM: "98.6 bpm" },
+        ...{ "Key Scale": "B♭ major", time_signature: "3/4", lang: "German", trigger_word: "zydeco" },
+        ...{ is_instrumental: "no" },
+      }),
+    ).to.deep.equal({
+      ...{ caption: "a waltz", genre: "folk, waltz", lyrics: "la\nla", bpm: 98 },
+      ...{ keyScale: "B♭ major", timeSignature: "3/4", language: "de", customTag: "zydeco" },
+      isInstrumental: false,
+    });
+    expect(await described({ tags: ["waltz", "accordion"], caption: "" })).to.deep.equal({
+      caption: "waltz, accordion",
+    });
+    const unset = { bpm: "N/A", keyscale: "auto", timesignature: "N/A", language: "unknown", lyrics: null };
+    expect(await described(unset)).to.deep.equal({});
+  });
+
+  it("reads text files with named lines, as Side-Step writes them", async () => {
+    const text = "caption: a waltz\r\nbpm: 90\r\nrepeat: 2\r\nlyrics:\r\n[Verse]\r\nKey: to my heart\r\n";
+    expect((await describeSong({ "song.txt": text })).description).to.deep.equal({
+      ...{ caption: "a waltz", bpm: 90, lyrics: "[Verse]\nKey: to my heart" },
+    });
+    const lyrics = "Text: me\nCaption: this";
+    expect((await describeSong({ "song.txt": lyrics })).description).to.deep.equal({ lyrics });
+  });
+
   it("a table takes precedence over JSON, and JSON over the caption file", async () => {
     const files = {
       "song.caption.txt": "from the text file",
@@ -35,8 +85,8 @@ describe("reading sidecar files", () => {
     };
     const fromJson = { caption: "from JSON", bpm: 120, keyScale: "A minor", timeSignature: "4" };
     expect((await describeSong(files)).description).to.deep.equal(fromJson);
-    const tables = new Map([["song.mp3", { caption: "from the table", bpm: 90 }]]);
-    expect((await describeSong(files, tables)).description).to.deep.equal({
+    const fromTables = { caption: "from the table", bpm: 90 };
+    expect((await describeSong(files, fromTables)).description).to.deep.equal({
       ...fromJson,
       caption: "from the table",
       bpm: 90,
@@ -81,6 +131,30 @@ describe("reading sidecar tables", () => {
       expect(rows).to.deep.equal(expected);
       expect(warnings).to.deep.equal([]);
     }
+  });
+
+  it("tables may be those of Hugging Face, Excel and JSON Lines", () => {
+    const expected = { "a.mp3": { caption: "a waltz", lyrics: "la", bpm: 90 } };
+    for (const [name, content] of [
+      ["metadata.csv", "file_name,text,lyrics,tempo\na.mp3,a waltz,la,90\n"],
+      ["songs.csv", "sep=;\r\nFile;Caption;Lyrics;BPM\r\na.mp3;a waltz;la;90\r\n"],
+      ["songs.tsv", "audio_path\tprompt\tlyrics\tbpm\na.mp3\ta waltz\tla\t90"],
+      ["metadata.jsonl", '{"file_name": "a.mp3", "text": "a waltz", "lyrics": "la", "bpm": "90"}\n\n'],
+      ["songs.jsonl", '{"audio": {"path": "a.mp3"}, "tags": ["a waltz"], "norm_lyrics": "la", "bpm": 90}'],
+    ] as const) {
+      const warnings: string[] = [];
+      const table = parseTable(content, name, (line) => warnings.push(line));
+      expect(Object.fromEntries(table), name).to.deep.equal(expected);
+      expect(warnings, name).to.deep.equal([]);
+    }
+  });
+
+  it("tables of JSON Lines are skipped with a warning that names the wrong line", () => {
+    const warnings: string[] = [];
+    parseTable('{"file": "a.mp3"}\n{"file"', "songs.jsonl", (line) => warnings.push(line));
+    expect(warnings).to.deep.equal([
+      "songs.jsonl is not a valid table and was skipped: line 2 is not a JSON object",
+    ]);
   });
 
   it("tables may have quotes, a byte order mark and short rows", () => {

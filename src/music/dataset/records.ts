@@ -1,0 +1,182 @@
+/** Reads descriptions of recordings whose field names and value types vary by tool. */
+import { parse as parseCsv } from "csv-parse/sync";
+import { canonicalLanguage } from "../../engine/metadata.js";
+import { FALSE_WORDS, type Fields, isObject, meansUnset, TRUE_WORDS } from "../../parameters.js";
+
+/**
+ * Names of each field in lower case without spaces, underscores and hyphens; the first that has a value counts.
+ * `norm_lyrics` and lists of `tags` are of ACE-Step 1, `file_name` and `text` of Hugging Face, `signature` of Side-Step.
+ */
+const SPELLINGS = {
+  id: ["id"],
+  audio_path: ["audiopath", "audiofile", "filepath", "path", "file", "filename", "audio", "location"],
+  filename: ["filename"],
+  caption: ["caption", "prompt", "tags", "text", "description"],
+  genre: ["genre", "genres"],
+  lyrics: ["lyrics", "lyric", "normlyrics"],
+  raw_lyrics: ["rawlyrics"],
+  formatted_lyrics: ["formattedlyrics"],
+  bpm: ["bpm", "tempo"],
+  keyscale: ["keyscale", "key", "scale"],
+  timesignature: ["timesignature", "timesig", "signature", "meter", "metre"],
+  duration: ["duration", "durationseconds", "audioduration", "seconds"],
+  language: ["language", "lang", "vocallanguage"],
+  is_instrumental: ["isinstrumental", "instrumental"],
+  custom_tag: ["customtag", "trigger", "triggerword", "activationtag"],
+  labeled: ["labeled", "labelled"],
+  prompt_override: ["promptoverride"],
+} as const;
+export type RecordField = keyof typeof SPELLINGS;
+
+/** The fields of a record that have a value, by their names in data set files. */
+export function fieldsOf(record: Fields): Partial<Record<RecordField, unknown>> {
+  const given = new Map(
+    Object.entries(record)
+      .filter(([, value]) => String(value ?? "").trim() !== "")
+      .map(([name, value]) => [plainName(name), value]),
+  );
+  return Object.fromEntries(
+    Object.entries(SPELLINGS).flatMap(([field, names]) => {
+      const name = names.find((each) => given.has(each));
+      return name === undefined ? [] : [[field, given.get(name)]];
+    }),
+  );
+}
+
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/[\s_-]/g, "");
+}
+
+/** Text, a number or a list of texts; undefined if it is blank or of another type. */
+export function readText(value: unknown, separator = ", "): string | undefined {
+  if (typeof value === "number") return String(value);
+  if (Array.isArray(value)) return readText(value.flatMap((part) => readText(part) ?? []).join(separator));
+  return typeof value === "string" ? value.trim() || undefined : undefined;
+}
+
+/** Like `readText`, but words such as "N/A" and "auto" are undefined too. */
+export function readFact(value: unknown): string | undefined {
+  const text = readText(value);
+  return text === undefined || meansUnset(text) ? undefined : text;
+}
+
+/** Code of a language, or its text if it is not supported; undefined for none. */
+export function readLanguage(value: unknown): string | undefined {
+  const text = readFact(value);
+  return text === undefined ? undefined : (canonicalLanguage(text) ?? text);
+}
+
+/** Whole positive beats per minute, from a number or a text such as "98.6 BPM"; null for anything else. */
+export function readBpm(value: unknown): number | null {
+  const bpm = readNumber(value, /\s*bpm$/i);
+  return bpm !== null && bpm >= 1 ? Math.trunc(bpm) : null;
+}
+
+/** Whole seconds, from a number or a text such as "205.3 s" or "3:25"; null for anything else. */
+export function readSeconds(value: unknown): number | null {
+  const parts =
+    typeof value === "string" && /^\d+(:\d{1,2}){1,2}(\.\d+)?$/.test(value.trim()) ? value.split(":") : [];
+  if (parts.length > 0) return Math.trunc(parts.reduce((sum, part) => sum * 60 + Number(part), 0));
+  const seconds = readNumber(value, /\s*s(ec(onds?)?)?$/i);
+  return seconds !== null && seconds >= 0 ? Math.trunc(seconds) : null;
+}
+
+function readNumber(value: unknown, unit: RegExp): number | null {
+  const text = typeof value === "string" ? value.trim().replace(unit, "") : "";
+  const number = text === "" ? value : Number(text);
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
+}
+
+/** A boolean, a number or a word such as "yes"; undefined for anything else. */
+export function readFlag(value: unknown): boolean | undefined {
+  if (typeof value === "boolean") return value;
+  const word = String(value).trim().toLowerCase();
+  if (TRUE_WORDS.includes(word) || word === "1") return true;
+  return FALSE_WORDS.includes(word) || word === "0" ? false : undefined;
+}
+
+/** Where the recording is, as written. */
+export function readAudioPath(value: unknown): string | undefined {
+  return readText(isObject(value) ? value.path : value);
+}
+
+/** Matches names of tables: one record per row or line. The log of automatic labels is no table. */
+const TABLE = /(?<!\.autolabel)\.(csv|tsv|jsonl)$/i;
+
+export function isTable(name: string): boolean {
+  return TABLE.test(name);
+}
+
+/** Records of a table, by the extension of its name. @throws Error that says what is wrong with the table */
+export function parseRecords(content: string, name: string): Fields[] {
+  return name.toLowerCase().endsWith(".jsonl") ? parseLines(content) : parseRows(content);
+}
+
+function parseLines(content: string): Fields[] {
+  return content.split(/\r?\n/).flatMap((line, index) => {
+    if (line.trim() === "") return [];
+    const record = parseObject(line);
+    if (record === null) throw new Error(`line ${index + 1} is not a JSON object`);
+    return [record];
+  });
+}
+
+/** Parses a JSON object; null for anything else. */
+export function parseObject(text: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Excel names the separator in a first line. */
+const SEPARATOR_LINE = /^sep=.\r?\n/i;
+
+/** Rows with comma, semicolon or tab as separator. */
+function parseRows(content: string): Fields[] {
+  const table = content.replace(SEPARATOR_LINE, "");
+  return parseCsv(table, {
+    columns: true,
+    delimiter: delimiterOf(table),
+    relax_column_count: true,
+    skip_empty_lines: true,
+    trim: true,
+  });
+}
+
+/** The most frequent separator of the header. */
+function delimiterOf(table: string): string {
+  const [header = ""] = table.split(/\r?\n/, 1);
+  const count = (separator: string) => header.split(separator).length;
+  return [",", ";", "\t"].reduce((best, separator) => (count(separator) > count(best) ? separator : best));
+}
+
+/** Names that begin a line in Side-Step's text files. */
+const LINE_NAMES: ReadonlySet<string> = new Set([
+  ...["caption", "tags", "repeat", "repeats", "tagposition", "promptoverride"],
+  ...(["genre", "lyrics", "bpm", "keyscale", "timesignature", "duration"] as const).flatMap(
+    (field) => SPELLINGS[field],
+  ),
+  ...(["language", "is_instrumental", "custom_tag"] as const).flatMap((field) => SPELLINGS[field]),
+]);
+
+/**
+ * Record of a text file with lines such as `caption: a waltz`, as Side-Step writes them. Lyrics come last and take all
+ * further lines. Null for other texts.
+ */
+export function parseNamedLines(text: string): Fields | null {
+  const record: Record<string, string> = {};
+  let name = "";
+  for (const line of text.split(/\r?\n/)) {
+    const [, word = "", value = ""] = /^\s*([A-Za-z _]{2,20}):(.*)$/.exec(line) ?? [];
+    if (name !== "lyrics" && LINE_NAMES.has(plainName(word))) {
+      name = plainName(word);
+      record[name] = value.trim();
+    } else if (name !== "") record[name] += `\n${line}`;
+    else if (line.trim() !== "") return null;
+  }
+  const { caption, lyrics } = fieldsOf(record);
+  return caption === undefined && lyrics === undefined ? null : record;
+}
