@@ -76,7 +76,7 @@ async function readFolder(
   );
   for (const warning of warnings) warn(warning);
   for (const { filename, reason } of unlabeledSamples(dataSet)) {
-    warn(`${filename} is ${reason}: add one in ${parse(filename).name}.caption.txt`);
+    warn(`${filename} ${reason}: add one in ${parse(filename).name}.caption.txt`);
   }
   return dataSet;
 }

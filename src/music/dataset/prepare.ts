@@ -131,7 +131,7 @@ export function unlabeledSamples({ samples }: DataSet): SampleFailure[] {
     .filter(({ labeled }) => !labeled)
     .map(({ filename, caption }) => ({
       filename,
-      reason: `left out, because it ${caption.trim() === "" ? "has no caption" : "is not labeled"}`,
+      reason: `${caption.trim() === "" ? "has no caption" : "is not labeled"} and is skipped`,
     }));
 }
 

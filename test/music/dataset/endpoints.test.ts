@@ -268,8 +268,8 @@ describe("data set endpoints", () => {
       const { data } = (await client.post("/v1/dataset/preprocess", { output_dir: "part" })).body;
       expect(data.message.split("\n")).to.deep.equal([
         "✅ Preprocessed 1/3 samples to part",
-        "⚠️ two.wav: left out, because it is not labeled",
-        "⚠️ bare.wav: left out, because it has no caption",
+        "⚠️ two.wav: is not labeled and is skipped",
+        "⚠️ bare.wav: has no caption and is skipped",
       ]);
     });
 
