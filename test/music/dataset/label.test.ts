@@ -120,16 +120,18 @@ describe("labels of a model that writes text", () => {
     writeFileSync(join(root, "set.json"), JSON.stringify(set));
     const captions = ["a waltz", "a song", " "];
     const sheet = { ...UNKNOWN_METADATA, lyrics: "heard words", language: "en", warnings: [] };
-    const engine: Partial<MusicEngine> = {
-      languageModels: () => [],
-      prepareLanguageModel: async () => ({ name: "lm", writesText: true }),
-      encodeCodes: async () => new Int32Array(),
-      understand: async () => ({ ...sheet, caption: captions.shift() ?? "" }),
+    const engine = {
+      catalog: { languageModels: () => [] },
+      planner: {
+        prepareLanguageModel: async () => ({ name: "lm", writesText: true }),
+        understand: async () => ({ ...sheet, caption: captions.shift() ?? "" }),
+      },
+      renderer: { encodeCodes: async () => new Int32Array() },
     };
     const permitted = new PermittedRoot(root);
     const editor = new DataSetEditor(permitted);
     await editor.load("set.json");
-    const tasks = new LabelTasks(engine as MusicEngine, permitted, editor, createLogger("silent"));
+    const tasks = new LabelTasks(engine as unknown as MusicEngine, permitted, editor, createLogger("silent"));
     const request = { skipMetas: false, formatLyrics: false, transcribeLyrics: false, onlyUnlabeled: false };
     const { finished } = await tasks.start({ ...request, lmModelPath: null, savePath: null, ...change });
     return { ...(await finished), labeled: editor.current.samples };
