@@ -1,49 +1,17 @@
 #!/usr/bin/env node
-/** Command line: one file per command. Engine, server and city are imported only by the commands that use them. */
-import { createRequire } from "node:module";
+/** The `carillon` script. Imports the program only here, so that a failure to load its files is reported in one line. */
 import { fileURLToPath } from "node:url";
-import { Command } from "commander";
-import { loadConfig } from "../config.js";
-import { cityCommand } from "./city.js";
-import { generateCommand } from "./generate.js";
-import { cudaCommand, modelsCommand } from "./models.js";
-import { preprocessCommand } from "./preprocess.js";
-import { fleetCommand, serveCommand } from "./serve.js";
 
-const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
-const path = fileURLToPath(import.meta.url);
-
-const mcpCommand = new Command("mcp")
-  .description("serve MCP tools for the running city and music service on standard input and output")
-  .action(async () => {
-    const { serveStdio } = await import("../mcp/stdio.js");
-    await serveStdio(loadConfig());
+import("./program.js")
+  .then(({ run }) => run(fileURLToPath(import.meta.url)))
+  .catch((error: unknown) => {
+    console.error(`carillon: ${messageOf(error)}`);
+    process.exitCode ??= 1;
   });
 
-const doctorCommand = new Command("doctor")
-  .description("check the requirements of a server and show how to fix what is missing")
-  .action(async () => {
-    const { doctor } = await import("./doctor.js");
-    if (!(await doctor())) process.exitCode = 1;
-  });
-
-const program = new Command("carillon")
-  .description("Music generation server, and a bridge to a city-building game")
-  .version(version)
-  .addCommand(serveCommand(path))
-  .addCommand(
-    fleetCommand(path, "gateway", "accepts tasks for the workers and answers clients; loads no model"),
-  )
-  .addCommand(fleetCommand(path, "worker", "makes the songs that gateways accept"))
-  .addCommand(cityCommand)
-  .addCommand(mcpCommand)
-  .addCommand(generateCommand)
-  .addCommand(preprocessCommand)
-  .addCommand(doctorCommand)
-  .addCommand(modelsCommand)
-  .addCommand(cudaCommand);
-
-program.parseAsync().catch((error: unknown) => {
-  console.error(`carillon: ${error instanceof Error ? error.message : error}`);
-  process.exitCode ??= 1;
-});
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code !== "EMFILE") return message;
+  return `the limit of open files is too low: raise it, for example with "ulimit -n 1024" (${message})`;
+}

@@ -154,6 +154,16 @@ describe("carillon city", () => {
     expect(await end(child, "SIGTERM")).to.equal(0);
   });
 
+  it("names the limit of open files in one line if it is too low to start", async () => {
+    const child = started("sh", ["-c", `ulimit -n 48; exec "${process.execPath}" "${cli}" city --port 0`]);
+    const [complaint, [code]] = await Promise.all([
+      text(child.stderr as NodeJS.ReadableStream),
+      once(child, "exit"),
+    ]);
+    expect(code).to.equal(1);
+    expect(complaint).to.match(/^carillon: the limit of open files is too low: .*ulimit -n 1024.*\n$/);
+  });
+
   const savedNames = async (client: BridgeClient) =>
     (await client.state("/state/saves")).saves.map(({ name }: Answer) => name as string);
   const segmentNames = async (client: BridgeClient) =>
