@@ -7,23 +7,17 @@
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from "express";
+import express, { type Express, type RequestHandler, type Router } from "express";
 import {
   CONNECTION_TIMEOUTS,
   limitConnections,
   loopbackLimits,
   type OpenConnections,
 } from "../http/connections.js";
+import { errorHandler, notFound, requireOneHost } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
 import { type Listener, listen, logRequests, respondAndClose } from "../http/listener.js";
-import {
-  hasSeveralHosts,
-  hostName,
-  isLoopbackName,
-  isLoopbackOrigin,
-  isOwnPage,
-  SAFE_METHODS,
-} from "../http/origins.js";
+import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
 import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
@@ -96,20 +90,20 @@ function buildApp(routes: Router, { allowedOrigins, log }: BridgeServerOptions):
   app.use(onlyGetAndPost);
   app.use(pageRoutes({ folder: "", path: "/page" }));
   app.use(routes);
-  app.use(notFound);
-  app.use(errorHandler(log));
+  app.use(notFound("Not found"));
+  app.use(
+    errorHandler(
+      toHttpError,
+      ({ cause }, { method, path }) => cause !== undefined && log.error({ err: cause }, `${method} ${path}`),
+      (response, { status, message }) => sendJson(response, status, { ok: false, error: message }),
+    ),
+  );
   return app;
 }
 
 /** One request per connection, like the game's bridge. */
 const closeConnection: RequestHandler = (_request, response, next) => {
   response.set("Connection", "close");
-  next();
-};
-
-/** Refuses several Host headers, because proxies differ in which of them they use. */
-const requireOneHost: RequestHandler = (request, _response, next) => {
-  if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
 };
 
@@ -167,19 +161,6 @@ const onlyGetAndPost: RequestHandler = (request, response, next) => {
   else if (request.method === "GET" || request.method === "POST") next();
   else throw new HttpError(404, "Not found");
 };
-
-const notFound: RequestHandler = () => {
-  throw new HttpError(404, "Not found");
-};
-
-function errorHandler(log: Logger): ErrorRequestHandler {
-  return (error, request, response, next) => {
-    const failure = toHttpError(error);
-    if (failure.cause !== undefined) log.error({ err: failure.cause }, `${request.method} ${request.path}`);
-    if (response.headersSent) next(error);
-    else sendJson(response, failure.status, { ok: false, error: failure.message });
-  };
-}
 
 function listenOn(
   host: string,

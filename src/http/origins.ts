@@ -19,11 +19,6 @@ export function hostName(host: string): string {
   return host.replace(/:\d*$/, "").toLowerCase();
 }
 
-/** Whether the request has more than one Host header; `headers.host` has only the first. */
-export function hasSeveralHosts({ headersDistinct }: IncomingMessage): boolean {
-  return (headersDistinct.host?.length ?? 0) > 1;
-}
-
 /** Whether the page comes from this machine, on any port. */
 export function isLoopbackOrigin(origin: string): boolean {
   const host = /^https?:\/\/(.*)$/.exec(origin)?.[1];

@@ -4,10 +4,11 @@
  */
 import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ErrorRequestHandler, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, Response } from "express";
 import type { Config } from "../config.js";
 import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
+import { errorHandler, isUnreadable } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
 import { UnusableFileError } from "../system/regular-file.js";
 
@@ -81,37 +82,33 @@ export function toHttpError(error: unknown): HttpError {
     new HttpError(status, detail, headers, { cause: error });
   if (error instanceof StoreError) return answer(error.code === "DISK_FULL" ? 507 : 503, error.message);
   if (error instanceof UnusableFileError) return new RequestError(error.message, { cause: error });
-  const { code, status } = error as Error & { code?: unknown; status?: unknown };
+  const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC") return answer(507, "The server's disk is full");
   if (code === "SYSTEM_BUSY") return answer(503, undefined, { "Retry-After": BUSY_RETRY_SECONDS });
   if (code === "FFMPEG_MISSING") return answer(500);
   const engineStatus = ENGINE_STATUS.get(code);
   if (engineStatus !== undefined) return answer(engineStatus);
-  // Express could not decode the URL.
-  if (typeof status === "number" && status >= 400 && status < 500) return answer(400);
+  if (isUnreadable(error)) return answer(400);
   return answer(500, "Internal server error");
 }
 
-/** The application's last error handler. Logs server faults; `shown` filters the detail that the client gets. */
-export function errorHandler(
+/** Logs server faults and responds to failures; `shown` filters the detail that the client gets. */
+export function answerErrors(
   log: (message: string, error: unknown) => void,
   shown: (detail: string) => string = (detail) => detail,
 ): ErrorRequestHandler {
-  return (error, request, response, next) => {
-    const failure = toHttpError(error);
-    if (failure.status >= 500) {
-      const isFault = failure.status === 500;
-      const what = `${request.method} ${request.baseUrl}${request.path}: ${failure.detail}`;
-      log(what, isFault ? (failure.cause ?? failure) : undefined);
-    }
-    if (response.headersSent) {
-      next(error);
-      return;
-    }
-    const detail = shown(failure.detail);
-    const body = response.locals.usesOpenAiErrors === true ? openAiError(failure.status, detail) : detail;
-    response.set(failure.headers).status(failure.status).json({ detail, error: body });
-  };
+  return errorHandler(
+    toHttpError,
+    (failure, { method, baseUrl, path }) => {
+      const fault = failure.status === 500 ? (failure.cause ?? failure) : undefined;
+      if (failure.status >= 500) log(`${method} ${baseUrl}${path}: ${failure.detail}`, fault);
+    },
+    (response, failure) => {
+      const detail = shown(failure.detail);
+      const error = response.locals.usesOpenAiErrors === true ? openAiError(failure.status, detail) : detail;
+      response.status(failure.status).json({ detail, error });
+    },
+  );
 }
 
 /**
@@ -154,16 +151,4 @@ function openAiError(status: number, detail: string) {
   const types: Readonly<Record<number, string>> = { 401: "authentication_error", 429: "rate_limit_error" };
   const type = types[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
   return { message: detail, type, param: null, code: status };
-}
-
-/** Answers 404. Register it as the last route. */
-export const notFound: RequestHandler = () => {
-  throw new HttpError(404, "Not Found");
-};
-
-/** Answers 405. Register it with `router.all(path)` after the routes of that path. */
-export function methodNotAllowed(...allowed: string[]): RequestHandler {
-  return () => {
-    throw new HttpError(405, "Method Not Allowed", { Allow: allowed.join(", ") });
-  };
 }

@@ -5,14 +5,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import type { Config } from "../config.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
+import { methodNotAllowed, notFound, requireOneHost } from "../http/guards.js";
 import { type Listener, listen, logRequests } from "../http/listener.js";
-import { hasSeveralHosts } from "../http/origins.js";
 import { DOCS, type Page, pageRoutes } from "../http/page.js";
 import { mcpRoute } from "../mcp/http.js";
 import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
-import { detailFilter, errorHandler, HttpError, methodNotAllowed, notFound } from "./errors.js";
+import { answerErrors, detailFilter } from "./errors.js";
 import { BodyReader } from "./request/body.js";
 import { endpointRouter, musicDocument } from "./routes/endpoints.js";
 import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
@@ -160,8 +160,8 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   );
   app.all("/mcp", methodNotAllowed("POST"));
   app.use(endpointRouter({ config, service, authenticator, bodies, samples: RandomSamples.load() }));
-  app.use(notFound);
-  app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
+  app.use(notFound("Not Found"));
+  app.use(answerErrors((message, err) => log.error({ err }, message), detailFilter(config)));
   return app;
 }
 
@@ -190,12 +190,6 @@ const mergeSlashes: RequestHandler = (request, _response, next) => {
   const query = request.url.indexOf("?");
   const end = query < 0 ? request.url.length : query;
   request.url = request.url.slice(0, end).replace(/\/{2,}/g, "/") + request.url.slice(end);
-  next();
-};
-
-/** Refuses requests with several Host headers, because proxies disagree on which one is valid. */
-const requireOneHost: RequestHandler = (request, _response, next) => {
-  if (hasSeveralHosts(request)) throw new HttpError(400, "The request has more than one Host header");
   next();
 };
 
@@ -235,8 +229,8 @@ export async function startWorkerServer(options: ServiceParts): Promise<Pick<Mus
   const context = { config, authenticator, service: { catalog: engine.catalog, telemetry } };
   app.get("/health", healthRoute(context));
   app.get("/metrics", metricsRoute(context));
-  app.use(notFound);
-  app.use(errorHandler((message, err) => log.error({ err }, message), detailFilter(config)));
+  app.use(notFound("Not Found"));
+  app.use(answerErrors((message, err) => log.error({ err }, message), detailFilter(config)));
 
   const listener = await listenAt(config, log);
   listener.server.on("request", app);

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { expect } from "chai";
 import express from "express";
 import { loadConfig } from "../../src/index.js";
-import { detailFilter, errorHandler, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
+import { answerErrors, detailFilter, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
 import { listenLocally } from "../local-server.js";
 
 describe("error messages of a server with a key", () => {
@@ -27,7 +27,7 @@ describe("error types for OpenAI clients", () => {
       useOpenAiErrors(response);
       throw new HttpError(Number(status), "refused");
     });
-    app.use(errorHandler(() => undefined));
+    app.use(answerErrors(() => undefined));
     const server = createServer(app);
     const { url } = await listenLocally(server);
     const types = {

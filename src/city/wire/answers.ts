@@ -6,6 +6,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Response } from "express";
+import { isUnreadable } from "../../http/guards.js";
 import { HttpError } from "../../http/http-error.js";
 import { CommandRefusedError } from "../refusal.js";
 
@@ -108,15 +109,6 @@ export function toHttpError(error: unknown): HttpError {
   }
   if (!(error instanceof Error)) return new HttpError(500, String(error), {}, { cause: error });
   return new HttpError(500, `${error.name}: ${error.message}`, {}, { cause: error });
-}
-
-/**
- * Whether express could not read the request body: it was too large, cut short, or in an unknown encoding.
- */
-function isUnreadable(error: unknown): error is Error {
-  return (
-    error instanceof Error && "status" in error && Number(error.status) >= 400 && Number(error.status) < 500
-  );
 }
 
 const ROWS_PER_PIECE = 100;

@@ -1,8 +1,9 @@
 /** All endpoints of the music service. */
 import { createRequire } from "node:module";
 import { Router } from "express";
+import { methodNotAllowed } from "../../http/guards.js";
 import type { OpenApiDocument } from "../../http/openapi.js";
-import { methodNotAllowed, throwNotAvailableInFleet } from "../errors.js";
+import { throwNotAvailableInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
 import { ADAPTER_ENDPOINTS, TRAINING_ENDPOINTS } from "./adapter-endpoints.js";

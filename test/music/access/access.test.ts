@@ -4,7 +4,7 @@ import { expect } from "chai";
 import express, { type RequestHandler } from "express";
 import request from "supertest";
 import { Authenticator, checkHost, checkOrigin } from "../../../src/music/access/access.js";
-import { errorHandler } from "../../../src/music/errors.js";
+import { answerErrors } from "../../../src/music/errors.js";
 import { ConfigError } from "../../../src/system/config-error.js";
 import { serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -26,7 +26,7 @@ function app(apiKey: string) {
     authenticator.authorizeIfPresented(incoming);
     response.json({});
   });
-  server.use(errorHandler(() => {}));
+  server.use(answerErrors(() => {}));
   return server;
 }
 
@@ -149,7 +149,7 @@ describe("check of the Origin header", () => {
       .use(checkOrigin(allowed))
       .get("/", ok)
       .post("/", ok)
-      .use(errorHandler(() => {}));
+      .use(answerErrors(() => {}));
 
   for (const origin of [
     "http://localhost",
@@ -246,7 +246,7 @@ describe("check of the Host header", () => {
     express()
       .use(checkHost({ isLocal: true, apiKey: "", allowedHosts: allowed }))
       .get("/", (_, response) => void response.json({}))
-      .use(errorHandler(() => {}));
+      .use(answerErrors(() => {}));
   const statusFor = async (host: string, ...allowed: string[]) =>
     (
       await request(app(...allowed))

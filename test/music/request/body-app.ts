@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import express, { type Express } from "express";
 import { Authenticator } from "../../../src/music/access/access.js";
 import type { Upload } from "../../../src/music/audio/uploads.js";
-import { errorHandler } from "../../../src/music/errors.js";
+import { answerErrors } from "../../../src/music/errors.js";
 import { BODY_RULES, BodyReader } from "../../../src/music/request/body.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -41,7 +41,7 @@ export function bodyApp(options: BodyAppOptions = {}): BodyApp {
       response.json({ fields: body.fields, reference, source });
     });
   }
-  app.use(errorHandler((_, error) => faults.push(error)));
+  app.use(answerErrors((_, error) => faults.push(error)));
   return {
     app,
     directory,

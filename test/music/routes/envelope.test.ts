@@ -1,13 +1,8 @@
 import { expect } from "chai";
 import express from "express";
 import request from "supertest";
-import {
-  errorHandler,
-  HttpError,
-  methodNotAllowed,
-  notFound,
-  RequestError,
-} from "../../../src/music/errors.js";
+import { methodNotAllowed, notFound } from "../../../src/http/guards.js";
+import { answerErrors, HttpError, RequestError } from "../../../src/music/errors.js";
 import { sendEnvelope } from "../../../src/music/routes/route.js";
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code });
@@ -36,8 +31,8 @@ describe("responses to errors", () => {
       throw thrown;
     });
     app.all("/", methodNotAllowed("GET", "HEAD"));
-    app.use(notFound);
-    app.use(errorHandler((_, error) => faults.push(error)));
+    app.use(notFound("Not Found"));
+    app.use(answerErrors((_, error) => faults.push(error)));
     return thrown === undefined ? request(app).post(path) : request(app).get(path);
   };
 
