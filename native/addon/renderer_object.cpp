@@ -213,6 +213,12 @@ at::Tensor optional_latents(const Napi::Object& object, const char* key) {
   return has(object, key) ? latents_of(object, key) : at::Tensor();
 }
 
+/// The `gain` of the latents of a job's `source`; nullopt if it is absent.
+std::optional<double> source_gain_of(const Napi::Object& source) {
+  if (!has(source, "latents") || !has(object_of(source, "latents"), "gain")) return std::nullopt;
+  return number_of(object_of(source, "latents"), "gain");
+}
+
 /// The `window` property of a job's `source`; nullopt if it is absent, which selects the whole source.
 std::optional<Window> window_of(const Napi::Object& source) {
   if (!has(source, "window")) return std::nullopt;
@@ -234,6 +240,7 @@ RenderJob render_job(const Napi::Object& object) {
           .audio_codes = codes_of(object),
           .source_audio = has_source ? optional_audio(object_of(object, "source"), "audio") : at::Tensor(),
           .source_latents = has_source ? optional_latents(object_of(object, "source"), "latents") : at::Tensor(),
+          .source_gain = has_source ? source_gain_of(object_of(object, "source")) : std::nullopt,
           .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
           .reference_audio = optional_audio(object, "referenceAudio"),
           .reference_latents = optional_latents(object, "referenceLatents"),
@@ -252,6 +259,9 @@ Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   auto latents = Napi::Array::New(env);
   for (const auto& item : result.latents) latents.Set(latents.Length(), float_array(env, item));
   object.Set("latents", latents);
+  auto gains = Napi::Array::New(env);
+  for (const double gain : result.gains) gains.Set(gains.Length(), gain);
+  object.Set("latentGains", gains);
   auto lyrics = Napi::Array::New(env);
   for (const auto& seconds : result.lyric_seconds) {
     auto item = Napi::Float32Array::New(env, seconds.size());

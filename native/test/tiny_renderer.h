@@ -21,6 +21,7 @@ constexpr int64_t kSourceFrames = 10;  // short, because even tiny networks take
 inline const RendererInfo kTinyInfo{.placement = {},
                                     .is_turbo = false,
                                     .is_lego_sft = false,
+                                    .music = {.low = -20.0, .high = -8.0},
                                     .sample_rate = kSampleRate,
                                     .samples_per_frame = kSamplesPerFrame,
                                     .frames_per_code = 5,

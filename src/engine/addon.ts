@@ -109,8 +109,11 @@ export interface Latents {
 export interface RenderSource {
   /** Planar stereo at the checkpoint's sample rate, in [-1, 1]; copied by the call. Null with latents. */
   audio: Float32Array | null;
-  /** Latents that replace `audio`. `samples` of the job is then the length of these latents. */
-  latents?: Latents | null;
+  /**
+   * Latents that replace `audio`. `samples` of the job is then the length of these latents. `gain` is the factor from
+   * their decoded audio to their song; if known, the parts that a window keeps have the level of that song.
+   */
+  latents?: (Latents & { gain?: number | null }) | null;
   /** repaint and lego: region to generate, in seconds of the source; it may exceed the source. null: everything. */
   window: { startSeconds: number; endSeconds: number } | null;
 }
@@ -173,6 +176,8 @@ export interface RenderResult {
   samplesPerChannel: number;
   /** Decoded latents of each item, in frames * channels values. */
   latents: Float32Array[];
+  /** Per item: factor from the decoded latents to the audio. */
+  latentGains: number[];
   /**
    * Per item: seconds at which each lyric token of `timedLyrics` is sung; empty without `timedLyrics`, or if the model
    * cannot timestamp lyrics.

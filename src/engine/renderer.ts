@@ -123,18 +123,20 @@ export class Renderer {
       ...this.#lengthOf(request, warnings),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const { lyricSeconds, latents, ...rendered } = await this.#native.render(job, call);
+    const { lyricSeconds, latents, latentGains, ...rendered } = await this.#native.render(job, call);
     const adapters = parts.map(({ name, scale }) => ({ name, scale }));
     const lyricLines = lyricSeconds.map((seconds, item) =>
       this.#linesOf((prompts.length === 1 ? prompts[0] : prompts[item]) as PromptIds, seconds),
     );
-    const songLatents = latents.map((values) => this.#songLatents(values, rendered.samplesPerChannel));
+    const songLatents = latents.map((values, item) =>
+      this.#songLatents(values, rendered.samplesPerChannel, latentGains[item] as number),
+    );
     return { ...rendered, latents: songLatents, lyricLines, model: this.name, adapters, warnings };
   }
 
-  #songLatents(values: Float32Array, samples: number): SongLatents {
+  #songLatents(values: Float32Array, samples: number, gain: number): SongLatents {
     const { silentFrame } = this.#native.info;
-    return { values, frames: values.length / silentFrame.length, samples, silentFrame };
+    return { values, frames: values.length / silentFrame.length, samples, silentFrame, gain };
   }
 
   /** Checks that latents belong to this model's VAE. The addon checks the number of channels. */

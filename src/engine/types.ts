@@ -161,6 +161,8 @@ export interface SongLatents extends Latents {
   samples: number;
   /** Latent frame of silence in the same latent space; null: unknown. */
   silentFrame: Float32Array | null;
+  /** Factor from the decoded latents to the audio of the song; null: unknown. */
+  gain: number | null;
 }
 
 export interface RenderRequest extends RenderParameters {
@@ -218,7 +220,7 @@ export interface LyricLine {
   text: string;
 }
 
-export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents"> {
+export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents" | "latentGains"> {
   latents: SongLatents[];
   /** Timed lyric lines of each song; empty if not requested, instrumental or unsupported by the model. */
   lyricLines: LyricLine[][];

@@ -79,6 +79,33 @@ describe("rendering of all tasks with the built-in model", () => {
     expect(same(part(longer, 0.9, 2.4), part(source, 0.5, 2))).to.equal(true);
   });
 
+  it("a new part is as loud as its source, however quiet; kept samples stay, and latents keep their level", async () => {
+    const made = await engine.renderer.render({ ...plainSongOf(8), caption: "pop with drums" }, {});
+    const [original = new Float32Array(), latents] = [made.audio[0], made.latents[0]];
+    const levelOf = (audio: PlanarAudio) =>
+      10 * Math.log10(audio.reduce((sum, sample) => sum + sample ** 2, 0) / audio.length);
+    for (const [startSeconds, endSeconds] of [
+      [3, 5],
+      [8, 10],
+    ] as const) {
+      const window = { startSeconds, endSeconds };
+      const shares = [-18, -30].map(async (decibels) => {
+        const quiet = original.map((sample) => sample * 10 ** (decibels / 20));
+        const audio = await song({ task: "repaint", source: { audio: quiet, window } });
+        expect(same(part(audio, 0, startSeconds - 0.05), part(quiet, 0, startSeconds - 0.05))).to.equal(true);
+        return levelOf(part(audio, startSeconds, endSeconds)) - levelOf(quiet);
+      });
+      const [quiet = 0, quieter = 0] = await Promise.all(shares);
+      expect(quieter).to.be.closeTo(quiet, 0.2);
+      expect(quiet).to.be.within(-8, 8);
+    }
+    const repainted = await song({
+      task: "repaint",
+      source: { audio: null, latents: latents ?? null, window: { startSeconds: 4, endSeconds: 5 } },
+    });
+    expect(levelOf(part(repainted, 0, 3))).to.be.closeTo(levelOf(part(original, 0, 3)), 0.1);
+  });
+
   it("encodes a recording, and makes the same cover from recording and codes", async () => {
     const long = recording(6);
     const codes = await engine.renderer.encodeCodes(1, long, {});

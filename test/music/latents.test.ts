@@ -44,6 +44,7 @@ describe("latents in responses and requests", function () {
     expect(header.latents).to.include({ dtype: "F32" });
     expect(header.latents.shape[0]).to.equal(250);
     expect(header.__metadata__.samples).to.equal("480000");
+    expect(Number(header.__metadata__.gain)).to.be.within(0.1, 10);
   });
 
   it("latents can be the source of a cover; upload and URL give the same song", async () => {
@@ -133,6 +134,9 @@ describe("latents in responses and requests", function () {
       const unfitting = await changed(() => ({ samples }));
       expect(await refusal(unfitting)).to.equal("src_latents states a length that does not match its frames");
     }
+    expect(await refusal(await changed(() => ({ gain: -1 })))).to.equal(
+      "src_latents states a gain that is not a positive number",
+    );
   });
 
   it("a task with latents of another shape or VAE fails; the error says what differs", async () => {

@@ -129,7 +129,13 @@ describe("every parameter of POST /release_task has an effect or is named in war
     const form = { samplesPerChannel: SECONDS * 48_000, sampleRate: 48_000, format: "wav" } as const;
     await encodeAudio({ audio, ...form, path: source, signal: new AbortController().signal });
     const values = Float32Array.from({ length: 25 * LATENT_CHANNELS }, (_, i) => Math.sin(i * i));
-    await writeLatents(latents, { values, frames: 25, samples: SECONDS * 48_000, silentFrame: null });
+    await writeLatents(latents, {
+      values,
+      frames: 25,
+      samples: SECONDS * 48_000,
+      silentFrame: null,
+      gain: null,
+    });
   });
 
   after(() => engine.close());

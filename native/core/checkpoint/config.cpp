@@ -99,6 +99,15 @@ std::vector<AttentionHead> read_lyric_heads(const ConfigFile& file, int64_t laye
   return found;
 }
 
+/// Reads `music_lufs`. Published models lack it, and their training data are not published. The default is the level of
+/// released music: most is between -20 and -8 LUFS, and streaming services play it at -14.
+LoudnessRange read_music(const ConfigFile& file) {
+  if (!file.json.has("music_lufs")) return {.low = -20.0, .high = -8.0};
+  const std::vector<int64_t> range = file.json.get_ints("music_lufs");
+  file.require(range.size() == 2 && range[0] < range[1] && range[1] <= 0, "music_lufs is not a range of levels");
+  return {.low = static_cast<double>(range[0]), .high = static_cast<double>(range[1])};
+}
+
 void read_dit(const ConfigFile& file, DitConfig& out) {
   const Json& json = file.json;
   out.hidden_size = file.positive("hidden_size");
@@ -115,6 +124,7 @@ void read_dit(const ConfigFile& file, DitConfig& out) {
   out.patch_size = file.positive("patch_size", 2);
   out.is_turbo = json.get_bool("is_turbo", false);
   out.is_lego_sft = json.get_bool("is_lego_sft", false);
+  out.music = read_music(file);
   out.timestep_mu = json.get_double("timestep_mu", -0.4);
   out.timestep_sigma = json.get_double("timestep_sigma", 1.0);
   out.rms_norm_eps = json.get_double("rms_norm_eps", 1e-6);

@@ -18,6 +18,11 @@ struct AttentionHead {
   friend bool operator==(const AttentionHead&, const AttentionHead&) = default;
 };
 
+/// Range of integrated loudness in LUFS.
+struct LoudnessRange {
+  double low, high;
+};
+
 /// The DiT with its condition encoder, audio tokenizer and detokenizer.
 struct DitConfig {
   // DiT
@@ -32,6 +37,7 @@ struct DitConfig {
   int64_t patch_size;
   bool is_turbo;
   bool is_lego_sft;       // its captions have three parts: song, stem, mask
+  LoudnessRange music;    // loudness of the music that the model makes (`music_lufs`)
   double timestep_mu;     // mean of the logit-normal distribution of timesteps
   double timestep_sigma;  // standard deviation of the same distribution
   /// Cross-attention heads whose attention follows the sung lyrics, sorted by layer (`lyric_alignment_layers_config`).

@@ -20,10 +20,13 @@ float peak_of(const at::Tensor& audio) {
 
 }  // namespace
 
-void normalize_peak(at::Tensor& audio) {
+double normalize_peak(at::Tensor& audio) {
   constexpr float kSilence = 1e-6f;
   const float peak = peak_of(audio);
-  if (peak >= kSilence) audio.mul_(kPeakAmplitude / peak);
+  if (peak < kSilence) return 1.0;
+  const double gain = kPeakAmplitude / peak;
+  audio.mul_(gain);
+  return gain;
 }
 
 void restore_outside_window(at::Tensor& audio, const at::Tensor& kept, int64_t begin, int64_t end, int64_t fade) {

@@ -9,8 +9,8 @@ namespace carillon {
 constexpr double kPeakAmplitude = 0.8912509381337456;  // 10^(-1/20)
 
 /// Scales one item's audio [channels, samples] float32 in place to a peak of exactly kPeakAmplitude. Audio with a peak
-/// below 1e-6 counts as silence and stays unchanged. Throws kNotFinite if a sample is not finite.
-void normalize_peak(at::Tensor& audio);
+/// below 1e-6 counts as silence and stays unchanged. Returns the factor. Throws kNotFinite if a sample is not finite.
+double normalize_peak(at::Tensor& audio);
 
 /// Replaces the samples outside [begin, end) of one item's `audio` [channels, samples] float32 with samples of `kept`,
 /// which is at least as long. Cross-fades over `fade` samples outside each edge (soft_window). Samples from `kept` are

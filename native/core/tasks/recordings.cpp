@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/tasks/loudness.h"
+
 namespace carillon {
 
 at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples) {
@@ -28,10 +30,15 @@ SourceRecording read_source(const RenderJob& job, const RendererInfo& info) {
             .latents = job.source_latents.unsqueeze(0),
             .frames = frames,
             .window = place,
-            .begin = place.left / info.samples_per_frame};
+            .begin = place.left / info.samples_per_frame,
+            .gain = job.source_gain};
   }
   const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right + padded - song});
-  return {.audio = audio, .latents = {}, .frames = frames, .window = place};
+  return {.audio = audio,
+          .latents = {},
+          .frames = frames,
+          .window = place,
+          .gain = level_to_music(job.source_audio, info.music)};
 }
 
 }  // namespace
@@ -60,12 +67,14 @@ Recordings encode_recordings(const ResidentModel<Vae>& vae, const RenderJob& job
 
   const auto loaded = vae.acquire(control);
   if (encodes_source) {
-    recordings.source->latents =
-        encode_latents(*loaded, recordings.source->audio, control.part(Stage::kConditions, 0, 2));
+    SourceRecording& source = *recordings.source;
+    const at::Tensor heard = at_music_level(source.audio, *source.gain);
+    source.latents = encode_latents(*loaded, heard, control.part(Stage::kConditions, 0, 2));
   }
   if (encodes_reference) {
     const at::Tensor heard = timbre_excerpt(job.reference_audio, info.timbre_frames * info.samples_per_frame);
-    recordings.timbre_latents = encode_latents(*loaded, heard, control.part(Stage::kConditions, 1, 2));
+    recordings.timbre_latents = encode_latents(*loaded, at_music_level(heard, level_to_music(heard, info.music)),
+                                               control.part(Stage::kConditions, 1, 2));
   }
   return recordings;
 }

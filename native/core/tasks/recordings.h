@@ -24,10 +24,12 @@ struct SourceRecording {
   int64_t frames;       // number of latent frames, including the padding
   PlacedWindow window;  // in samples
   int64_t begin = 0;    // frame of the padded source at which `latents` begin
+  /// Factor from the decoded latents to the level of the source; nullopt: unknown.
+  std::optional<double> gain = {};
 
-  /// Whether the output contains samples of the source.
-  bool keeps_samples(int64_t samples_per_frame) const {
-    return audio.defined() && (window.begin > 0 || window.end < frames * samples_per_frame);
+  /// Whether the output contains a part of the source at its own level.
+  bool keeps_part(int64_t samples_per_frame) const {
+    return gain && (window.begin > 0 || window.end < frames * samples_per_frame);
   }
 };
 

@@ -148,6 +148,8 @@ void check_source(const RenderJob& job, const RendererInfo& info) {
           job.task == Task::kCover ? "cover needs source audio, or audio codes" : task + " needs source audio");
   if (job.source_latents.defined()) {
     check_latents("src_latents", job.source_latents, info);
+    require(!job.source_gain || (std::isfinite(*job.source_gain) && *job.source_gain > 0.0),
+            "the gain of src_latents must be a positive number");
     const int64_t frames = job.source_latents.size(0);
     require(whole_frames(job.samples, info) == frames, "src_latents has " + std::to_string(frames) +
                                                            " frames, too few or too many for " +

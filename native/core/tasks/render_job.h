@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/adapters/adapter.h"
+#include "core/checkpoint/config.h"
 #include "core/diffusion/denoise.h"
 #include "core/runtime/device.h"
 
@@ -62,6 +63,8 @@ struct RenderJob {
   std::vector<std::vector<int32_t>> audio_codes = {};
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
   at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
+  /// Factor from the decoded source_latents to the audio of their song; nullopt: unknown.
+  std::optional<double> source_gain = {};
   std::optional<Window> window = {};  // only repaint and lego; nullopt: the whole source
   at::Tensor reference_audio = {};    // timbre reference, same format as source_audio; undefined: no reference
   at::Tensor reference_latents = {};  // replaces reference_audio, same format as source_latents
@@ -79,6 +82,8 @@ struct RenderResult {
   int64_t samples_per_channel = 0;
   /// The latents of each item before decoding: [frames, C], float32 on the CPU, contiguous.
   std::vector<at::Tensor> latents;
+  /// Factor from the decoded latents of each item to its audio.
+  std::vector<double> gains;
   /// Times in seconds of each item's timed lyric tokens. An item without timed lyrics or without an alignment has an
   /// empty list. There are no lists if the model has no lyric heads or no item has timed lyrics.
   std::vector<std::vector<float>> lyric_seconds;
@@ -91,6 +96,7 @@ struct RendererInfo {
   Placement placement;
   bool is_turbo;
   bool is_lego_sft;
+  LoudnessRange music;                      // a source outside it is brought to its middle before encoding
   int64_t sample_rate;
   int64_t samples_per_frame;                // per latent frame
   int64_t frames_per_code;                  // latent frames per audio code

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "core/runtime/error.h"
+#include "core/tasks/loudness.h"
 #include "core/tasks/lyric_times.h"
 #include "core/tasks/postprocess.h"
 
@@ -80,6 +81,7 @@ Renderer::Renderer(const Directories& directories, const Placement& placement, c
   info_ = {.placement = placement,
            .is_turbo = model->config.is_turbo,
            .is_lego_sft = model->config.is_lego_sft,
+           .music = model->config.music,
            .sample_rate = vae->config().sampling_rate,
            .samples_per_frame = vae->config().samples_per_frame(),
            .frames_per_code = model->config.pool_window_size,
@@ -151,9 +153,14 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
 
   result.samples_per_channel = song_samples(job, info_);
   latents = latents.narrow(1, 0, frames);
-  result.audio = decode(latents, result.samples_per_channel, control, listener);
+  const bool keeps_part = recordings.source && recordings.source->keeps_part(info_.samples_per_frame);
+  const double level = keeps_part ? *recordings.source->gain : 1.0;
+  result.audio = decode(latents, result.samples_per_channel, level, control, listener);
   for (const at::Tensor& item : latents.to(at::kCPU).unbind(0)) result.latents.push_back(item.contiguous());
-  for (at::Tensor& audio : result.audio) finish_audio(audio, job, recordings.source);
+  for (at::Tensor& audio : result.audio) {
+    if (keeps_part) restore_source(audio, job.edit, *recordings.source);
+    result.gains.push_back(keeps_part ? level : normalize_peak(audio));
+  }
   result.timings.decode = stopwatch.lap();
   return result;
 }
@@ -190,34 +197,37 @@ std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, cons
   return seconds;
 }
 
-std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samples, const Control& control,
-                                         const Vae::Listener& listener) {
+std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samples, double level,
+                                         const Control& control, const Vae::Listener& listener) {
   const auto vae = vae_.acquire(control);
   std::vector<int64_t> left(static_cast<size_t>(latents.size(0)), samples);
   const Vae::Listener until_end = [&](int64_t item, const at::Tensor& part) {
     const int64_t heard = std::min(left[static_cast<size_t>(item)], part.size(0));
     left[static_cast<size_t>(item)] -= heard;
-    if (heard > 0) listener(item, part.narrow(0, 0, heard));
+    if (heard > 0) listener(item, part.narrow(0, 0, heard) * level);
   };
   std::vector<at::Tensor> audio = vae->decode(latents.transpose(1, 2), control, listener ? until_end : nullptr);
-  for (at::Tensor& item : audio) item = item.narrow(1, 0, samples).contiguous();
+  for (at::Tensor& item : audio) item = item.narrow(1, 0, samples).contiguous().mul_(level);
   return audio;
 }
 
-void Renderer::finish_audio(at::Tensor& audio, const RenderJob& job,
-                            const std::optional<SourceRecording>& source) const {
-  if (!source || !source->keeps_samples(info_.samples_per_frame)) return normalize_peak(audio);
-  const RepaintBlend blend = repaint_blend(job.edit);
+void Renderer::restore_source(at::Tensor& audio, const EditParameters& edit, const SourceRecording& source) const {
+  const RepaintBlend blend = repaint_blend(edit);
   const auto fade = static_cast<int64_t>(blend.crossfade_seconds * static_cast<double>(info_.sample_rate));
-  restore_outside_window(audio, blend.keeps_waveform ? source->audio : audio.clone(), source->window.begin,
-                         source->window.end, fade);
+  const bool keeps_samples = source.audio.defined() && blend.keeps_waveform;
+  restore_outside_window(audio, keeps_samples ? source.audio : audio.clone(), source.window.begin, source.window.end,
+                         fade);
 }
 
 std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Control& control) {
   const c10::InferenceMode inference;
   check_recording("the audio", audio, info_);
   control.report(Stage::kConditions, 0, 1);
-  const at::Tensor heard = is_silent(audio) ? at::Tensor() : encode_latents(*vae_.acquire(control), audio, control);
+  at::Tensor heard;
+  if (!is_silent(audio)) {
+    const at::Tensor levelled = at_music_level(audio, level_to_music(audio, info_.music));
+    heard = encode_latents(*vae_.acquire(control), levelled, control);
+  }
   const auto model = model_.acquire(control);
   const at::Tensor latents =
       heard.defined() ? heard.to(info_.placement.device) : model->silence_of(audio.size(1) / info_.samples_per_frame);

@@ -73,9 +73,10 @@ class Renderer {
                               const std::vector<PromptStates>& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
-  std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, const Control& control,
+  /// Decodes each item and multiplies it by `level`.
+  std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, double level, const Control& control,
                                  const Vae::Listener& listener);
-  void finish_audio(at::Tensor& audio, const RenderJob& job, const std::optional<SourceRecording>& source) const;
+  void restore_source(at::Tensor& audio, const EditParameters& edit, const SourceRecording& source) const;
 
   std::vector<AdapterTarget> adapter_targets_;
   /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, because the loader of model_

@@ -75,6 +75,28 @@ TEST("latents: repaint keeps the latents of its source outside the window") {
   EXPECT(relative_error(made.slice(0, 20, 30), kept.slice(0, 20, 30)) > 1e-3);
 }
 
+TEST("latents: the gain of a song's latents keeps the level of the song outside a window") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = plain_job();
+  job.samples = 60 * kSamplesPerFrame;
+  const RenderResult song = renderer.render(job, Control());
+  job.task = Task::kRepaint;
+  job.source_latents = song.latents[0];
+  job.window = Window{1.0, 1.4};
+  job.edit.repaint_mode = RepaintMode::kAggressive;
+  job.seeds = {5};
+  const auto outside = [](const at::Tensor& audio) { return audio.slice(1, 0, kSampleRate / 2); };
+  // Other noise makes a new part of another peak, to which the whole song is normalised.
+  const at::Tensor normalized = renderer.render(job, Control()).audio[0];
+  EXPECT(relative_error(outside(normalized), outside(song.audio[0])) > 1e-3);
+  job.source_gain = song.gains[0];
+  const RenderResult repainted = renderer.render(job, Control());
+  EXPECT_NEAR(relative_error(outside(repainted.audio[0]), outside(song.audio[0])), 0.0, 1e-4);
+  EXPECT_EQ(repainted.gains[0], song.gains[0]);
+  job.source_gain = 0.0;
+  EXPECT_THROWS(renderer.render(job, Control()), "the gain of src_latents must be a positive number");
+}
+
 TEST("latents: a window that starts before the source pads it by whole frames") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = from_latents(renderer, source_job(Task::kRepaint));

@@ -104,7 +104,7 @@ TEST("tasks: a song is as long as its source, to the sample, even if that is not
 TEST("repaint, lego: the song equals the source outside the window, within codec error, and is new inside") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);
-  const at::Tensor source = recording(60, 60);
+  const at::Tensor source = 0.5 * recording(60, 60);  // as loud as music
   const at::Tensor decoded = through_the_codec(renderer, directories.vae.path, source);
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     for (const RepaintMode mode : kModes) {
@@ -137,6 +137,40 @@ TEST("repaint: the source outside a window keeps its level") {
     EXPECT(seconds_of(song, 0.0, 0.35).equal(seconds_of(job.source_audio, 0.0, 0.35)));
     EXPECT(song.abs().max().item<double>() <= 1.0 + 1e-6);
   }
+}
+
+TEST("repaint, lego: the new part follows the level of a source that is quieter than music") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    for (const Window& window : {Window{kWindowStart, kWindowEnd}, Window{-0.2, 0.2}, Window{0.9, 1.2}}) {
+      RenderJob quiet = windowed_job(task, window), quieter = quiet;
+      quiet.source_audio = 0.05 * quiet.source_audio;
+      quieter.source_audio = 0.1 * quiet.source_audio;
+      EXPECT(relative_error(0.1 * first_song(renderer, quiet), first_song(renderer, quieter)) < 1e-3);
+    }
+  }
+}
+
+TEST("tasks: the level of the source or the reference does not change a song that keeps no part of it") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : {Task::kCover, Task::kLego, Task::kExtract, Task::kComplete}) {
+    RenderJob quiet = source_job(task);
+    quiet.source_audio = 0.05 * quiet.source_audio;
+    quiet.reference_audio = 0.05 * recording(20, 70);
+    RenderJob quieter = quiet;
+    quieter.source_audio = 0.1 * quiet.source_audio;
+    quieter.reference_audio = 0.1 * quiet.reference_audio;
+    EXPECT(relative_error(first_song(renderer, quieter), first_song(renderer, quiet)) < 1e-3);
+    EXPECT(renderer.encode_codes(quieter.source_audio, Control()) ==
+           renderer.encode_codes(quiet.source_audio, Control()));
+  }
+}
+
+TEST("repaint: a source of faint noise is not amplified") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = windowed_job(Task::kRepaint);
+  job.source_audio = 1e-3 * job.source_audio;
+  EXPECT_EQ(renderer.render(job, Control()).gains.at(0), 1.0);
 }
 
 TEST("repaint: a higher strength crossfades over less of the source") {

@@ -1,7 +1,8 @@
 /**
  * Latents of a song as a safetensors file. The tensor `latents` [frames, channels] is F32 or BF16 and has 25
  * frames a second. The optional tensor `silence` [channels] is the first latent frame of silence, which
- * identifies the VAE. The optional metadata entry `samples` is the song's length in samples at 48 kHz.
+ * identifies the VAE. Optional metadata entries: `samples` is the song's length in samples at 48 kHz, `gain` the
+ * factor from the decoded latents to the audio of the song.
  */
 
 import { writeFile } from "node:fs/promises";
@@ -23,13 +24,17 @@ export const LATENTS_EXTENSION = "safetensors";
 
 /** @returns the size of the file */
 export async function writeLatents(path: string, latents: SongLatents): Promise<number> {
-  const { values, frames, samples, silentFrame } = latents;
+  const { values, frames, samples, silentFrame, gain } = latents;
   const tensors = new Map<string, FloatTensor>([
     ["latents", { shape: [frames, values.length / frames], values: () => values }],
   ]);
   if (silentFrame !== null)
     tensors.set("silence", { shape: [silentFrame.length], values: () => silentFrame });
-  const metadata = { samples: String(samples), sample_rate: String(SAMPLE_RATE) };
+  const metadata = {
+    samples: String(samples),
+    sample_rate: String(SAMPLE_RATE),
+    ...(gain !== null && { gain: String(gain) }),
+  };
   const bytes = Buffer.concat([...safetensorsChunks(tensors, metadata)]);
   await writeAtomically(path, (partial) => writeFile(partial, bytes), { partial: `${path}.part` });
   return bytes.length;
@@ -57,12 +62,15 @@ export async function readLatents(path: string, name: string, maxSeconds: number
   const seconds = (frames * SAMPLES_PER_FRAME) / SAMPLE_RATE;
   if (seconds > maxSeconds) refuse(`lasts longer than ${maxSeconds} seconds`);
   const [silenceLength = 0] = shapeOf(header.silence) ?? [];
+  const gain = gainOf(header.__metadata__);
+  if (gain === undefined) return refuse("states a gain that is not a positive number");
   return {
     values,
     frames,
     samples:
       samplesOf(header.__metadata__, frames) ?? refuse("states a length that does not match its frames"),
     silentFrame: floatsOf(header.silence, silenceLength, data),
+    gain,
   };
 }
 
@@ -97,6 +105,14 @@ function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | n
   // A BF16 value is the upper half of a float.
   const words = Uint32Array.from({ length: count }, (_, i) => data.readUInt16LE(begin + 2 * i) << 16);
   return new Float32Array(words.buffer);
+}
+
+/** Gain from the metadata; null if it has none, undefined if it is not a positive number. */
+function gainOf(metadata: unknown): number | null | undefined {
+  const stated = isObject(metadata) ? metadata.gain : undefined;
+  if (stated === undefined) return null;
+  const gain = Number(stated);
+  return Number.isFinite(gain) && gain > 0 ? gain : undefined;
 }
 
 /**
