@@ -60,10 +60,10 @@ export class Submissions {
     const signal = AbortSignal.any([caller.signal, this.stopping]);
     await this.callbacks.admit(request.callbackUrl ?? null, signal);
     const { inputs } = this.runner;
-    const claimed = await inputs.claim(request);
+    const claimed = await inputs.claim(request, signal);
     try {
       const admitted = await inputs.admit(claimed, { ...caller, signal });
-      const published = await inputs.publish(await this.#withAdapters(admitted));
+      const published = await inputs.publish(await this.#withAdapters(admitted, signal), signal);
       const origin = { ...source, requestId: caller.requestId };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
         const mayRun = error instanceof UncertainSubmissionError;
@@ -118,12 +118,12 @@ export class Submissions {
    * Resolves the adapters of the request. A request that lists none gets the loaded ones of its model.
    * @throws the errors of RequestedAdapters.resolveAll
    */
-  async #withAdapters(request: GenerationRequest): Promise<GenerationRequest> {
+  async #withAdapters(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const { model } = selectSlot(this.catalog.slots(), request.model);
     const loras =
       request.loras === null
         ? await (model === null ? [] : this.adapters.active(model))
-        : await this.runner.loras.resolveAll(request.loras, () => this.adapters.loaded());
+        : await this.runner.loras.resolveAll(request.loras, () => this.adapters.loaded(), signal);
     return { ...request, loras };
   }
 }

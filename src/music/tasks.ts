@@ -149,9 +149,12 @@ export class Tasks {
     };
   }
 
-  /** Finds an upload that is still stored; null if `path` does not refer to one. @throws StoreError */
-  async keptUpload(path: string): Promise<FoundAudio | null> {
-    const found = await this.runner.inputs.keptUpload(path);
+  /**
+   * Finds an upload that is still stored; null if `path` does not refer to one.
+   * @throws StoreError, or the signal's reason
+   */
+  async keptUpload(path: string, signal: AbortSignal): Promise<FoundAudio | null> {
+    const found = await this.runner.inputs.keptUpload(path, signal);
     return found === null ? null : { path: found, stored: null };
   }
 

@@ -26,6 +26,20 @@ describe("time limit of a wait", () => {
     expect(seen?.reason).to.have.property("message", "too late");
   });
 
+  it("gives work that makes progress its whole time again, until it stops", async () => {
+    let steps = 0;
+    const failure = await failureOf(
+      withTimeLimit({ ms: 200, error: late }, (_signal, restart) => {
+        const working = setInterval(() => {
+          restart();
+          if (++steps === 10) clearInterval(working);
+        }, 40);
+        return forever();
+      }),
+    );
+    expect([failure.message, steps]).to.deep.equal(["too late", 10]);
+  });
+
   it("rejects with the reason of the caller's signal, also if the work fails with another error", async () => {
     const caller = new AbortController();
     const work = (signal: AbortSignal) =>

@@ -68,9 +68,9 @@ export class AudioFiles {
 
   /**
    * Finds the file of a client's `path`: absolute, relative to the folder, or the `file` URL of a result.
-   * @throws HttpError 400, 403 (outside the folder) or 404; StoreError
+   * @throws HttpError 400, 403 (outside the folder) or 404; StoreError; the signal's reason
    */
-  async resolve(value: string): Promise<FoundAudio> {
+  async resolve(value: string, signal?: AbortSignal): Promise<FoundAudio> {
     const path = pathFromResultUrl(value, "path");
     if (path === "") throw notFound();
     const candidate = isAbsolute(path) ? resolve(path) : resolve(this.directory, path);
@@ -80,7 +80,7 @@ export class AudioFiles {
     }
     if (candidate.endsWith(PARTIAL_SUFFIX)) throw notFound();
     if (file === null) {
-      const stored = await this.storage.store?.head(this.storage.objectName(candidate));
+      const stored = await this.storage.store?.head(this.storage.objectName(candidate), signal);
       if (stored) return { path: candidate, stored };
       if (this.storage.store === null) await this.storage.assertAvailable();
       throw notFound();
@@ -89,9 +89,12 @@ export class AudioFiles {
     return { path: file, stored: null };
   }
 
-  /** Local path of a song, fetched from the object store if necessary. @throws HttpError 404, StoreError */
-  async localPath(path: string): Promise<string> {
-    if (!(await this.storage.fetch(path))) throw notFound();
+  /**
+   * Local path of a song, fetched from the object store if necessary.
+   * @throws HttpError 404, StoreError, the signal's reason
+   */
+  async localPath(path: string, signal: AbortSignal): Promise<string> {
+    if (!(await this.storage.fetch(path, signal))) throw notFound();
     return path;
   }
 

@@ -46,12 +46,12 @@ export class AudioInputs {
   /**
    * A new request may name uploads of other tasks. Makes hard links to these uploads, so that the request
    * keeps them when the other tasks are removed.
-   * @throws RequestError if an upload is gone
+   * @throws RequestError if an upload is gone, StoreError, or the signal's reason
    */
-  async claim(request: GenerationRequest): Promise<GenerationRequest> {
+  async claim(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const claimed = { ...request };
     try {
-      for (const kind of UPLOAD_KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind);
+      for (const kind of UPLOAD_KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind, signal);
       return claimed;
     } catch (error) {
       await this.unclaim(request, claimed);
@@ -59,12 +59,12 @@ export class AudioInputs {
     }
   }
 
-  async #claim(input: AudioInput | null, kind: UploadKind): Promise<AudioInput | null> {
+  async #claim(input: AudioInput | null, kind: UploadKind, signal: AbortSignal): Promise<AudioInput | null> {
     const { uploads } = this.options;
     const kept = input === null || input.isUpload ? null : referencedUpload(uploads.directory, input.path);
     if (kept !== null) {
       const path = uploadPath(uploads.directory, kind, kept);
-      if (!(await uploads.fetch(kept)) || !(await isLinked(kept, path))) {
+      if (!(await uploads.fetch(kept, signal)) || !(await isLinked(kept, path))) {
         throw new RequestError(
           `the recording ${describe(input?.path)} is no longer stored: send the file again`,
         );
@@ -89,7 +89,7 @@ export class AudioInputs {
    * for a server fault, or the signal's reason
    */
   async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
-    const located = await this.locate(request);
+    const located = await this.locate(request, caller.signal);
     const { sourceAudio, referenceAudio, sourceLatents, referenceLatents } = located;
     if (sourceLatents) {
       const { samples } = await this.#inspect(sourceLatents, "src_latents", caller);
@@ -116,25 +116,26 @@ export class AudioInputs {
 
   /**
    * Returns the request with real paths. Called again when the job runs, because files and links may have changed.
-   * @throws RequestError if a path is not a readable file
+   * @throws RequestError if a path is not a readable file, StoreError, or the signal's reason
    */
-  async locate(request: GenerationRequest): Promise<GenerationRequest> {
+  async locate(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const located = { ...request };
     for (const kind of UPLOAD_KINDS)
-      located[kind] = await this.#locate(request[kind] ?? null, uploadFieldName(kind));
+      located[kind] = await this.#locate(request[kind] ?? null, uploadFieldName(kind), signal);
     return located;
   }
 
   /**
    * Copies the recordings to the object store, so that the worker of the task can read them. Removes the copies if one
    * of them fails.
-   * @throws StoreError
+   * @throws StoreError, or the signal's reason
    */
-  async publish(request: GenerationRequest): Promise<GenerationRequest> {
+  async publish(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
     try {
-      for (const kind of UPLOAD_KINDS) published[kind] = await this.#publish(request[kind] ?? null, kind);
+      for (const kind of UPLOAD_KINDS)
+        published[kind] = await this.#publish(request[kind] ?? null, kind, signal);
       return published;
     } catch (error) {
       await this.release(published).catch(() => {});
@@ -143,7 +144,11 @@ export class AudioInputs {
   }
 
   /** Copies a recording to the object store, unless it is a song, which is stored already. */
-  async #publish(input: AudioInput | null, kind: UploadKind): Promise<AudioInput | null> {
+  async #publish(
+    input: AudioInput | null,
+    kind: UploadKind,
+    signal: AbortSignal,
+  ): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
@@ -152,7 +157,7 @@ export class AudioInputs {
       const file = await openRecording(input.path, REQUEST_WAIT);
       await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }));
     }
-    await uploads.publish(path);
+    await uploads.publish(path, signal);
     return { path, isUpload: true, bytes: (await stat(path)).size };
   }
 
@@ -166,26 +171,29 @@ export class AudioInputs {
     for (const name of names) await uploads.remove(join(uploads.directory, name));
   }
 
-  /** Local path of a kept upload that a client refers to; null if there is none. @throws StoreError */
-  async keptUpload(value: string): Promise<string | null> {
+  /**
+   * Local path of a kept upload that a client refers to; null if there is none.
+   * @throws StoreError, or the signal's reason
+   */
+  async keptUpload(value: string, signal: AbortSignal): Promise<string | null> {
     const { uploads } = this.options;
     const path = referencedUpload(uploads.directory, value);
-    return path !== null && (await uploads.fetch(path)) ? path : null;
+    return path !== null && (await uploads.fetch(path, signal)) ? path : null;
   }
 
-  async #locate(input: AudioInput | null, name: string): Promise<AudioInput | null> {
+  async #locate(input: AudioInput | null, name: string, signal: AbortSignal): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
     if (input.isUpload) {
       // The gateway that accepted the task wrote this path. Its upload folder may differ from ours.
       const path = join(uploads.directory, basename(input.path));
-      if (await uploads.fetch(path)) return { path, isUpload: true };
+      if (await uploads.fetch(path, signal)) return { path, isUpload: true };
       throw new RequestError(`the upload ${name} is no longer stored; send it again`);
     }
     const parameter = `${name}_path`;
     assertPath(input.path, parameter);
     const candidate = resolve(songs.directory, pathFromResultUrl(input.path, parameter));
-    if (isWithin(songs.directory, candidate)) await songs.fetch(candidate);
+    if (isWithin(songs.directory, candidate)) await songs.fetch(candidate, signal);
     const file = await realpath(candidate).catch(() => null);
     if (!(await this.#isAllowed(file ?? candidate))) {
       throw new RequestError(

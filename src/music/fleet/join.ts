@@ -118,8 +118,10 @@ function serveCalls(calls: RemoteCalls, engine: MusicEngine, storage: AdapterSto
   calls.serve(adapterCallQueue(model), (_name, data, signal) => {
     const { stored, ...adapter } = data as LoadedAdapter & { stored: StoredAdapter };
     const { digest } = stored;
-    return storage.withAdapter(stored, (path) =>
-      engine.renderer.inspectAdapter({ ...adapter, path, digest }, { signal }),
+    return storage.withAdapter(
+      stored,
+      (path) => engine.renderer.inspectAdapter({ ...adapter, path, digest }, { signal }),
+      signal,
     );
   });
 }

@@ -7,7 +7,7 @@ import { create } from "content-disposition";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import { namesOf, oneOf, parameter, requiredText } from "../../parameters.js";
-import { ConcurrencyLimit } from "../access/concurrency-limit.js";
+import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
@@ -32,12 +32,13 @@ const OUTPUT_NAMES = Object.values(outputParameters.shape).flatMap((type) => nam
 /** Sends a finished song (GET and HEAD). The parameter `format` converts it for download. */
 const route: Route = ({ authenticator, config, service }) => {
   const limit = new ConcurrencyLimit(CONVERSIONS);
-  return async (request, response) => {
+  const send = async (request: Request, response: Response, caller: Caller) => {
+    const { signal } = caller;
     const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
     if (typeof path !== "string") throw new RequestError("path is missing");
-    const upload = await service.tasks.keptUpload(path);
-    const found = upload ?? (await service.audioFiles.resolve(path));
+    const upload = await service.tasks.keptUpload(path, signal);
+    const found = upload ?? (await service.audioFiles.resolve(path, signal));
     const { format, ...finish } = parseConversion(request.query);
     const song = await service.tasks.songIn(found.path);
     const named = (type: "inline" | "attachment", extension: string) =>
@@ -50,16 +51,23 @@ const route: Route = ({ authenticator, config, service }) => {
         throw new RequestError(`${lone} requires the parameter format, which converts the song`);
       const disposition = named("inline", extname(found.path).slice(1));
       if (found.stored === null) await sendAudio(request, response, found.path, disposition);
-      else await sendStored(request, response, service.audioFiles, found, disposition, config.storageUrls);
+      else
+        await sendStored(
+          request,
+          response,
+          service.audioFiles,
+          found,
+          disposition,
+          config.storageUrls,
+          signal,
+        );
       return;
     }
     checkSampleRate(format, finish);
-    const caller = callerOf(request, response);
     const { extension } = AUDIO_PROFILES[format];
     const converted = join(service.uploadsDirectory, `${randomUUID()}.${extension}`);
     try {
-      const { signal } = caller;
-      const original = await service.audioFiles.localPath(found.path);
+      const original = await service.audioFiles.localPath(found.path, signal);
       const tags = config.writesTags ? song?.tags : undefined;
       const limits = { maxSeconds: config.sourceMaxSeconds, beyondMaximum: "cut" } as const;
       await limit.run(caller, async () => {
@@ -69,12 +77,16 @@ const route: Route = ({ authenticator, config, service }) => {
         await encodeAudio({ ...sound, format, finish, tags, path: converted, signal });
       });
       await sendAudio(request, response, converted, named("attachment", extension));
-    } catch (error) {
-      // Ignore errors after the client has disconnected.
-      if (!caller.signal.aborted) throw error;
     } finally {
       await rm(converted, { force: true });
     }
+  };
+  return async (request, response) => {
+    const caller = callerOf(request, response);
+    // Ignore errors after the client has disconnected.
+    await send(request, response, caller).catch((error: unknown) => {
+      if (!caller.signal.aborted) throw error;
+    });
   };
 };
 
@@ -106,6 +118,7 @@ async function sendStored(
   { path, stored }: FoundAudio,
   disposition: string,
   urls: "proxy" | "signed",
+  signal: AbortSignal,
 ): Promise<void> {
   const store = storage.store as ObjectStore;
   const name = storage.objectName(path);
@@ -125,7 +138,7 @@ async function sendStored(
   // A request for several ranges gets the whole song, as it does for local files.
   const range =
     Array.isArray(ranges) && ranges.length === 1 && ranges.type === "bytes" ? ranges[0] : undefined;
-  const content = request.method === "HEAD" ? null : await store.read(name, range ?? null);
+  const content = request.method === "HEAD" ? null : await store.read(name, range ?? null, signal);
   if (content === null && request.method !== "HEAD") throw new HttpError(404, "Audio file not found");
   response.set({
     ...headersOf(path, disposition),

@@ -32,7 +32,7 @@ const route: Route = (context) => async (request, response) => {
   const head = chatHead(accepted.task_id, model);
   const messagesOf = hasChoices ? oneMessagePerSong : oneMessage;
   const { audioFiles } = service;
-  const fileOf = (name: string) => audioFiles.localPath(audioFiles.pathOf(name));
+  const fileOf = (name: string) => audioFiles.localPath(audioFiles.pathOf(name), caller.signal);
   try {
     if (chat.isStream) await stream(response, head, ended, fileOf, messagesOf);
     else await answer(response, head, await ended, fileOf, messagesOf);

@@ -29,18 +29,20 @@ export class RequestedAdapters {
   /**
    * Resolves each adapter to a path and a name, so that the task does not depend on the adapters that are loaded
    * when it runs.
-   * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError
+   * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError, or the
+   * signal's reason
    */
   async resolveAll(
     requested: readonly RequestedAdapter[],
     loaded: () => Promise<LoadedAdapters>,
+    signal: AbortSignal,
   ): Promise<RequestedAdapter[]> {
     const resolved: RequestedAdapter[] = [];
     for (const one of requested) {
       resolved.push(
         one.path === null
           ? { ...one, ...taskAdapter(findAdapter(await loaded(), one.name as string)) }
-          : await this.#fromFiles(one, one.path),
+          : await this.#fromFiles(one, one.path, signal),
       );
     }
     return resolved;
@@ -48,28 +50,36 @@ export class RequestedAdapters {
 
   /**
    * Calls `work` with adapters whose files are local and stay there until `work` ends.
-   * @throws StoreError, UnsafePathError
+   * @throws StoreError, UnsafePathError, or the signal's reason
    */
   async withAdapters<T>(
     resolved: readonly RequestedAdapter[],
     work: (adapters: SongAdapter[]) => Promise<T>,
+    signal: AbortSignal,
     loaded: SongAdapter[] = [],
   ): Promise<T> {
     const [first, ...rest] = resolved;
     if (first === undefined) return work(loaded);
     const { name, path, scale, doraEpsilon, stored } = first;
     const withRest = (path: string, digest: string) =>
-      this.withAdapters(rest, work, [...loaded, { name: name as string, path, scale, doraEpsilon, digest }]);
+      this.withAdapters(rest, work, signal, [
+        ...loaded,
+        { name: name as string, path, scale, doraEpsilon, digest },
+      ]);
     if (stored !== undefined)
-      return this.storage.withAdapter(stored, (path) => withRest(path, stored.digest));
+      return this.storage.withAdapter(stored, (path) => withRest(path, stored.digest), signal);
     const found = await this.resolve(path as string);
     return withRest(found, await adapterSignature(found));
   }
 
-  async #fromFiles(requested: RequestedAdapter, path: string): Promise<RequestedAdapter> {
+  async #fromFiles(
+    requested: RequestedAdapter,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<RequestedAdapter> {
     const found = await this.resolve(path);
     const resolved = { ...requested, path: found, name: requested.name ?? basename(found) };
-    if (this.isShared) return { ...resolved, stored: await this.storage.publish(found) };
+    if (this.isShared) return { ...resolved, stored: await this.storage.publish(found, signal) };
     await adapterSignature(found);
     return resolved;
   }

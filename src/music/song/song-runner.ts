@@ -124,7 +124,11 @@ export class SongRunner implements TaskRunner {
       reportWaiting: () => report({ ...latest, ...WAITING_FOR_STORAGE }),
     };
     return this.#withStorage(control, () =>
-      this.loras.withAdapters(task.request.loras ?? [], (adapters) => this.#make(task, adapters, control)),
+      this.loras.withAdapters(
+        task.request.loras ?? [],
+        (adapters) => this.#make(task, adapters, control),
+        signal,
+      ),
     );
   }
 
@@ -143,7 +147,7 @@ export class SongRunner implements TaskRunner {
           : this.audioFiles.latentsNameOf(task.id, index);
       return { name, path: storage.newPath(name) };
     };
-    const request = await this.#withStorage(control, () => this.inputs.locate(task.request));
+    const request = await this.#withStorage(control, () => this.inputs.locate(task.request, signal));
     const maxSourceSeconds = this.config.sourceMaxSeconds;
     const { usesLmByDefault } = this;
     const preview = this.previews.of(task.id);
@@ -163,7 +167,7 @@ export class SongRunner implements TaskRunner {
     const result = await makeSongs(engine, request, options).finally(() => this.previews.end(task.id));
     const paths = filesOf(result.audioFiles).map(({ name }) => storage.newPath(name));
     try {
-      for (const path of paths) await this.#withStorage(control, () => storage.publish(path));
+      for (const path of paths) await this.#withStorage(control, () => storage.publish(path, signal));
     } catch (error) {
       for (const path of paths) await rm(path, { force: true });
       throw error;

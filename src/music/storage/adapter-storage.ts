@@ -29,25 +29,32 @@ export class AdapterStorage {
 
   /**
    * Stores the files of an adapter.
-   * @throws EngineError ADAPTER if there is no adapter, UnusableFileError, StoreError
+   * @throws EngineError ADAPTER if there is no adapter, UnusableFileError, StoreError, or the signal's reason
    */
-  async publish(path: string): Promise<StoredAdapter> {
+  async publish(path: string, signal?: AbortSignal): Promise<StoredAdapter> {
     const { folder, entry, names } = await adapterAt(path);
     const files: Record<string, string> = {};
     for (const name of names) {
-      const stored = await this.#publish(join(folder, name));
+      const stored = await this.#publish(join(folder, name), signal);
       if (stored !== null) files[name] = stored;
     }
     return { digest: digestOf(JSON.stringify([entry, files])), files, entry };
   }
 
-  /** Calls `work` with a path that exists until `work` ends. @throws StoreError if the adapter is no longer stored */
-  async withAdapter<T>({ files, entry }: StoredAdapter, work: (path: string) => Promise<T>): Promise<T> {
+  /**
+   * Calls `work` with a path that exists until `work` ends.
+   * @throws StoreError if the adapter is no longer stored, or the signal's reason
+   */
+  async withAdapter<T>(
+    { files, entry }: StoredAdapter,
+    work: (path: string) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
     const folder = await mkdtemp(join(tmpdir(), "carillon-adapter-"));
     try {
       for (const [name, stored] of Object.entries(files)) {
         const path = join(this.storage.directory, stored);
-        if (!(await this.storage.fetch(path))) {
+        if (!(await this.storage.fetch(path, signal))) {
           throw new StoreError(
             "WRITE_FAILED",
             `the adapter file ${stored} is missing from the storage; load the adapter again`,
@@ -63,7 +70,7 @@ export class AdapterStorage {
   }
 
   /** Stores a file under its hash. Returns the name of the stored object; null if the file does not exist. */
-  async #publish(path: string): Promise<string | null> {
+  async #publish(path: string, signal: AbortSignal | undefined): Promise<string | null> {
     const file = await openRegular(path, MAX_ADAPTER_BYTES).catch((error: unknown) => {
       if (error instanceof UnusableFileError && error.reason === "absent") return null;
       throw error;
@@ -79,7 +86,7 @@ export class AdapterStorage {
       await writeAtomically(target, (partial) =>
         pipeline(content(), createWriteStream(partial, { flags: "wx" })),
       );
-      await this.storage.publish(target);
+      await this.storage.publish(target, signal);
       return name;
     } finally {
       await file.close();

@@ -34,10 +34,13 @@ export class FileStorage {
     return this.prefix + basename(path);
   }
 
-  /** Makes a new file available to all machines. @throws StoreError, UNREACHABLE if the storage is unavailable */
-  async publish(path: string): Promise<void> {
+  /**
+   * Makes a new file available to all machines.
+   * @throws StoreError, UNREACHABLE if the storage is unavailable; the signal's reason
+   */
+  async publish(path: string, signal?: AbortSignal): Promise<void> {
     if (this.staging !== null && path.startsWith(this.staging)) await this.#copy(path);
-    await this.store?.put(this.objectName(path), path);
+    await this.store?.put(this.objectName(path), path, signal);
   }
 
   async #copy(path: string): Promise<void> {
@@ -66,9 +69,9 @@ export class FileStorage {
   /**
    * Copies the file from the object store to the folder, unless the folder has the file. Returns false if neither
    * has the file.
-   * @throws StoreError
+   * @throws StoreError, or the signal's reason
    */
-  async fetch(path: string): Promise<boolean> {
+  async fetch(path: string, signal?: AbortSignal): Promise<boolean> {
     const now = new Date();
     const found = this.store === null ? access(path) : utimes(path, now, now);
     const isHere = await found.then(
@@ -77,7 +80,7 @@ export class FileStorage {
     );
     if (!isHere && this.store === null) await this.assertAvailable();
     if (isHere || this.store === null) return isHere;
-    return this.store.fetch(this.objectName(path), path);
+    return this.store.fetch(this.objectName(path), path, signal);
   }
 
   /** Removes the file from the folder and the object store. @throws StoreError */

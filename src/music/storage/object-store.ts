@@ -2,17 +2,21 @@
 import { createWriteStream } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { S3Client } from "@aws-sdk/client-s3";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { ConfigError } from "../../system/config-error.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { contentTypeOf } from "../audio/formats.js";
 import { StoreError } from "../errors.js";
 
 /** Maximum attempts per request; the SDK waits longer after each. */
 const MAX_ATTEMPTS = 4;
 const CONNECT_MS = 5_000;
+/** Time limit of a request with its retries, and of each PROGRESS_BYTES of a transfer. */
+const SILENCE_SECONDS = 30;
+const PROGRESS_BYTES = 64 * 1024;
 /** Lifetime of signed URLs. A page uses a URL at once, but a download may start later. */
 const URL_SECONDS = 3600;
 
@@ -66,12 +70,12 @@ export class ObjectStore {
     });
     const prefix = pathname.replace(/^\/+|\/+$/g, "");
     const store = new ObjectStore(s3, client, location, bucket, prefix === "" ? "" : `${prefix}/`);
-    try {
-      await client.send(new s3.HeadBucketCommand({ Bucket: bucket }));
-    } catch (error) {
+    const look = (abortSignal: AbortSignal) =>
+      client.send(new s3.HeadBucketCommand({ Bucket: bucket }), { abortSignal });
+    await store.#send(undefined, look).catch((error: StoreError) => {
       client.destroy();
-      throw new ConfigError("SVC_STORAGE", `SVC_STORAGE: ${refusal(location, error)}`);
-    }
+      throw new ConfigError("SVC_STORAGE", `SVC_STORAGE: ${error.message}`);
+    });
     return store;
   }
 
@@ -79,18 +83,23 @@ export class ObjectStore {
     this.client.destroy();
   }
 
-  /** @throws StoreError, like all other methods of this class */
-  async put(name: string, path: string): Promise<void> {
-    await this.#send(async () => {
+  /**
+   * @param signal ends the request, like in the other methods of this class
+   * @throws StoreError if the store fails, or does not answer in time; the signal's reason. So do all other methods.
+   */
+  async put(name: string, path: string, signal?: AbortSignal): Promise<void> {
+    await this.#send(signal, async (abortSignal, restart) => {
       const file = await open(path);
       try {
         const { size } = await file.stat();
-        const body = file.createReadStream({ autoClose: false });
+        const body = Readable.from(pieces(file.createReadStream({ autoClose: false }), restart));
         // Ignore errors of the stream here: the request reports them. Without a listener, an early error would
         // end the process.
         body.on("error", () => {});
         const content = { Body: body, ContentLength: size, ContentType: contentTypeOf(name) };
-        await this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), ...content }));
+        await this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), ...content }), {
+          abortSignal,
+        });
       } finally {
         await file.close();
       }
@@ -98,58 +107,86 @@ export class ObjectStore {
   }
 
   async putText(name: string, text: string): Promise<void> {
-    await this.#send(() =>
-      this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), Body: text })),
+    await this.#send(undefined, (abortSignal) =>
+      this.client.send(new this.s3.PutObjectCommand({ ...this.#key(name), Body: text }), { abortSignal }),
     );
   }
 
   /** Returns size and date of an object; null if there is no such object. */
-  async head(name: string): Promise<StoredObject | null> {
-    return this.#send(async () => {
-      const found = await this.client.send(new this.s3.HeadObjectCommand(this.#key(name))).catch(absent);
+  async head(name: string, signal?: AbortSignal): Promise<StoredObject | null> {
+    return this.#send(signal, async (abortSignal) => {
+      const command = new this.s3.HeadObjectCommand(this.#key(name));
+      const found = await this.client.send(command, { abortSignal }).catch(absent);
       if (found === null) return null;
       return { bytes: found.ContentLength ?? 0, modifiedMs: found.LastModified?.getTime() ?? 0 };
     });
   }
 
-  async read(name: string, range: ByteRange | null = null): Promise<Readable | null> {
-    return this.#send(async () => {
-      const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
-      const found = await this.client
-        .send(new this.s3.GetObjectCommand({ ...this.#key(name), Range }))
-        .catch(absent);
-      return (found?.Body as Readable | undefined) ?? null;
-    });
+  /** Returns the content of an object; null if there is no such object. */
+  async read(
+    name: string,
+    range: ByteRange | null,
+    signal: AbortSignal | undefined,
+  ): Promise<Readable | null> {
+    const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;
+    const found = await this.#send(signal, (abortSignal) =>
+      this.client
+        .send(new this.s3.GetObjectCommand({ ...this.#key(name), Range }), { abortSignal })
+        .catch(absent),
+    );
+    if (found === null) return null;
+    const body = found.Body as Readable;
+    // The reader of `content` gets this error. Without a listener, an early one would end the process.
+    body.on("error", () => {});
+    const content = Readable.from(this.#received(body, signal), { objectMode: false });
+    return content.on("close", () => body.destroy());
+  }
+
+  /** Yields the pieces of a body. The time limit counts only while it waits for the store, not for the reader. */
+  async *#received(body: Readable, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void> {
+    const received = body[Symbol.asyncIterator]();
+    let waitedMs = 0;
+    let bytes = 0;
+    for (;;) {
+      const startMs = performance.now();
+      const { value, done } = await this.#send(
+        signal,
+        () => received.next(),
+        SILENCE_SECONDS * 1000 - waitedMs,
+      );
+      if (done) return;
+      waitedMs += performance.now() - startMs;
+      bytes += (value as Buffer).length;
+      if (bytes >= PROGRESS_BYTES) waitedMs = bytes = 0;
+      yield value;
+    }
   }
 
   /** Copies an object to a file atomically. Returns false if there is no such object. */
-  async fetch(name: string, path: string): Promise<boolean> {
-    const content = await this.read(name);
+  async fetch(name: string, path: string, signal?: AbortSignal): Promise<boolean> {
+    const content = await this.read(name, null, signal);
     if (content === null) return false;
     await mkdir(dirname(path), { recursive: true });
     await writeAtomically(path, (partial) =>
-      this.#send(() => pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 }))),
+      pipeline(content, createWriteStream(partial, { flags: "wx", mode: 0o600 })),
     );
     return true;
   }
 
   /** Removes an object. It is no error if there is no such object. */
-  async remove(name: string): Promise<void> {
-    await this.#send(() => this.client.send(new this.s3.DeleteObjectCommand(this.#key(name))));
+  async remove(name: string, signal?: AbortSignal): Promise<void> {
+    await this.#send(signal, (abortSignal) =>
+      this.client.send(new this.s3.DeleteObjectCommand(this.#key(name)), { abortSignal }),
+    );
   }
 
   /** Lists the objects whose names start with `prefix`. */
   async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
     let ContinuationToken: string | undefined;
     do {
-      const page = await this.#send(() =>
-        this.client.send(
-          new this.s3.ListObjectsV2Command({
-            Bucket: this.bucket,
-            Prefix: this.prefix + prefix,
-            ContinuationToken,
-          }),
-        ),
+      const query = { Bucket: this.bucket, Prefix: this.prefix + prefix, ContinuationToken };
+      const page = await this.#send(undefined, (abortSignal) =>
+        this.client.send(new this.s3.ListObjectsV2Command(query), { abortSignal }),
       );
       for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {
         yield { name: Key.slice(this.prefix.length), bytes: Size, modifiedMs: LastModified?.getTime() ?? 0 };
@@ -168,20 +205,40 @@ export class ObjectStore {
     };
     const { GetObjectCommand, HeadObjectCommand } = this.s3;
     const command = method === "HEAD" ? new HeadObjectCommand(target) : new GetObjectCommand(target);
-    return this.#send(() => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
+    // The credentials of the signature may come from a server.
+    return this.#send(undefined, () => getSignedUrl(this.client, command, { expiresIn: URL_SECONDS }));
   }
 
   #key(name: string) {
     return { Bucket: this.bucket, Key: this.prefix + name };
   }
 
-  async #send<T>(request: () => Promise<T>): Promise<T> {
+  async #send<T>(
+    signal: AbortSignal | undefined,
+    request: (signal: AbortSignal, restart: () => void) => Promise<T>,
+    ms = SILENCE_SECONDS * 1000,
+  ): Promise<T> {
+    const error = () =>
+      new StoreError(
+        "UNREACHABLE",
+        `the storage ${this.location} did not answer within ${SILENCE_SECONDS} seconds; check AWS_ENDPOINT_URL_S3 and AWS_REGION`,
+      );
     try {
-      return await request();
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOSPC") throw error;
-      throw new StoreError("UNREACHABLE", refusal(this.location, error), { cause: error });
+      return await withTimeLimit({ ms, signal, error }, request);
+    } catch (failure) {
+      signal?.throwIfAborted();
+      if (failure instanceof StoreError) throw failure;
+      if (failure instanceof Error && "code" in failure && failure.code === "ENOSPC") throw failure;
+      throw new StoreError("UNREACHABLE", refusal(this.location, failure), { cause: failure });
     }
+  }
+}
+
+/** Reports each piece when the next one is asked for, which is when the store has taken it. */
+async function* pieces(content: Readable, onTaken: () => void): AsyncGenerator<Buffer, void> {
+  for await (const piece of content) {
+    yield piece;
+    onTaken();
   }
 }
 

@@ -149,10 +149,10 @@ describe("input recordings of tasks", () => {
     const path = writeRecording(at("music", "b.wav"), { seconds: 1 });
     const admitted = await inputs.admit(cover(path), caller);
     renameSync(path, at("music", "moved.wav"));
-    const gone = await inputs.locate(admitted).catch((error: unknown) => error);
+    const gone = await inputs.locate(admitted, caller.signal).catch((error: unknown) => error);
     expect((gone as Error).message).to.match(/names a path that does not exist on the server/);
     symlinkSync(at("outside", "a b.wav"), path);
-    const swapped = await inputs.locate(admitted).catch((error: unknown) => error);
+    const swapped = await inputs.locate(admitted, caller.signal).catch((error: unknown) => error);
     expect((swapped as Error).message).to.match(outside);
   });
 

@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { basename, join } from "node:path";
+import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
@@ -41,7 +45,7 @@ describe("object store", () => {
     const bytes = randomBytes(3 * 2 ** 20 + 17);
     await store.put("audio/one.flac", await file(bytes));
     expect((await store.head("audio/one.flac"))?.bytes).to.equal(bytes.length);
-    const part = await store.read("audio/one.flac", { start: 10, end: 99 });
+    const part = await store.read("audio/one.flac", { start: 10, end: 99 }, undefined);
     expect((await buffer(part as NodeJS.ReadableStream)).equals(bytes.subarray(10, 100))).to.equal(true);
 
     const copy = join(directory, "copies", "one.flac");
@@ -55,7 +59,7 @@ describe("object store", () => {
 
   it("returns null for a missing object and leaves no partial file", async () => {
     expect(await store.head("audio/none.flac")).to.equal(null);
-    expect(await store.read("audio/none.flac")).to.equal(null);
+    expect(await store.read("audio/none.flac", null, undefined)).to.equal(null);
     expect(await store.fetch("audio/none.flac", join(directory, "none.flac"))).to.equal(false);
     expect(await readdir(directory)).to.deep.equal([]);
   });
@@ -134,6 +138,119 @@ describe("object store", () => {
       failing.close();
       failing.closeAllConnections();
     }
+  });
+
+  describe("that accepts connections and does not answer", () => {
+    /** How the server answers GET and HEAD; null: not at all. */
+    let reply: ((response: ServerResponse, path: string) => void) | null;
+    let hostile: Server;
+    let other: ObjectStore;
+    let endpoint: string | undefined;
+
+    beforeEach(async () => {
+      reply = (response) => void response.writeHead(200).end();
+      hostile = createServer((request, response) => {
+        if (reply !== null && request.method !== "PUT") reply(response, request.url as string);
+      });
+      ({ AWS_ENDPOINT_URL_S3: endpoint } = process.env);
+      process.env.AWS_ENDPOINT_URL_S3 = (await listenLocally(hostile)).url;
+      other = await ObjectStore.open(`s3://${BUCKET}`);
+      reply = null;
+    });
+    afterEach(() => {
+      process.env.AWS_ENDPOINT_URL_S3 = endpoint;
+      other.close();
+      hostile.closeAllConnections();
+      hostile.close();
+    });
+
+    const name = "audio/one.flac";
+    const calls: [what: string, call: (signal?: AbortSignal) => Promise<unknown>][] = [
+      ["a head", (signal) => other.head(name, signal)],
+      ["a read", (signal) => other.read(name, null, signal)],
+      ["a fetch", (signal) => other.fetch(name, join(directory, "copy", "one.flac"), signal)],
+      ["a removal", (signal) => other.remove(name, signal)],
+      ["a small upload", async (signal) => other.put(name, await file(Buffer.from("x")), signal)],
+      ["a large upload", async (signal) => other.put(name, await file(randomBytes(9 * 2 ** 20)), signal)],
+    ];
+    const ended = new Error("the job was cancelled");
+    for (const [what, call] of calls) {
+      it(`ends ${what} when the caller gives up`, async () => {
+        const caller = new AbortController();
+        const failure = failureOf(call(caller.signal));
+        setTimeout(() => caller.abort(ended), 100);
+        expect(await failure).to.equal(ended);
+      });
+    }
+
+    const stalls: [how: string, reply: (response: ServerResponse) => void][] = [
+      ["stalls", (response) => void response.writeHead(200, { "Content-Length": 100_000 }).write("some")],
+      [
+        "sends a byte at a time",
+        (response) => {
+          response.writeHead(200, { "Content-Length": 100_000 });
+          const dripping = setInterval(() => response.write("x"), 20);
+          response.on("close", () => clearInterval(dripping));
+        },
+      ],
+    ];
+    for (const [how, stalled] of stalls) {
+      it(`ends a copy whose content ${how}, and leaves no file and no connection`, async () => {
+        const connections: Socket[] = [];
+        hostile.on("connection", (socket) => connections.push(socket));
+        reply = stalled;
+        const caller = new AbortController();
+        const copy = join(directory, "copies", "one.flac");
+        const failure = failureOf(other.fetch(name, copy, caller.signal));
+        while (!(await readdir(join(directory, "copies")).catch(() => [])).length) await sleep(10);
+        caller.abort(ended);
+        expect(await failure).to.equal(ended);
+        expect(await readdir(join(directory, "copies"))).to.deep.equal([]);
+        for (const socket of connections.slice(-1)) if (!socket.closed) await once(socket, "close");
+      });
+    }
+
+    it("does not count the time in which nobody reads a download", async () => {
+      reply = (response) => void response.writeHead(200).end(randomBytes(2 ** 20));
+      const content = (await other.read(name, null, undefined)) as Readable;
+      content.once("readable", () => {});
+      await sleep(200);
+      expect((await buffer(content)).length).to.equal(2 ** 20);
+    });
+
+    it("closes the connection of a download that nobody reads", async () => {
+      reply = (response) => void response.writeHead(200).write(randomBytes(2 ** 20));
+      const content = (await other.read(name, null, undefined)) as Readable;
+      const open = new Promise<number>((resolve) => hostile.getConnections((_, count) => resolve(count)));
+      expect(await open).to.be.above(0);
+      content.destroy();
+      for (;;) {
+        const count = await new Promise<number>((resolve) => hostile.getConnections((_, n) => resolve(n)));
+        if (count === 0) break;
+        await sleep(20);
+      }
+    });
+
+    it("ends every call and download after 30 seconds with an error that says what to check @slow", async () => {
+      reply = (response, path) => {
+        for (const [how, stalled] of stalls) if (path.includes(encodeURI(how))) stalled(response);
+      };
+      const errors = await Promise.all([
+        ...calls.map(([, call]) => failureOf(call())),
+        ...stalls.map(async ([how]) =>
+          failureOf(buffer((await other.read(how, null, undefined)) as Readable)),
+        ),
+        failureOf(other.putText("fleet/token", "x")),
+        failureOf(other.list("fleet/").next()),
+        failureOf(ObjectStore.open(`s3://${BUCKET}`)),
+      ]);
+      for (const { message } of errors) {
+        expect(message).to.match(
+          /the storage s3:\S+ did not answer within 30 seconds; check AWS_ENDPOINT_URL_S3/,
+        );
+      }
+      expect(await readdir(directory)).to.have.length(2);
+    });
   });
 
   it("keeps local copies for a day after their last use", async () => {
