@@ -19,6 +19,7 @@ constexpr const char* kLycorisConfigs[] = {kLokrConfig, "loha_config"};
 /// Keys of alpha in the metadata of kohya's programs and others.
 constexpr const char* kPlainAlphas[] = {"ss_network_alpha", "network_alpha", "lora_alpha", "alpha"};
 constexpr double kPeftDefault = 8;  // default of lora_alpha, alpha and r in PEFT
+constexpr int64_t kMaxExpressions = 100;  // bounds the memory that a hostile config can take
 
 /// Settings of PEFT that need more than a changed weight, with the reason.
 constexpr std::pair<const char*, const char*> kUnsupported[] = {
@@ -161,7 +162,11 @@ class PeftReader {
     std::sort(in_file_order.begin(), in_file_order.end(),
               [](const auto& a, const auto& b) { return a.second->offset() < b.second->offset(); });
     AdapterConfig::Patterns patterns;
+    int64_t expressions = 0;
     for (const auto& [pattern, value] : in_file_order) {
+      if (!is_module_name(pattern) && ++expressions > kMaxExpressions) {
+        refuse(setting + " has more than " + std::to_string(kMaxExpressions) + " regular expressions");
+      }
       try {
         patterns.emplace_back(module_pattern(pattern), number_of(*value));
       } catch (const Error& error) {

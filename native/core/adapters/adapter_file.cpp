@@ -175,6 +175,7 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
   const ProjectionIndex index(targets);
   Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others, .warnings = config.warnings};
   std::set<std::string> seen;
+  bool lacks_alpha = false;  // PEFT stores alpha only in its config, so without the config the strength is unknown
   for (const auto& [name, module] : tensors.modules) {
     const AdapterTarget* target = index.find(name);
     if (target) {
@@ -182,6 +183,8 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
         refuse("module '" + name + "' is a duplicate: another module also changes " + target->name);
       }
       adapter.modules.push_back(read_module(module, *target, config, dora_epsilon));
+      const bool is_peft_lora = name.starts_with("base_model.model.") && module.kind() == AdapterKind::kLora;
+      lacks_alpha = lacks_alpha || (is_peft_lora && !config.alpha && !module.has("alpha"));
       const double scale = adapter.modules.back().scale;
       if (!std::isfinite(scale)) refuse("module '" + name + "' has no finite scale: check its alpha and rank");
     } else if (!module.adds_nothing()) {
@@ -199,6 +202,9 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
       refuse("tensor '" + name + "' is " + *what + ", which cannot be applied: only changes of the weights of " +
              "attention and MLP projections can; train without modules_to_save and biases");
     }
+  }
+  if (lacks_alpha) {
+    adapter.warnings.push_back("no alpha in the file and no adapter_config.json beside it: used scale 1");
   }
   adapter.kind = adapter.modules.front().kind();
   return adapter;

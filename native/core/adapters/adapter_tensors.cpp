@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -155,9 +156,11 @@ at::Tensor ModuleTensors::get_matrix(const std::string& part) const {
 
 std::optional<double> ModuleTensors::number(const std::string& part) const {
   if (!has(part)) return std::nullopt;
-  const at::Tensor tensor = part == "on_input" ? file_.tensor(names_.at(part)).to(at::kFloat) : get(part);
+  const at::Tensor tensor = file_.tensor(names_.at(part));
   if (tensor.numel() != 1) refuse(part, "has shape " + shape_text(tensor.sizes()) + ", expected []");
-  return tensor.item<double>();
+  const auto number = tensor.item<double>();
+  if (!std::isfinite(number)) refuse(part, "contains NaN or infinity");
+  return number;
 }
 
 AdapterMatrix ModuleTensors::product(const std::string& left, const std::string& right) const {

@@ -43,22 +43,33 @@ std::string translated(std::string_view python) {
 
 }  // namespace
 
-std::function<bool(const std::string&)> module_pattern(const std::string& key) {
+bool is_module_name(const std::string& key) {
   constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-  if (key.find_first_not_of(kNameCharacters) == std::string::npos) {
+  return key.find_first_not_of(kNameCharacters) == std::string::npos;
+}
+
+std::function<bool(const std::string&)> module_pattern(const std::string& key) {
+  if (is_module_name(key)) {
     return [key](const std::string& module) { return module == key || module.ends_with("." + key); };
   }
   const bool is_anchored = key.starts_with('^');
   require(!is_anchored || key.find('|') == std::string::npos, "'^' and '|' cannot be combined");
   const auto pattern = std::make_shared<Pattern>(translated(key.substr(is_anchored)));
-  return [pattern, is_anchored](const std::string& module) {
-    std::string_view rest = module;
-    while (true) {
-      const int32_t state = pattern->walk(pattern->start(), rest);
-      if (state != Pattern::kDead && pattern->accepting(state)) return true;
-      const size_t dot = rest.find('.');
-      if (is_anchored || dot == std::string_view::npos) return false;
-      rest.remove_prefix(dot + 1);
+  return [pattern, is_anchored, key](const std::string& module) {
+    const auto matches_whole = [&](std::string_view text) {
+      const int32_t state = pattern->walk(pattern->start(), text);
+      return state != Pattern::kDead && pattern->accepting(state);
+    };
+    try {
+      std::string_view rest = module;
+      while (!matches_whole(rest)) {
+        const size_t dot = rest.find('.');
+        if (is_anchored || dot == std::string_view::npos) return false;
+        rest.remove_prefix(dot + 1);
+      }
+      return true;
+    } catch (const Error& error) {
+      fail(ErrorCode::kBadCheckpoint, "the pattern '" + key + "' is not supported: " + error.what());
     }
   };
 }

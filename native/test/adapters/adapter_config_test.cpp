@@ -42,6 +42,17 @@ double scale_under(const std::string& key, const std::string& value) {
   return scale(write_single(lora(), metadata(key, value)));
 }
 
+/// Text of "a" and "b" without a period.
+std::string random_letters(size_t length) {
+  std::string text;
+  uint32_t state = 1;
+  while (text.size() < length) {
+    state = state * 1664525 + 1013904223;
+    text += state >> 31 ? 'a' : 'b';
+  }
+  return text;
+}
+
 Tensors lycoris(const Tensors& parts) {
   Tensors tensors;
   for (const auto& [part, tensor] : parts) tensors[lycoris_name(kQ) + "." + part] = tensor;
@@ -81,9 +92,11 @@ TEST("adapter config: takes alpha from the metadata of kohya's programs, unless 
   EXPECT_EQ(scale_under("ss_network_alpha", "None"), 1.0);
   EXPECT_EQ(scale_under("ss_network_alpha", ""), 1.0);
   EXPECT_THROWS(scale_under("ss_network_alpha", "high"), "(ss_network_alpha): 'high' is not a number");
-  Tensors own = lora();
-  own["base_model.model." + kQ + ".alpha"] = at::scalar_tensor(3.0);
-  EXPECT_EQ(scale(write_single(own, metadata("ss_network_alpha", "6"))), 1.0);
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16, at::kLong}) {
+    Tensors own = lora();
+    own["base_model.model." + kQ + ".alpha"] = at::scalar_tensor(3, type);
+    EXPECT_EQ(scale(write_single(own, metadata("ss_network_alpha", "6"))), 1.0);
+  }
   EXPECT_EQ(scale(write_single(lycoris(kLowRankLokr), metadata("ss_network_alpha", "6"))), 3.0);
   EXPECT_EQ(scale(write_single(lycoris(kWholeLokr), metadata("ss_network_alpha", "6"))), 1.0);
 }
@@ -169,10 +182,20 @@ TEST("adapter config: matches alpha_pattern as PEFT does, first match first") {
   EXPECT_THROWS(with(R"("q_proj": "high")"), "alpha_pattern.q_proj is a string, expected a number");
 }
 
+TEST("adapter config: reports a PEFT file without alpha and without config") {
+  const std::string warning = "no alpha in the file and no adapter_config.json beside it: used scale 1";
+  EXPECT(read(write_single(lora())).warnings == std::vector{warning});
+  EXPECT(read(write_single(lora(), metadata("ss_network_alpha", "6"))).warnings.empty());
+}
+
 TEST("adapter config: matches a hostile pattern in bounded time") {
   const auto matches = module_pattern("((a+)+)+b");
   EXPECT(!matches(std::string(2000, 'a')));
   EXPECT(matches(std::string(2000, 'a') + "b"));
+  EXPECT_THROWS(module_pattern("(a|b)*a(a|b){30}")(random_letters(30'000)), "is not supported: pattern: too many states");
+  std::string patterns;
+  for (int i = 0; i < 101; ++i) patterns += (i > 0 ? ", \"x{" : "\"x{") + std::to_string(i) + "}\": 1";
+  EXPECT_THROWS(scale_with(peft_config(", \"alpha_pattern\": {" + patterns + "}")), "more than 100 regular");
 }
 
 TEST("adapter config: scales LoKr of PEFT by alpha / r, and of LyCORIS by 1 if no factor has a rank") {
