@@ -8,6 +8,7 @@
  * - Processor: CPU time of reads, commands, saves and frames in this process. CPU time
  *   depends less on other load than response times do. The first run of each is listed separately, because V8 still
  *   compiles the code.
+ * - Longest turns: CPU times of the longest turn of the event loop, for all reads and for loading a save.
  * - Detectors: times of the six problem detectors, on street grids of growing size.
  */
 
@@ -69,6 +70,8 @@ const REQUESTS_PER_ENDPOINT = 200;
 /** A measurement starts no new round after this time. */
 const MEASURE_MS = 2_000;
 const PROCESSOR_ROUNDS = 60;
+/** Reads whose processor time is not that of one turn, and the list of saves, which reads a folder. */
+const READS_IN_STEPS = ["/state/saves", "/state/hash", "/state/advice", "/state/problems"];
 const COMMAND_ROUNDS = 5;
 const FRAMES = 4096;
 /** Weeks after which the added residents have found work or left. */
@@ -158,13 +161,45 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
 /** Measures the CPU milliseconds that each read endpoint takes to collect the rows and write the JSON. */
 function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
-  const routes = READ_ROUTES.filter(({ path }) => path !== "/state/saves");
+  const routes = READ_ROUTES.filter(({ path }) => !READS_IN_STEPS.includes(path));
   const rows = routes.map(({ path, read }) => {
     const query = new Query(`${path}?limit=5000`);
     const work = () => writeJsonPieces(read({ game, city, query, id: Number.NaN }) as JsonObject);
     return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
   });
   return Object.fromEntries(rows);
+}
+
+/**
+ * Measures the CPU milliseconds of the longest turn of the event loop: while a save is loaded, and during the first and
+ * second call of each read.
+ */
+async function longestTurns(city: SimulatedCity, save: string): Promise<Record<string, unknown>> {
+  const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
+  const table: Record<string, unknown> = {
+    "load a save": { first: await longestTurn(() => readSave(save)) },
+  };
+  for (const { path, read } of READ_ROUTES) {
+    const query = new Query(`${path}?limit=5000`);
+    const work = async () => writeJsonPieces(await read({ game, city, query, id: Number.NaN }));
+    table[path] = { first: await longestTurn(work), second: await longestTurn(work) };
+  }
+  return table;
+}
+
+async function longestTurn(work: () => Promise<unknown>): Promise<number> {
+  let [longest, isDone, before] = [0, false, process.cpuUsage()];
+  const endTurn = () => {
+    const { user, system } = process.cpuUsage(before);
+    longest = Math.max(longest, (user + system) / 1000);
+    before = process.cpuUsage();
+    if (!isDone) setImmediate(endTurn);
+  };
+  setImmediate(endTurn);
+  await work();
+  endTurn();
+  isDone = true;
+  return round(longest);
 }
 
 /** Measures the CPU milliseconds of work that blocks the event loop: large commands, a frame and a save. */
@@ -294,6 +329,8 @@ try {
   console.log("\nIn this process, CPU milliseconds");
   console.table(workProcessorTimes(large));
   console.table(readProcessorTimes(large));
+  console.log("\nLongest turn of the event loop, CPU milliseconds");
+  console.table(await longestTurns(large, path));
   console.log("\nDetectors, milliseconds");
   console.table({ "large city": detectorTimes(large) });
 } finally {

@@ -15,6 +15,7 @@ import { isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
 import type { SimSegment } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
+import { inOneGo } from "../steps.js";
 import type { GroundPoint } from "../terms.js";
 import { FOOTPRINT_TOLERANCE_METERS, heightRangeUnder, MAX_RISE_METERS, roadsUnder } from "./site-faults.js";
 
@@ -39,22 +40,31 @@ export type PlaceSuggestion = {
 };
 
 /** Suggested places, best first; empty if no place within the radius is free. */
-export function suggestPlaces(
+export function suggestPlaces(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
+  return inOneGo(suggestPlacesInPieces(world, prefab, near, SUGGESTIONS));
+}
+
+/** Like `suggestPlaces`, in steps. The city may change between two of them. */
+export function* suggestPlacesInPieces(
   world: World,
   prefab: SimBuildingPrefab,
   near: GroundPoint,
-  count = SUGGESTIONS,
-): PlaceSuggestion[] {
-  const sites = prefab.civic?.shore ? shoreSites(world, prefab, near) : roadSites(world, prefab, near);
-  const rated = sites
-    .map((site) => ({ site, costMeters: site.distance + drawbacks(world, prefab, site) }))
-    .sort((a, b) => a.costMeters - b.costMeters);
+  count: number,
+): Generator<void, PlaceSuggestion[]> {
+  const places = prefab.civic?.shore ? shoreSites(world, prefab, near) : roadSites(world, prefab, near);
+  const rated: { readonly site: PlaceSuggestion; readonly costMeters: number }[] = [];
+  for (const site of places) {
+    rated.push({ site, costMeters: site.distance + drawbacks(world, prefab, site) });
+    yield;
+  }
+  rated.sort((a, b) => a.costMeters - b.costMeters);
   const chosen: PlaceSuggestion[] = [];
   for (const { site } of rated) {
     if (chosen.length === count) break;
     const footprint = { ...site, prefab };
     const isApart = chosen.every((other) => !footprintsOverlap(footprint, { ...other, prefab }, 0));
     if (isApart && isFree(world, footprint, prefab)) chosen.push(site);
+    yield;
   }
   return chosen;
 }
@@ -86,12 +96,11 @@ function siteAt(
 }
 
 /** Candidate places on both sides of every road, one cell apart. */
-function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
+function* roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
   const halfWidth = (prefab.width * CELL_METERS) / 2;
   const roads = world.segments
     .near(squareAround(near, SUGGESTION_RADIUS_METERS))
     .filter((road) => road.prefab.frontage && road.prefab.elevation === "ground");
-  const sites: PlaceSuggestion[] = [];
   for (const road of roads) {
     const { start, end } = road;
     const length = lengthOf(road);
@@ -107,16 +116,14 @@ function roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): 
         };
         if (distance(position, near) > SUGGESTION_RADIUS_METERS) continue;
         const angleDegrees = (Math.atan2(along.z * side, along.x * side) * 180) / Math.PI;
-        sites.push(siteAt(world, near, position, angleDegrees, road));
+        yield siteAt(world, near, position, angleDegrees, road);
       }
     }
   }
-  return sites;
 }
 
 /** Candidate places on dry ground near water. */
-function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
-  const sites: PlaceSuggestion[] = [];
+function* shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
   const steps = Math.floor(SUGGESTION_RADIUS_METERS / SHORE_STEP_METERS);
   for (let i = -steps; i <= steps; i++) {
     for (let j = -steps; j <= steps; j++) {
@@ -127,10 +134,9 @@ function shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint):
       )
         continue;
       if (!isAtShore(world.terrain, { position, prefab })) continue;
-      sites.push(siteAt(world, near, position, 0));
+      yield siteAt(world, near, position, 0);
     }
   }
-  return sites;
 }
 
 /** Whether a site is on the map and free of buildings, roads, water and steep ground. */

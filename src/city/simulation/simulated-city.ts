@@ -9,7 +9,7 @@ import { BUILDING_PREFABS } from "./catalogue/building-prefabs.js";
 import { NETWORK_PREFABS } from "./catalogue/network-prefabs.js";
 import { crossedSegments } from "./fabric/network.js";
 import { detailsOf } from "./life/census.js";
-import { missingServices } from "./life/expectations.js";
+import { missingServicesInPieces } from "./life/expectations.js";
 import { budgetOf } from "./life/finance.js";
 import { coverageAt, layerOf } from "./life/layers.js";
 import { trafficOf } from "./life/traffic.js";
@@ -113,9 +113,9 @@ export class SimulatedCity {
 
   /**
    * Services that some homes lack although the town expects them or will expect them soon. Sorted by the
-   * population at which the town expects the service.
+   * population at which the town expects the service. Found in steps.
    */
-  readonly missingServices = () => missingServices(this.world);
+  readonly missingServices = () => missingServicesInPieces(this.world);
 
   buildingDetails(id: number): BuildingDetails | undefined {
     const building = this.world.buildings.get(id);

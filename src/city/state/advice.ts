@@ -1,5 +1,5 @@
 /** Advice: what lowers happiness in the city, and what will run short next. */
-import type { Position } from "../game.js";
+import type { MissingService, Position } from "../game.js";
 import { copyPosition, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { RUIN_FLAGS } from "../simulation/fabric/buildings.js";
@@ -7,10 +7,11 @@ import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
 import { demandBarOf } from "../simulation/life/demand.js";
 import { LOAN_OFFERS } from "../simulation/life/finance.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { inSteps } from "../steps.js";
 import type { Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
-import { buildNear, changeTaxRate, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
+import { changeTaxRate, commandOf, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
 
 const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
 /** Number of homes that are examined, spread evenly over the list of homes. */
@@ -35,61 +36,69 @@ interface Advice {
   readonly unit: string;
   /** Place where the problem is worst. */
   readonly place: Position;
-  /** Computes commands that would help. A function, because the search for free places takes long. */
+  /** Computes what would help. A function, because only the entries of a page need it. */
   readonly commands: () => readonly Remedy[];
 }
 
-/** GET /state/advice: entries by gravity, highest first. */
+/** GET /state/advice: entries by gravity, highest first. Computed in steps, between which the city may change. */
 export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const found = [
-      ...fromHomes(city),
-      ...fromWishes(city),
-      ...fromProblems(city),
-      ...fromUtilities(city),
-      ...fromMoney(city),
-      ...fromServices(city),
-      ...fromDemand(city),
-      ...fromAges(city),
-      ...fromRoads(city),
-    ].sort((a, b) => b.gravity - a.gravity);
+  read: async ({ city, query }) => {
+    const found = await inSteps(findAdvice(city));
     const { page, rows } = paginate(found, query, ADVICE_LIMIT);
-    return { ok: true, ...page, advice: rows.map(row) };
+    return { ok: true, ...page, advice: await inSteps(writeRows(city, rows)) };
   },
 };
 
-function row({ place, commands, gravity, ...same }: Advice): JsonObject {
-  return {
-    ...same,
-    gravity: Math.min(gravity, 100),
-    position: copyPosition(place),
-    commands: [...commands()],
-  };
+function* findAdvice(city: SimulatedCity): Generator<void, Advice[]> {
+  const missing = yield* city.missingServices();
+  const found = [...(yield* fromHomes(city, missing)), ...fromWishes(city, missing)];
+  for (const find of [
+    fromProblems,
+    fromUtilities,
+    fromMoney,
+    fromServices,
+    fromDemand,
+    fromAges,
+    fromRoads,
+  ]) {
+    yield;
+    found.push(...find(city));
+  }
+  return found.sort((a, b) => b.gravity - a.gravity);
+}
+
+function* writeRows(city: SimulatedCity, found: readonly Advice[]): Generator<void, JsonObject[]> {
+  const rows: JsonObject[] = [];
+  for (const { place, commands: remedies, gravity, ...same } of found) {
+    const commands: JsonObject[] = [];
+    for (const remedy of remedies()) commands.push(yield* commandOf(city, remedy));
+    rows.push({ ...same, gravity: Math.min(gravity, 100), position: copyPosition(place), commands });
+    yield;
+  }
+  return rows;
 }
 
 /** Services that homes lack, including services that the town will expect soon. */
-function fromWishes(city: SimulatedCity): Advice[] {
+function fromWishes(city: SimulatedCity, missing: readonly MissingService[]): Advice[] {
   const households = city.world.households.size;
-  return city
-    .missingServices()
-    .map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
-      const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
-      const effect =
-        pointsLost > 0
-          ? `costs ${pointsLost.toFixed(1)} points of happiness`
-          : `will cost happiness from ${fromCitizens} citizens on`;
-      const message = `${value} households lack ${service}, which ${effect}.`;
-      const commands = () => remediesFor(city, service, place);
-      return { topic: service, message, gravity, value, unit: "households", place, commands };
-    });
+  return missing.map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
+    const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
+    const effect =
+      pointsLost > 0
+        ? `costs ${pointsLost.toFixed(1)} points of happiness`
+        : `will cost happiness from ${fromCitizens} citizens on`;
+    const message = `${value} households lack ${service}, which ${effect}.`;
+    const commands = () => remediesFor(city, service, place);
+    return { topic: service, message, gravity, value, unit: "households", place, commands };
+  });
 }
 
 /** Causes of lost happiness in homes. Building problems and missing services have separate entries. */
-function fromHomes(city: SimulatedCity): Advice[] {
-  const wished = city.missingServices().map(({ service }) => service);
+function* fromHomes(city: SimulatedCity, missing: readonly MissingService[]): Generator<void, Advice[]> {
+  const wished = missing.map(({ service }) => service);
   const homes = city.world.buildings
     .all()
     .filter(({ homes, flags }) => homes > 0 && (flags & RUIN_FLAGS) === 0);
@@ -97,6 +106,7 @@ function fromHomes(city: SimulatedCity): Advice[] {
   const sample = homes.filter((_, i) => i % step === 0);
   const causes = new Map<string, { lost: number; worst: number; place: Position }>();
   for (const home of sample) {
+    yield;
     const parts = city.buildingDetails(home.id)?.happinessParts ?? {};
     for (const [cause, points] of Object.entries(parts)) {
       if (points >= 0 || cause.startsWith("problem") || wished.includes(cause)) continue;
@@ -210,7 +220,7 @@ function fromServices(city: SimulatedCity): Advice[] {
       ? `${prefab.displayName} ${id} is ${filled.toFixed(0)} % full.`
       : `${prefab.displayName} ${id} has a load of ${load.toFixed(0)} % of its capacity.`;
     const empty = { command: "set-building-emptying", fields: { id } };
-    const commands = () => [...(isFull ? [empty] : []), buildNear(city, prefab, place)];
+    const commands = () => [...(isFull ? [empty] : []), { build: prefab, near: place }];
     return [
       {
         topic: coverage?.kind ?? prefab.name,

@@ -3,6 +3,7 @@ import type { MissingService, Position, Problems } from "../game.js";
 import { copyPosition, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { inSteps } from "../steps.js";
 import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { flagText } from "./buildings.js";
@@ -38,7 +39,7 @@ export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
   parameters: { ...LIST_PARAMETERS, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
-  read: ({ city, query }) => {
+  read: async ({ city, query }) => {
     const entityType = query.text("entityType");
     const found = findAffected(city).filter((each) => entityType === "" || each.entityType === entityType);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
@@ -54,7 +55,7 @@ export const problems: ReadRoute = {
       counts: Object.fromEntries(counts),
       countsByProblem,
       problems: rows.map(row),
-      wishes: city.missingServices().map(wishRow),
+      wishes: (await inSteps(city.missingServices())).map(wishRow),
     };
   },
 };

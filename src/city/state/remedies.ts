@@ -1,5 +1,5 @@
 /** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
-import { suggestPlaces } from "../commands/place-suggestions.js";
+import { suggestPlacesInPieces } from "../commands/place-suggestions.js";
 import { distance } from "../geometry.js";
 import {
   BUILDING_PREFABS,
@@ -14,7 +14,10 @@ import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import type { GroundPoint, SubService, Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 
-export type Remedy = { readonly command: string; readonly fields: JsonObject };
+type Command = { readonly command: string; readonly fields: JsonObject };
+/** A building for which a free place near a point is still to be found. */
+type Building = { readonly build: SimBuildingPrefab; readonly near: GroundPoint };
+export type Remedy = Command | Building;
 type Remedies = (city: SimulatedCity, place: GroundPoint) => Remedy[];
 
 /** Finds commands that help. A key is a cause of unhappiness (life/happiness.ts), or the name of a problem. */
@@ -49,10 +52,15 @@ export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoi
   return REMEDIES[cause]?.(city, place) ?? [];
 }
 
-/** Command that places a building at the best free place near a point, or lists free places if there is none. */
-export function buildNear(city: SimulatedCity, prefab: SimBuildingPrefab, near: GroundPoint): Remedy {
-  const [best] = suggestPlaces(city.world, prefab, near, 1);
-  const buildingPrefab = prefab.name;
+/**
+ * The command of a remedy. For a building: the command that places it at the best free place near the point, or lists free
+ * places if there is none.
+ */
+export function* commandOf(city: SimulatedCity, remedy: Remedy): Generator<void, Command> {
+  if ("command" in remedy) return remedy;
+  const { build, near } = remedy;
+  const [best] = yield* suggestPlacesInPieces(city.world, build, near, 1);
+  const buildingPrefab = build.name;
   if (!best) {
     const position = { x: near.x, z: near.z };
     return { command: "place-building", fields: { buildingPrefab, position, suggest: true } };
@@ -62,9 +70,9 @@ export function buildNear(city: SimulatedCity, prefab: SimBuildingPrefab, near: 
 }
 
 function builds(name: string): Remedies {
-  return (city, place) => {
-    const prefab = findBuildingPrefab(name);
-    return prefab ? [buildNear(city, prefab, place)] : [];
+  return (_, near) => {
+    const build = findBuildingPrefab(name);
+    return build ? [{ build, near }] : [];
   };
 }
 
@@ -81,32 +89,27 @@ export function changeTaxRate(
   service: string,
   like: SubService,
   points: number,
-): Remedy {
+): Command {
   const rate = Math.min(Math.max(city.taxRate(like, 1) + points, 0), MAX_TAX_RATE);
   return { command: "set-tax-rate", fields: { service, rate } };
 }
 
 /** Command that zones the nearest unzoned block; none if there is no such block. */
-export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Remedy[] {
+export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Command[] {
   const { world } = city;
-  const free = world.blocks
+  const nearest = world.blocks
     .all()
-    .filter(
-      (block) =>
-        block.commonZone === 0 && (usableCellMask(world, block) & ~occupiedCellMask(world, block)) !== 0,
-    )
-    .map((block) => ({ block, away: distance(block.position, place) }));
-  const nearest = free.reduce<(typeof free)[number] | null>(
-    (best, each) => (best === null || each.away < best.away ? each : best),
-    null,
-  );
-  if (nearest === null) return [];
+    .filter(({ commonZone }) => commonZone === 0)
+    .map((block) => ({ block, away: distance(block.position, place) }))
+    .sort((a, b) => a.away - b.away)
+    .find(({ block }) => (usableCellMask(world, block) & ~occupiedCellMask(world, block)) !== 0);
+  if (!nearest) return [];
   const { x, z } = nearest.block.position;
   return [{ command: "set-zone", fields: { zone, center: { x, z }, radius: 24 } }];
 }
 
 /** Command that upgrades a segment to the next wider road; none for the widest. */
-export function widenRoad(city: SimulatedCity, segmentId: number): Remedy[] {
+export function widenRoad(city: SimulatedCity, segmentId: number): Command[] {
   const prefab = city.segment(segmentId)?.prefab;
   const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;
   const wider = ["Medium Road", "Large Road"].find(

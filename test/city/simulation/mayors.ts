@@ -1,4 +1,5 @@
 /** Scripted mayors that play a city through its commands and reads, for tests and the measure script. */
+
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
@@ -11,6 +12,7 @@ import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citi
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
 import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
+import { inOneGo } from "../../../src/city/steps.js";
 import type { GroundPoint } from "../../../src/city/terms.js";
 import { ORIGIN, Town, WORKS } from "./mayor-town.js";
 import { advance, newCity, road, starterTown } from "./towns.js";
@@ -115,8 +117,7 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
  */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
-  const wished = city
-    .missingServices()
+  const wished = inOneGo(city.missingServices())
     .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
     .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }))
     .sort((a, b) => pointsPerMoney(b) - pointsPerMoney(a));

@@ -53,23 +53,27 @@ export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);
 }
 
-/** Services that homes lack and that the town expects now or soon, sorted by population threshold. */
-export function missingServices(world: World): MissingService[] {
+/** Services that homes lack and that the town expects now or soon, sorted by population threshold. Computed in steps. */
+export function* missingServicesInPieces(world: World): Generator<void, MissingService[]> {
   const homes = world.buildings.all().filter(({ householdIds }) => householdIds.length > 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);
-  return EXPECTATIONS.filter(({ kind }) => isWished(world, kind)).flatMap(
-    ({ kind, fromCitizens, points }) => {
-      const lacking = sample.filter(({ position, roadId }) => {
-        return (serviceAt(world, position, roadId, kind)?.quality ?? 0) < GOOD_QUALITY;
-      });
-      if (lacking.length === 0) return [];
-      const householdsWithout = step * householdsIn(lacking);
-      const shareWithout = householdsIn(lacking) / householdsIn(sample);
-      const pointsLost = points * expectation(world, kind) * shareWithout;
-      return [{ service: kind, fromCitizens, householdsWithout, pointsLost, place: middleOf(lacking) }];
-    },
-  );
+  const missing: MissingService[] = [];
+  for (const { kind, fromCitizens, points } of EXPECTATIONS) {
+    if (!isWished(world, kind)) continue;
+    const lacking: SimBuilding[] = [];
+    for (const home of sample) {
+      if ((serviceAt(world, home.position, home.roadId, kind)?.quality ?? 0) < GOOD_QUALITY)
+        lacking.push(home);
+      yield;
+    }
+    if (lacking.length === 0) continue;
+    const householdsWithout = step * householdsIn(lacking);
+    const shareWithout = householdsIn(lacking) / Math.max(householdsIn(sample), 1);
+    const pointsLost = points * expectation(world, kind) * shareWithout;
+    missing.push({ service: kind, fromCitizens, householdsWithout, pointsLost, place: middleOf(lacking) });
+  }
+  return missing;
 }
 
 function householdsIn(homes: readonly SimBuilding[]): number {
