@@ -1,9 +1,12 @@
 /** OpenAPI 3.1 document of the bridge, from the schemas of its commands and reads. */
 import { z } from "zod";
 import {
+  buildDocument,
+  type Endpoint,
   type JsonSchema,
+  json,
   type OpenApiDocument,
-  type OpenApiOperation,
+  reference,
   toJsonSchema,
 } from "../http/openapi.js";
 import { CAPTURE_PARAMETERS } from "./capture/capture.js";
@@ -23,8 +26,6 @@ const ERRORS: Readonly<Record<number, string>> = {
   500: "Refused: `error` contains the field and the value; nothing changed",
 };
 
-const ERROR = reference("Error");
-const REPLY = reference("Reply");
 const SCHEMAS: Record<string, JsonSchema> = {
   Error: schemaOf(z.object({ ok: z.literal(false), error: z.string() })),
   Reply: schemaOf(
@@ -38,7 +39,11 @@ const SCHEMAS: Record<string, JsonSchema> = {
   State: schemaOf(z.looseObject({ ok: z.literal(true) })),
 };
 
+type Command = Pick<CommandRoute, "path" | "summary" | "fields">;
+type Parameters = Readonly<Record<string, z.ZodType>>;
+
 const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
+const withQuiet = (parameters?: Parameters) => ({ ...parameters, quiet: QUIET });
 
 /**
  * Builds the document. The operation id of a command is the last part of its path; the operation id of a read
@@ -46,87 +51,62 @@ const QUIET = z.boolean().default(false).describe("Adds no line to the overlay."
  */
 export function openApiDocument(
   version: string,
-  commands: readonly Pick<CommandRoute, "path" | "summary" | "fields">[],
+  commands: readonly Command[],
   reads: readonly ReadRoute[],
 ): OpenApiDocument {
-  const paths: OpenApiDocument["paths"] = {
-    "/health": { get: reading("/health", "Whether a city is loaded", {}, reference("State")) },
-    "/capture": {
-      get: {
-        ...reading("/capture", "The map as a PNG", { ...CAPTURE_PARAMETERS, quiet: QUIET }, {}),
-        responses: responses({ "image/png": { schema: {} } }),
-      },
-    },
-  };
-  for (const { path, label, parameters } of reads) {
-    const wirePath = path.replace(/:(\w+)/g, "{$1}");
-    paths[wirePath] = { get: reading(wirePath, label, { ...parameters, quiet: QUIET }, reference("State")) };
-  }
-  for (const { path, summary, fields } of commands) {
-    paths[path] = {
-      post: {
-        tags: ["Commands"],
-        operationId: path.slice(path.lastIndexOf("/") + 1),
-        summary,
-        security: [],
-        parameters: [],
-        requestBody: { content: { "application/json": { schema: schemaOf(fields) } } },
-        responses: responses({ "application/json": { schema: REPLY } }),
-      },
-    };
-  }
+  const endpoints = [
+    reading("/health", "Whether a city is loaded", {}),
+    reading("/capture", "The map as a PNG", withQuiet(CAPTURE_PARAMETERS), { "image/png": { schema: {} } }),
+    ...reads.map(({ path, label, parameters }) => reading(path, label, withQuiet(parameters))),
+    ...commands.map(command),
+  ];
+  const info = { title: "Carillon city bridge", version, description: DESCRIPTION };
+  const components = { schemas: SCHEMAS, securitySchemes: {} };
+  return buildDocument({ info, components }, endpoints, { type: "integer" });
+}
+
+function command({ path, summary, fields }: Command): Endpoint {
   return {
-    openapi: "3.1.1",
-    info: { title: "Carillon city bridge", version, description: DESCRIPTION },
-    paths,
-    components: { schemas: SCHEMAS, securitySchemes: {} },
+    method: "post",
+    path,
+    tags: ["Commands"],
+    operationId: path.slice(path.lastIndexOf("/") + 1),
+    summary,
+    security: [],
+    parameters: [],
+    requestBody: { content: json(schemaOf(fields)) },
+    responses: { 200: { description: "Done", content: json(reference("Reply")) } },
+    errors: ERRORS,
   };
 }
 
 function reading(
   path: string,
   summary: string,
-  parameters: Readonly<Record<string, z.ZodType>>,
-  schema: JsonSchema,
-): OpenApiOperation {
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    name: name as string,
-    in: "path" as const,
-    required: true,
-    schema: { type: "integer" },
-  }));
-  const inQuery = Object.entries(parameters).map(([name, type]) => {
-    return { name, in: "query" as const, schema: schemaOf(type) };
-  });
+  parameters: Parameters,
+  content = json(reference("State")),
+): Endpoint {
   return {
+    method: "get",
+    path,
     tags: ["Reads"],
     operationId: `read${path.replace(/[^A-Za-z]+(\w?)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary,
     security: [],
-    parameters: [...inPath, ...inQuery],
-    responses: responses({ "application/json": { schema } }),
+    parameters: Object.entries(parameters).map(([name, type]) => ({
+      name,
+      in: "query",
+      schema: schemaOf(type),
+    })),
+    responses: { 200: { description: "Done", content } },
+    errors: ERRORS,
   };
-}
-
-function responses(content: Record<string, { schema: JsonSchema }>): OpenApiOperation["responses"] {
-  const failure = { "application/json": { schema: ERROR } };
-  return {
-    200: { description: "Done", content },
-    ...Object.fromEntries(
-      Object.entries(ERRORS).map(([status, description]) => [status, { description, content: failure }]),
-    ),
-  };
-}
-
-function reference(name: string): JsonSchema {
-  return { $ref: `#/components/schemas/${name}` };
 }
 
 /** JSON schema of a field in a request. */
 function schemaOf(type: z.ZodType): JsonSchema {
-  const { $schema, ...schema } = toJsonSchema(type, "input", (partSchema, part) => {
+  return toJsonSchema(type, "input", (partSchema, part) => {
     // Add the defaults that zod omits: those of fields that may also be sent as text.
     if (part instanceof z.ZodDefault) partSchema.default = part.def.defaultValue;
   });
-  return schema;
 }

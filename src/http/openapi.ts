@@ -1,7 +1,9 @@
-/** Types of an OpenAPI document, and conversion of zod types to JSON Schema. */
+/** Builds OpenAPI documents, and converts zod types to JSON Schema. */
 import { z } from "zod";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
+/** Schemas of a body by media type. */
+export type Content = Record<string, { schema: JsonSchema; example?: JsonSchema }>;
 
 export interface OpenApiDocument {
   openapi: string;
@@ -17,11 +19,51 @@ export interface OpenApiOperation {
   description?: string;
   security: object[];
   parameters: { name: string; in: "path" | "query" | "header"; description?: string; schema: JsonSchema }[];
-  requestBody?: { content: Record<string, { schema: JsonSchema; example?: JsonSchema }> };
-  responses: Record<
-    string | number,
-    { description: string; content?: Record<string, { schema: JsonSchema }> }
-  >;
+  requestBody?: { content: Content };
+  responses: Record<string | number, { description: string; content?: Content }>;
+}
+
+/** An operation of a path, without the parameters in the path and the error responses. */
+export interface Endpoint extends OpenApiOperation {
+  method: string;
+  /** Path in the syntax of express, such as /v1/tasks/:id */
+  path: string;
+  /** Descriptions of the error responses, by status or "default". */
+  errors: Readonly<Record<string, string>>;
+}
+
+/** @param parts must have the schema "Error", of error responses */
+export function buildDocument(
+  parts: Pick<OpenApiDocument, "info" | "components">,
+  endpoints: readonly Endpoint[],
+  pathParameter: JsonSchema,
+): OpenApiDocument {
+  const paths: OpenApiDocument["paths"] = {};
+  for (const { method, path: route, errors, ...operation } of endpoints) {
+    const inPath = [...route.matchAll(/:(\w+)/g)].map(([, name = ""]) => {
+      return { name, in: "path" as const, required: true, schema: pathParameter };
+    });
+    const failures = Object.entries(errors).map(([status, description]) => {
+      return [status, { description, content: json(reference("Error")) }];
+    });
+    const path = route.replace(/:(\w+)/g, "{$1}");
+    paths[path] ??= {};
+    paths[path][method] = {
+      ...operation,
+      parameters: [...inPath, ...operation.parameters],
+      responses: { ...operation.responses, ...Object.fromEntries(failures) },
+    };
+  }
+  return { openapi: "3.1.1", ...parts, paths };
+}
+
+export function json(schema: JsonSchema): Content {
+  return { "application/json": { schema } };
+}
+
+/** Reference to a named schema of the document. */
+export function reference(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
 }
 
 /**
@@ -33,7 +75,7 @@ export function toJsonSchema(
   io: "input" | "output",
   adapt?: (schema: Record<string, unknown>, type: z.core.$ZodType) => void,
 ) {
-  return z.toJSONSchema(type, {
+  const { $schema, ...schema } = z.toJSONSchema(type, {
     io,
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
@@ -43,4 +85,5 @@ export function toJsonSchema(
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
   });
+  return schema;
 }

@@ -2,9 +2,12 @@
 import { STATUS_CODES } from "node:http";
 import type { z } from "zod";
 import {
+  buildDocument,
+  type Endpoint,
   type JsonSchema,
+  json,
   type OpenApiDocument,
-  type OpenApiOperation,
+  reference,
   toJsonSchema,
 } from "../../http/openapi.js";
 import { namesOf } from "../../parameters.js";
@@ -40,7 +43,8 @@ export interface Operation {
   example?: JsonSchema;
 }
 
-const COMPONENTS = "#/components/schemas/";
+const DESCRIPTION =
+  "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Errors are in `detail`. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.";
 /** Error statuses of all endpoints. Endpoints with a body also have BODY_ERRORS. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
 const BODY_ERRORS = [415];
@@ -61,6 +65,12 @@ const ERRORS: Readonly<Record<number, string>> = {
 };
 const KEYS = [{ bearer: [] }, { header: [] }];
 const QUERY_KEY = [{ query: [] }];
+const SECURITY = {
+  bearer: { type: "http", scheme: "bearer" },
+  header: { type: "apiKey", in: "header", name: "X-API-Key" },
+  query: { type: "apiKey", in: "query", name: "ai_token" },
+};
+const TEXT = { type: "string" };
 const FORMS = ["application/json", "application/x-www-form-urlencoded"];
 
 /** @param operations all endpoints, by method and path, such as `GET /health` */
@@ -69,41 +79,22 @@ export function openApiDocument(
   operations: Readonly<Record<string, Operation>>,
 ): OpenApiDocument {
   const schemas: Record<string, JsonSchema> = {};
-  const paths: OpenApiDocument["paths"] = {};
-  const reference = (type: z.ZodType) => jsonSchemaOf(type, schemas);
-  for (const [endpoint, operation] of Object.entries(operations)) {
+  const schemaOf = (type: z.ZodType) => jsonSchemaOf(type, schemas);
+  const endpoints = Object.entries(operations).flatMap(([endpoint, operation]) => {
     const [method = "", route = ""] = endpoint.split(" ");
-    for (const path of pathsOf(route)) {
-      paths[path] = { ...paths[path], [method.toLowerCase()]: describe(method, path, operation, reference) };
-    }
-  }
-  // Add this schema explicitly. No other schema refers to it, because responses contain result records as
-  // JSON text.
-  reference(resultRecordSchema);
-  return {
-    openapi: "3.1.1",
-    info: {
-      title: "Carillon",
-      version,
-      description:
-        "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Errors are in `detail`. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.",
-    },
-    paths,
-    components: {
-      schemas,
-      securitySchemes: {
-        bearer: { type: "http", scheme: "bearer" },
-        header: { type: "apiKey", in: "header", name: "X-API-Key" },
-        query: { type: "apiKey", in: "query", name: "ai_token" },
-      },
-    },
-  };
+    return pathsOf(route).map((path) => describe(method, path, operation, schemaOf));
+  });
+  schemaOf(errorAnswer);
+  // No other schema refers to this one, because responses contain result records as JSON text.
+  schemaOf(resultRecordSchema);
+  const info = { title: "Carillon", version, description: DESCRIPTION };
+  return buildDocument({ info, components: { schemas, securitySchemes: SECURITY } }, endpoints, TEXT);
 }
 
-/** Returns the OpenAPI paths of an express route: two if the route has an optional part. */
+/** Returns the paths of an express route: two if the route has an optional part. */
 function pathsOf(route: string): string[] {
-  const whole = route.replace(/\{([^}]*)\}/, "$1").replace(/:(\w+)/g, "{$1}");
-  const short = route.replace(/\{[^}]*\}/, "").replace(/:(\w+)/g, "{$1}");
+  const whole = route.replace(/\{([^}]*)\}/, "$1");
+  const short = route.replace(/\{[^}]*\}/, "");
   return [...new Set([short, whole])];
 }
 
@@ -111,48 +102,36 @@ function describe(
   method: string,
   path: string,
   operation: Operation,
-  reference: (type: z.ZodType) => JsonSchema,
-): OpenApiOperation {
+  schemaOf: (type: z.ZodType) => JsonSchema,
+): Endpoint {
   const { summary, description, query, headers = {}, body, errors = [] } = operation;
-  const text = { type: "string" };
   const inQuery = query === undefined ? [] : Object.entries(propertiesOf(query));
-  const content = { "application/json": { schema: reference(errorAnswer) } };
-  const failed = (description = "") => ({ description, content });
   const takesBody = ["POST", "PUT", "PATCH"].includes(method);
-  const statuses = [...new Set([...COMMON_ERRORS, ...(takesBody ? BODY_ERRORS : []), ...errors])].sort();
+  const statuses = [...COMMON_ERRORS, ...(takesBody ? BODY_ERRORS : []), ...errors];
   return {
+    method: method.toLowerCase(),
+    path,
     tags: [operation.tag],
     operationId: operationId(method, path),
     summary,
     ...(description && { description }),
     security: operation.isOpen ? [] : [...KEYS, ...(operation.takesKeyInQuery ? QUERY_KEY : [])],
     parameters: [
-      ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-        name: name as string,
-        in: "path" as const,
-        required: true,
-        schema: text,
-      })),
       ...inQuery.map(([name, schema]) => ({
         name,
         in: "query" as const,
         ...(requiredOf(query as Parameters).includes(name) && { required: true }),
         schema,
       })),
-      ...Object.entries(headers).map(([name, description]) => ({
-        name,
-        in: "header" as const,
-        description,
-        schema: text,
-      })),
+      ...Object.entries(headers).map(([name, description]) => {
+        return { name, in: "header" as const, description, schema: TEXT };
+      }),
     ],
     ...(body && { requestBody: { content: bodyContent(body, operation) } }),
-    responses: {
-      200: successOf(operation.answer, reference),
-      ...Object.fromEntries(
-        statuses.map((status) => [status, failed(ERRORS[status] ?? STATUS_CODES[status])]),
-      ),
-      default: failed("Any other failure"),
+    responses: { 200: successOf(operation.answer, schemaOf) },
+    errors: {
+      ...Object.fromEntries(statuses.map((status) => [status, ERRORS[status] ?? STATUS_CODES[status] ?? ""])),
+      default: "Any other failure",
     },
   };
 }
@@ -174,15 +153,15 @@ function bodyContent(body: Parameters, { files, example }: Operation) {
   return { ...content, "multipart/form-data": { schema: { ...schema, properties } } };
 }
 
-function successOf(answer: Operation["answer"], reference: (type: z.ZodType) => JsonSchema) {
+function successOf(answer: Operation["answer"], schemaOf: (type: z.ZodType) => JsonSchema) {
   if ("media" in answer) {
-    const schema = answer.schema === undefined ? {} : reference(answer.schema);
+    const schema = answer.schema === undefined ? {} : schemaOf(answer.schema);
     return { description: answer.description, content: { [answer.media]: { schema } } };
   }
   const schema = {
     type: "object",
     properties: {
-      data: reference(answer),
+      data: schemaOf(answer),
       code: { const: 200 },
       error: { type: "null" },
       timestamp: { type: "integer", description: "milliseconds since the epoch" },
@@ -190,7 +169,7 @@ function successOf(answer: Operation["answer"], reference: (type: z.ZodType) => 
     },
     required: ["data", "code", "error", "timestamp", "extra"],
   };
-  return { description: "Done", content: { "application/json": { schema } } };
+  return { description: "Done", content: json(schema) };
 }
 
 function schemaOfBody(body: Parameters): JsonSchema {
@@ -204,8 +183,7 @@ function propertiesOf(parameters: Parameters): Record<string, JsonSchema> {
   if ("json" in parameters) return parameters.json.properties as Record<string, JsonSchema>;
   const entries = Object.entries(parameters.shape).map(([key, type]) => {
     const [name, ...aliases] = namesOf(type) ?? [key];
-    const { $schema, ...schema } = toJsonSchema(type, "output");
-    return [name, { ...schema, ...(aliases.length > 0 && { "x-aliases": aliases }) }];
+    return [name, { ...toJsonSchema(type, "output"), ...(aliases.length > 0 && { "x-aliases": aliases }) }];
   });
   const objects = Object.entries(parameters.objects ?? {}).map(([name, body]) => [name, schemaOfBody(body)]);
   return Object.fromEntries([...entries, ...objects]);
@@ -220,9 +198,9 @@ function requiredOf(parameters: Parameters): string[] {
 
 /** Returns the JSON Schema of a zod type, and adds the named types in it to `schemas`. */
 function jsonSchemaOf(type: z.ZodType, schemas: Record<string, JsonSchema>): JsonSchema {
-  const { $schema, $defs = {}, ...schema } = toJsonSchema(type, "output");
+  const { $defs = {}, ...schema } = toJsonSchema(type, "output");
   const withComponents = (value: unknown) =>
-    JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', `"${COMPONENTS}`)) as JsonSchema;
+    JSON.parse(JSON.stringify(value).replaceAll('"#/$defs/', `"${reference("").$ref}`)) as JsonSchema;
   for (const [name, definition] of Object.entries($defs)) {
     // Remove the keyword `id`, which zod adds and JSON Schema does not have.
     const { id, ...named } = withComponents(definition);
