@@ -47,7 +47,7 @@ export async function startCity(
     return startServer(forwardingRoutes(gameAddress(config.cityGameUrl, config.cityPort)), options);
   }
   const directory = config.citySavesDirectory;
-  const lock = await lockDirectory(directory, "CITY_SAVES_DIR", {
+  let lock = await lockDirectory(directory, "CITY_SAVES_DIR", {
     limitMs: LOCK_WAIT_SECONDS * 1000,
     onWait: () =>
       log.warn(`${directory} is in use by another city: waiting at most ${LOCK_WAIT_SECONDS} s for its end`),
@@ -57,6 +57,11 @@ export async function startCity(
     unlimitedMoney: config.cityUnlimitedMoney,
     autosaveSeconds: config.cityAutosaveSeconds,
     onSaveFailed: (error) => log.error({ err: error }, error.message),
+    // The lock went with the directory that was removed.
+    onDirectoryMade: async () => {
+      await lock.release();
+      lock = await lockDirectory(directory, "CITY_SAVES_DIR");
+    },
   });
   try {
     const isResumed = await beginCity(game, config, log, load);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -152,6 +152,16 @@ describe("carillon city", () => {
     expect(await savedNames(client)).to.have.length.greaterThan(1);
     for (const socket of idle) socket.destroy();
     expect(await end(child, "SIGTERM")).to.equal(0);
+  });
+
+  it("makes its folder again if it is removed, and keeps other cities out of it @slow", async () => {
+    const { child, client } = await served();
+    rmSync(directory, { recursive: true });
+    await saveStreet(client, "Street");
+    const second = carillonCity();
+    expect(await text(second.stderr as NodeJS.ReadableStream)).to.include("is in use by another Carillon");
+    expect(await end(child, "SIGTERM")).to.equal(0);
+    expect(await segmentNames((await served()).client)).to.include("Agent Street");
   });
 
   it("names the limit of open files in one line if it is too low to start", async () => {

@@ -10,6 +10,8 @@ export interface EmbeddedGameOptions {
   readonly savesDirectory: string;
   /** Called when a background save fails. */
   readonly onSaveFailed: (error: Error) => void;
+  /** Called when a save has made the missing directory. The save fails if it rejects. */
+  readonly onDirectoryMade?: () => Promise<void>;
   /** Interval of automatic saves; 0 turns them off. */
   readonly autosaveSeconds?: number;
   /** Simulation frames per real second at speed 1. */
@@ -40,7 +42,7 @@ export class EmbeddedGame {
   #isClosed = false;
 
   constructor(options: EmbeddedGameOptions) {
-    this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed);
+    this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed, options.onDirectoryMade);
     this.#framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
     this.#unlimitedMoney = options.unlimitedMoney ?? false;
     const seconds = options.autosaveSeconds ?? 0;

@@ -1,12 +1,12 @@
 /**
- * Parses the JSON of a save in pieces, with a limit for its depth and its number of values: the parsed content of a
- * damaged or malicious save must fit into memory.
+ * Parses the JSON of a save in pieces. Its depth and number of values are limited: the parsed content of a damaged or
+ * malicious save must fit into memory.
  */
 
 /** Maximum nesting depth. Rows need five levels; replies to commands need some more. */
 const MAX_DEPTH = 32;
-/** Maximum number of values, somewhat more than the largest possible city has. */
-const MAX_VALUES = 10_000_000;
+/** Maximum number of brackets and commas, almost twice as many as the largest possible city has. */
+const MAX_MARKS = 16_000_000;
 /** Size from which on list elements are parsed as a piece. */
 const PIECE_BYTES = 65_536;
 
@@ -44,7 +44,7 @@ function* listIn(scan: Scan): Generator<void, unknown[]> {
 class Scan {
   readonly #content: Buffer;
   #at = 0;
-  #values = 0;
+  #marks = 0;
 
   constructor(content: Buffer) {
     this.#content = content;
@@ -119,7 +119,7 @@ class Scan {
   }
 
   #count(): void {
-    if (++this.#values > MAX_VALUES) this.#fail(`it has more than ${MAX_VALUES} values`);
+    if (++this.#marks > MAX_MARKS) this.#fail("it has too many values");
   }
 
   #fail(reason: string): never {

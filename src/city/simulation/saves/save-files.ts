@@ -45,14 +45,23 @@ export class SaveFiles {
   /** Absolute path of the folder of saves. */
   readonly directory: string;
   readonly #onFailed: (error: Error) => void;
+  readonly #onDirectoryMade: () => Promise<void>;
   #writing: Promise<void> | null = null;
   /** Last file written or loaded, with a digest of its city. */
   #last: { readonly path: string; readonly digest: string } | null = null;
 
-  /** @param onFailed called when a save fails; the previous file of that name is still valid */
-  constructor(directory: string, onFailed: (error: Error) => void) {
+  /**
+   * @param onFailed called when a save fails; the previous file of that name is still valid
+   * @param onDirectoryMade called when a save has made the folder, which was missing
+   */
+  constructor(
+    directory: string,
+    onFailed: (error: Error) => void,
+    onDirectoryMade: () => Promise<void> = async () => {},
+  ) {
     this.directory = resolve(directory);
     this.#onFailed = onFailed;
+    this.#onDirectoryMade = onDirectoryMade;
   }
 
   /**
@@ -139,7 +148,8 @@ export class SaveFiles {
       if (error.code === "ENOENT") return [];
       throw new Error(`the saves in ${this.directory} cannot be listed: ${error.message}`, { cause: error });
     });
-    const files = names.filter((name) => name.toLowerCase().endsWith(EXTENSION));
+    // Other programs leave hidden files such as `._Town.crp`.
+    const files = names.filter((name) => name.toLowerCase().endsWith(EXTENSION) && !name.startsWith("."));
     const saves = await Promise.all(files.map((file) => this.#describe(file)));
     return {
       directory: this.directory,
@@ -170,7 +180,7 @@ export class SaveFiles {
 
   async #write(path: string, { bytes: content, digest }: Content): Promise<void> {
     const bytes = await packCity(content, SNAPSHOT_VERSION);
-    await mkdir(this.directory, { recursive: true });
+    if (await mkdir(this.directory, { recursive: true })) await this.#onDirectoryMade();
     const writeTime = await this.#nextWriteTime();
     const write = async (partial: string) => {
       await writeFile(partial, bytes);
