@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { ModelCatalog, SheetWriter } from "../engine/types.js";
 import { describe } from "../parameters.js";
 import type { Caller } from "./access/concurrency-limit.js";
+import { songOf } from "./audio/audio-files.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
 import { HttpError, RequestError } from "./errors.js";
 import type { Adapters } from "./models/adapters.js";
@@ -18,6 +19,7 @@ import type { SubmissionKey } from "./request/idempotency.js";
 import type { GenerationRequest } from "./request/schema.js";
 import { checkTextLength } from "./song/song-context.js";
 import type { SongRunner } from "./song/song-runner.js";
+import { isWithin } from "./storage/permitted-root.js";
 import { toRequestErrorIfPromptTooLong } from "./words/text-writer.js";
 
 export type AcceptedTask = z.output<typeof acceptedTask>;
@@ -63,7 +65,8 @@ export class Submissions {
     const claimed = await inputs.claim(request, signal);
     try {
       const admitted = await inputs.admit(claimed, { ...caller, signal });
-      const published = await inputs.publish(await this.#withAdapters(admitted, signal), signal);
+      const known = await this.#withSourceFacts(await this.#withAdapters(admitted, signal));
+      const published = await inputs.publish(known, signal);
       const origin = { ...source, requestId: caller.requestId };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
         const mayRun = error instanceof UncertainSubmissionError;
@@ -112,6 +115,19 @@ export class Submissions {
       );
     }
     return { task_id: id, status: "queued", queue_position: position, warnings: task.request.warnings };
+  }
+
+  /** Adds what the record of the source states, if the source is a finished song. */
+  async #withSourceFacts(request: GenerationRequest): Promise<GenerationRequest> {
+    const source = request.sourceLatents ?? request.sourceAudio;
+    if (source === null || source.isUpload) return request;
+    const song = isWithin(this.runner.audioFiles.directory, source.path) ? songOf(source.path) : null;
+    if (song === null) return request;
+    const { result } = (await this.queue.get(song.taskId)) ?? {};
+    const metas = result?.audioFiles[song.index]?.description?.metas;
+    if (metas === undefined || !("bpm" in metas)) return request;
+    const { bpm, keyscale, timesignature } = metas;
+    return { ...request, sourceFacts: { bpm, keyScale: keyscale, timeSignature: timesignature } };
   }
 
   /**

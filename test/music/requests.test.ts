@@ -33,6 +33,21 @@ describe("generation requests with exact values", () => {
 
   const listen = async (song: SongRecord) => samplesOf(await client.download(song));
 
+  it("an edit that keeps most of a song keeps its tempo, key and metre; the client's values win", async () => {
+    const facts = { bpm: 96, key_scale: "D minor", time_signature: "3" };
+    const song = await make({ ...facts, return_latents: true });
+    const repaint = { audio_duration: null, task_type: "repaint", repainting_start: 4, repainting_end: 4.02 };
+    const source = { src_audio_path: song.file };
+    const kept = { bpm: 96, keyscale: "D minor", timesignature: "3" };
+    expect((await make({ ...repaint, ...source })).metas).to.include(kept);
+    expect((await make({ ...repaint, src_latents_path: song.latents })).metas).to.include(kept);
+    const again = await make({ ...repaint, ...source, bpm: 120 });
+    expect(again.metas).to.include({ ...kept, bpm: 120 });
+    expect(again.generation_info).to.not.include("(measured)");
+    const most = { ...repaint, ...source, repainting_start: 1, repainting_end: 9 };
+    expect((await make(most)).metas).to.include({ keyscale: "", timesignature: "" });
+  });
+
   it("refuses audio codes outside the model's codebook and names the range", async () => {
     const codes = (audio_code_string: unknown) => ({ ...quick, use_audio_codes: true, audio_code_string });
     for (const stray of [4096, 999_999_999, -1]) {

@@ -13,19 +13,56 @@ const PREFERENCE_OCTAVES = 1;
 /** The score of a tempo averages the autocorrelation at 1 to this number of beats. */
 const BEATS_AHEAD = 4;
 
+/**
+ * A tempo is clear if the autocorrelation at its beats is at least this share of the onset strength's variance. Songs
+ * with beats have a third and more; weak beats are often measured at 4/3 or 3/2 of their tempo.
+ */
+const CLEAR_PULSE = 0.3;
+/** A tempo is not clear if another one scores more than this share of its score. */
+const RIVAL_SHARE = 0.8;
+/** Tempos at least this far apart are rivals. */
+const RIVAL_OCTAVES = 0.08;
+
 /** Beats per minute of planar stereo, an integer from 50 to 200; null for silence. */
 export function measureTempo(audio: Float32Array, sampleRate: number): number | null {
+  return bestOf(tempoScores(audio, sampleRate))?.bpm ?? null;
+}
+
+/** Like `measureTempo`, but null if the beat is weak, or if half, twice or another tempo fits nearly as well. */
+export function clearTempo(audio: Float32Array, sampleRate: number): number | null {
+  const scores = tempoScores(audio, sampleRate);
+  const best = bestOf(scores);
+  if (best === undefined || best.pulse < CLEAR_PULSE) return null;
+  const rivals = scores.filter(({ bpm }) => Math.abs(Math.log2(bpm / best.bpm)) >= RIVAL_OCTAVES);
+  return rivals.some(({ score }) => score > RIVAL_SHARE * best.score) ? null : best.bpm;
+}
+
+interface TempoScore {
+  bpm: number;
+  /** Mean autocorrelation at the beats, as a share of the variance. */
+  pulse: number;
+  /** The pulse, weighted by the preference for the tempo. */
+  score: number;
+}
+
+/** Scores of all tempos; none for silence. */
+function tempoScores(audio: Float32Array, sampleRate: number): TempoScore[] {
   const onsets = onsetStrength(audio, sampleRate);
-  if (onsets.every((onset) => onset === 0)) return null;
+  if (onsets.every((onset) => onset === 0)) return [];
   const hopsPerMinute = (60 * sampleRate) / HOP_SAMPLES;
   const maxLag = Math.min(onsets.length - 1, Math.ceil((BEATS_AHEAD * hopsPerMinute) / BPM_RANGE.min) + 1);
   const likeness = autocorrelation(onsets, maxLag);
-  let best = { bpm: PREFERRED_BPM, score: Number.NEGATIVE_INFINITY };
-  for (let bpm = BPM_RANGE.min; bpm <= BPM_RANGE.max; bpm += 1) {
-    const score = preference(bpm) * pulse(likeness, hopsPerMinute / bpm);
-    if (score > best.score) best = { bpm, score };
-  }
-  return best.bpm;
+  const [variance = 0] = likeness;
+  return Array.from({ length: BPM_RANGE.max - BPM_RANGE.min + 1 }, (_, index) => {
+    const bpm = BPM_RANGE.min + index;
+    const beats = pulse(likeness, hopsPerMinute / bpm);
+    return { bpm, pulse: beats / variance, score: preference(bpm) * beats };
+  });
+}
+
+function bestOf(scores: readonly TempoScore[]): TempoScore | undefined {
+  const highest = Math.max(...scores.map(({ score }) => score));
+  return scores.find(({ score }) => score === highest);
 }
 
 /** Increase of loudness at each hop: in the full band plus in the treble. A decrease counts as 0. */

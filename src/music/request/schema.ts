@@ -23,7 +23,7 @@ import {
   within,
   withinOrAuto,
 } from "../../parameters.js";
-import type { StatedFacts } from "../song/stated-facts.js";
+import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import { unparsedCodes } from "./audio-codes.js";
 import { loraList, type RequestedAdapter } from "./loras.js";
 import { audioFormat, outputParameters } from "./output-parameters.js";
@@ -421,6 +421,8 @@ export interface GenerationRequest extends Omit<GenerationParameters, ReplacedBy
   analysis: Analysis | null;
   /** Facts stated in the prompt; they fill fields that the client left empty. Absent in tasks of older versions. */
   stated?: StatedFacts;
+  /** What the record of the source states, if the source is a finished song; submission writes it here. */
+  sourceFacts?: MusicalFacts;
   /**
    * Parameters that the client set, and that may turn out to have no effect when the song is rendered. Tasks of older
    * versions lack this field.

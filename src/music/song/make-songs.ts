@@ -16,7 +16,6 @@ import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
 import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
 import type { SongTags } from "../audio/tags.js";
-import { measureTempo } from "../audio/tempo.js";
 import type { SongDescription, SongMetas, SongResult } from "../queue/store.js";
 import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
 import { type OutputParameters, outputParametersOf } from "../request/output-parameters.js";
@@ -39,6 +38,7 @@ import {
   requestForItem,
   type SongContext,
 } from "./song-context.js";
+import { factsOf } from "./song-facts.js";
 import { generationInfo, lrcOf, metasOf, type SongInputs } from "./song-record.js";
 import { titleOf } from "./title.js";
 
@@ -195,9 +195,11 @@ async function finishSong(context: SongContext, parts: SongParts) {
   const scoring = await scoreSong(context, { song, audio, seconds, slot: ready.slot, lm });
   const finish = outputParametersOf(request);
   warnOfLongFades(finish, seconds, warnings);
-  const isTempoMeasured = song.metadata.bpm === null;
-  const bpm = song.metadata.bpm ?? measureTempo(audio, SAMPLE_RATE);
-  const metas = metasOf(request, { ...song.metadata, bpm }, seconds);
+  const { source } = recordings;
+  const { facts: musical, isTempoMeasured } = factsOf({
+    ...{ request, composition: song, audio, source, sourceSeconds },
+  });
+  const metas = metasOf(request, { ...song.metadata, ...musical }, seconds);
   const bytes = await encodeAudio({
     audio,
     samplesPerChannel,

@@ -23,8 +23,8 @@ export interface SongInputs {
   rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
   metas: SongMetas;
   /**
-   * Whether the tempo was measured in the middle 30 seconds of the song. A measured tempo may be half or twice the
-   * perceived one.
+   * Whether the tempo was measured in the middle 30 seconds of the song, or of the source that it mostly keeps. The
+   * measured tempo of a song without a source may be half or twice the perceived one.
    */
   isTempoMeasured: boolean;
   scores: SongScores | null;

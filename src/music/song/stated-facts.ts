@@ -13,6 +13,13 @@ export interface StatedFacts {
   timeSignature: string;
 }
 
+/** What the record of a finished song states; null or "" if it states nothing. Stored as JSON. */
+export interface MusicalFacts {
+  bpm: number | null;
+  keyScale: string;
+  timeSignature: string;
+}
+
 export const NOTHING_STATED: StatedFacts = { tempo: null, keyScale: "", timeSignature: "" };
 
 type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { measureTempo } from "../../../src/music/audio/tempo.js";
+import { clearTempo, measureTempo } from "../../../src/music/audio/tempo.js";
 
 const RATE = 48_000;
 
@@ -19,6 +19,28 @@ function piece(bpm: number, seconds: number): Float32Array {
   }
   return audio;
 }
+
+describe("clearTempo", () => {
+  it("finds a clear tempo", () => {
+    expect(clearTempo(piece(118, 20), RATE)).to.be.within(117, 119);
+  });
+
+  it("finds none in silence, in noise, or if half or twice the tempo fits as well", () => {
+    expect(clearTempo(new Float32Array(2 * RATE), RATE)).to.equal(null);
+    const noise = Float32Array.from(
+      { length: 40 * RATE },
+      (_, i) => (Math.sin(i * 12.9898) * 43_758.5453) % 1,
+    );
+    expect(clearTempo(noise, RATE)).to.equal(null);
+    const [slow, fast] = [piece(80, 20), piece(160, 20)];
+    expect(
+      clearTempo(
+        slow.map((sample, i) => sample + (fast[i] as number)),
+        RATE,
+      ),
+    ).to.equal(null);
+  });
+});
 
 describe("measureTempo", () => {
   for (const bpm of [72, 90, 118, 140, 171]) {
