@@ -158,7 +158,10 @@ export interface DecodedAudio {
   item: number;
   /** Offset of the chunk in samples per channel. */
   begin: number;
-  /** Interleaved stereo at 48 kHz as decoded: not normalised, and without the kept parts of the source. */
+  /**
+   * Interleaved stereo at 48 kHz as decoded: not normalised, and without the kept parts of the source. A song that keeps
+   * such parts has their level.
+   */
   audio: Float32Array;
 }
 
