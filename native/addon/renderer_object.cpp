@@ -93,12 +93,22 @@ class Group {
   double number(const char* key) { return number_of(with(key), key); }
   int32_t integer(const char* key) { return int32_of(with(key), key); }
   bool flag(const char* key) { return flag_of(with(key), key); }
+  std::optional<double> optional_number(const char* key) {
+    return has(with(key), key) ? std::optional(number_of(object_, key)) : std::nullopt;
+  }
+  std::optional<int64_t> optional_integer(const char* key) {
+    return has(with(key), key) ? std::optional(integer_of(object_, key)) : std::nullopt;
+  }
   std::optional<std::vector<double>> optional_numbers(const char* key) {
     return has(with(key), key) ? std::optional(numbers_of(object_, key)) : std::nullopt;
   }
   template <typename Value>
   Value choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
     return choice_of<Value>(with(key), key, choices);
+  }
+  template <typename Value>
+  std::optional<Value> optional_choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
+    return has(with(key), key) ? std::optional(choice_of<Value>(object_, key, choices)) : std::nullopt;
   }
   void reject_unknown() const {
     const auto keys = object_.GetPropertyNames();
@@ -146,6 +156,8 @@ Denoise denoise_of(const Napi::Object& job) {
                                                                 {"dpm3m", InferMethod::kDpm3m},
                                                                 {"stork4", InferMethod::kStork4}}),
       .wavelets = wavelets_of(group),
+      .velocity_norm_threshold = group.number("velocityNormThreshold"),
+      .velocity_ema_factor = group.number("velocityEmaFactor"),
       .latent_rescale = group.number("latentRescale"),
       .latent_shift = group.number("latentShift"),
       .cover_strength = group.number("audioCoverStrength"),
@@ -155,13 +167,27 @@ Denoise denoise_of(const Napi::Object& job) {
   return denoise;
 }
 
+/// The chosen variant, or the one that useAdg means.
+GuidanceVariant variant_of(Group& group) {
+  const bool use_adg = group.flag("useAdg");
+  return group.optional_choice<GuidanceVariant>("guidanceVariant", {{"apg_classic", GuidanceVariant::kApg},
+                                                                    {"cfg", GuidanceVariant::kCfg},
+                                                                    {"adg", GuidanceVariant::kAdg},
+                                                                    {"adg_w_norm", GuidanceVariant::kAdgNormed},
+                                                                    {"adg_wo_clip", GuidanceVariant::kAdgUnlimited}})
+      .value_or(use_adg ? GuidanceVariant::kAdg : GuidanceVariant::kApg);
+}
+
 Guidance guidance_of(const Napi::Object& job) {
   Group group(job, "guidance");
   const Guidance guidance{
       .scale = group.number("guidanceScale"),
-      .by_angle = group.flag("useAdg"),
+      .variant = variant_of(group),
       .interval_start = group.number("cfgIntervalStart"),
       .interval_end = group.number("cfgIntervalEnd"),
+      .projection = {.eta = group.number("eta"),
+                     .momentum = group.number("momentum"),
+                     .norm_threshold = group.number("normThreshold")},
   };
   group.reject_unknown();
   return guidance;
@@ -177,6 +203,8 @@ EditParameters edit_of(const Napi::Object& job) {
       .chunk_mask =
           group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
       .cover_skips_codes = group.flag("coverNofsq"),
+      .latent_crossfade_frames = group.optional_integer("repaintLatentCrossfadeFrames"),
+      .waveform_crossfade_seconds = group.optional_number("repaintWavCrossfadeSeconds"),
   };
   group.reject_unknown();
   return edit;

@@ -178,6 +178,6 @@ inline Denoise plain_denoise(int steps) {
           .cover_noise_strength = 0.0};
 }
 
-constexpr Guidance kNoGuidance{.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0};
+constexpr Guidance kNoGuidance{.scale = 1.0, .variant = GuidanceVariant::kApg, .interval_start = 0.0, .interval_end = 1.0};
 
 }  // namespace carillon::test

@@ -20,6 +20,8 @@ import {
 } from "../parameters.js";
 
 const MAX_TIMESTEPS = 200;
+/** Frames of a minute of latents. */
+const MAX_CROSSFADE_FRAMES = 1500;
 
 /** Flow times of the steps, descending from at most 1 to 0. */
 const timesteps = z
@@ -65,6 +67,12 @@ const inferMethod = oneOfOrFallback(["euler", ...INFER_METHODS], "ode")
   .transform((method): InferMethod => (method === "euler" ? "ode" : method))
   .meta({ type: "string", enum: ["euler", ...INFER_METHODS] });
 
+const GUIDANCE_VARIANTS = ["apg_classic", "cfg", "adg", "adg_w_norm", "adg_wo_clip"] as const;
+type GuidanceVariant = (typeof GUIDANCE_VARIANTS)[number];
+const guidanceVariant = oneOfOrFallback(["apg", ...GUIDANCE_VARIANTS], "apg_classic")
+  .transform((variant): GuidanceVariant => (variant === "apg" ? "apg_classic" : variant))
+  .meta({ type: "string", enum: ["apg", ...GUIDANCE_VARIANTS] });
+
 export const renderParameters = {
   denoise: z.object({
     inferenceSteps: inferenceSteps(200),
@@ -99,6 +107,16 @@ export const renderParameters = {
       correction.default(0.02),
       "Strength of DCW in the high band.",
     ),
+    velocityNormThreshold: parameter(
+      "velocity_norm_threshold",
+      atLeast(finiteNumber, 0).default(0),
+      "Limits the change of every step to this multiple of the state's norm, against outliers; 0: off. Useful values: 1.5 to 3.",
+    ),
+    velocityEmaFactor: parameter(
+      "velocity_ema_factor",
+      share.default(0),
+      "Share of the previous step's direction in every step, which smooths the path to the song; 0: off. Useful values: 0.05 to 0.2.",
+    ),
     latentRescale: parameter(
       "latent_rescale",
       within(finiteNumber, 0.1, 10).default(1),
@@ -127,7 +145,27 @@ export const renderParameters = {
       atLeast(finiteNumber, 0).default(7),
       "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
     ),
-    useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance; base models only."),
+    useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance (adg); base models only."),
+    guidanceVariant: parameter(
+      ["guidance_variant", "guidance_mode"],
+      guidanceVariant.nullable().default(null),
+      "Guidance: apg_classic (projected; also apg), cfg (plain), adg (angle-based), adg_w_norm (larger angles, loudness kept) or adg_wo_clip (any angle). Unset: adg with use_adg, else apg_classic. Base models only.",
+    ),
+    eta: parameter(
+      "eta",
+      within(finiteNumber, -10, 10).default(0),
+      "apg_classic: factor of the guidance along the guided direction; 1: all of it, as in cfg.",
+    ),
+    momentum: parameter(
+      "momentum",
+      within(finiteNumber, -1, 1).default(-0.75),
+      "apg_classic: factor of the guidance of earlier steps that is added; negative: subtracted.",
+    ),
+    normThreshold: parameter(
+      "norm_threshold",
+      atLeast(finiteNumber, 0).default(2.5),
+      "apg_classic: limit of the guidance's norm; 0: none.",
+    ),
     cfgIntervalStart: parameter(
       "cfg_interval_start",
       share.default(0),
@@ -150,6 +188,16 @@ export const renderParameters = {
       "repaint_strength",
       share.default(0.5),
       "In balanced mode: 1 keeps the least of the source around the window.",
+    ),
+    repaintLatentCrossfadeFrames: parameter(
+      "repaint_latent_crossfade_frames",
+      within(integer, 0, MAX_CROSSFADE_FRAMES).nullable().default(null),
+      "Frames (25 a second) beside the window over which latents fade from the source to the new part. Unset: set by repaint_mode and repaint_strength.",
+    ),
+    repaintWavCrossfadeSeconds: parameter(
+      "repaint_wav_crossfade_sec",
+      within(finiteNumber, 0, 60).nullable().default(null),
+      "Seconds beside the window over which the recording fades to the new part; 0: hard cut. Unset: set by repaint_mode and repaint_strength.",
     ),
     chunkMaskMode: parameter(
       "chunk_mask_mode",

@@ -30,12 +30,18 @@ export const plainSong: RenderRequest = {
     timesteps: null,
     inferMethod: "ode",
     ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
-    ...{ latentRescale: 1, latentShift: 0 },
+    ...{ velocityNormThreshold: 0, velocityEmaFactor: 0, latentRescale: 1, latentShift: 0 },
     audioCoverStrength: 1,
     coverNoiseStrength: 0,
   },
-  guidance: { guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
-  edit: { repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit", coverNofsq: false },
+  guidance: {
+    ...{ guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
+    ...{ guidanceVariant: null, eta: 0, momentum: -0.75, normThreshold: 2.5 },
+  },
+  edit: {
+    ...{ repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit", coverNofsq: false },
+    ...{ repaintLatentCrossfadeFrames: null, repaintWavCrossfadeSeconds: null },
+  },
 };
 
 const { denoise, guidance, edit } = plainSong;

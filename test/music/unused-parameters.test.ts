@@ -25,6 +25,7 @@ const LATENT_CHANNELS = 100;
 const VALUES: Fields = {
   audio_format: "flac",
   audio_duration: 11,
+  guidance_variant: "adg_w_norm",
   cfg_interval_start: 0.8,
   cfg_interval_end: 0.6,
   audio_cover_strength: 0,
@@ -60,12 +61,18 @@ const KINDS: Record<string, { common: Fields; about?: RegExp }> = {
   "an instrumental of a turbo model without a language model": { common: {} },
   "a base model": {
     common: { model: BASE_MODEL },
-    about: /^(inference_steps|shift|timesteps|infer_method|guidance_scale|use_adg|cfg_|global_caption)/,
+    about:
+      /^(inference_steps|shift|timesteps|infer_method|velocity|guidance_|use_adg|eta|momentum|norm_threshold|cfg_|global_caption)/,
   },
   "a base model without guidance": {
     common: { model: BASE_MODEL, guidance_scale: 1 },
-    about: /^(use_adg|cfg_)/,
+    about: /^(use_adg|guidance_variant|eta|momentum|norm_threshold|cfg_)/,
   },
+  "a base model with plain guidance": {
+    common: { model: BASE_MODEL, guidance_variant: "cfg" },
+    about: /^(use_adg|eta|momentum|norm_threshold)$/,
+  },
+  "a song of one step": { common: { inference_steps: 1 }, about: /^velocity/ },
   "a corrected song": { common: { dcw_enabled: true }, about: /^dcw_/ },
   "a song corrected in its high band": { common: { dcw_enabled: true, dcw_mode: "high" }, about: /^dcw_/ },
   "given timesteps": { common: { timesteps: "0.9,0.4,0" }, about: /^(inference_steps|shift)$/ },

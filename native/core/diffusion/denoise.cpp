@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "core/diffusion/guidance.h"
+#include "core/diffusion/velocity.h"
 #include "core/runtime/cuda_graph.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
@@ -114,6 +114,7 @@ class Sampler {
   PreparedConditions prepared_;
   Evaluation plain_, guided_;  // without and with guidance; use prepared_
   AdaptiveProjectedGuidance projected_;
+  VelocityFilter filter_;
   std::unique_ptr<Solver> solver_;
 };
 
@@ -124,6 +125,8 @@ Sampler::Sampler(const Dit& dit, const DenoiseJob& job, Noise& noise)
       frames_(job.conditions.context.size(1)),
       device_(job.conditions.context.device()),
       schedule_(schedule_of(job.denoise, dit.is_turbo())),
+      projected_(job.guidance.projection),
+      filter_(job.denoise.velocity_norm_threshold, job.denoise.velocity_ema_factor),
       solver_(make_solver(job.denoise.infer_method)) {
   require(job.denoise.cover_strength >= 1.0 || job.conditions_after_cover,
           "a cover strength below 1 needs conditions for the remaining steps");
@@ -155,24 +158,32 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   if (!guides) return velocity;
 
   const auto halves = velocity.chunk(2);
-  const double scale = job_.guidance.scale;
-  if (job_.guidance.by_angle) return guide_by_angle(state, halves[0], halves[1], time, scale);
-  // The momentum may advance only once per step. Heun's method evaluates a step twice, so the second evaluation uses
-  // plain classifier-free guidance.
-  if (corrects) return halves[1] + scale * (halves[0] - halves[1]);
-  return projected_.guide(halves[0], halves[1], scale);
+  const auto& [scale, variant, start, end, projection] = job_.guidance;
+  switch (variant) {
+    case GuidanceVariant::kCfg:
+      return guide_plainly(halves[0], halves[1], scale);
+    case GuidanceVariant::kApg:
+      // The momentum may advance only once per step. Heun's method evaluates a step twice, so the second evaluation
+      // uses plain guidance.
+      return corrects ? guide_plainly(halves[0], halves[1], scale) : projected_.guide(halves[0], halves[1], scale);
+    default:
+      return guide_by_angle(variant, state, halves[0], halves[1], time, scale);
+  }
 }
 
 at::Tensor Sampler::advanced(size_t step) {
   const double time = schedule_[step];
-  const at::Tensor found = velocity(state_, step, /*corrects=*/false);
+  const at::Tensor found = filter_.begin_step(velocity(state_, step, /*corrects=*/false), state_);
   const auto& wavelets = job_.denoise.wavelets;
   const at::Tensor data = wavelets ? state_ - time * found : at::Tensor();
   const at::Tensor next = solver_->advance(
       state_, found,
       {.time = time,
        .next = next_time(schedule_, step),
-       .velocity_at_next = [&](const at::Tensor& state) { return velocity(state, step + 1, /*corrects=*/true); },
+       .velocity_at_next =
+           [&](const at::Tensor& state) {
+             return filter_.end_step(velocity(state, step + 1, /*corrects=*/true), state);
+           },
        .noise = [&] { return noise_.next(frames_, dit_.latent_channels(), device_); }});
   return wavelets ? wavelets->apply(next, data, time) : next;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/diffusion/flow_matching.h"
+#include "core/diffusion/guidance.h"
 #include "core/diffusion/noise.h"
 #include "core/diffusion/solver.h"
 #include "core/diffusion/wavelet_correction.h"
@@ -45,6 +46,8 @@ struct Denoise {
   std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
   InferMethod infer_method;
   std::optional<WaveletCorrection> wavelets;  // applied after every step
+  double velocity_norm_threshold = 0;         // VelocityFilter's norm_limit; 0: off
+  double velocity_ema_factor = 0;             // VelocityFilter's smoothing, 0 .. 1; 0: off
   double latent_rescale, latent_shift;        // the VAE decodes latents * rescale + shift
   /// The first int(steps * cover_strength) steps use DenoiseJob::conditions, the others conditions_after_cover.
   double cover_strength;        // 0 .. 1
@@ -54,9 +57,10 @@ struct Denoise {
 /// Classifier-free guidance. Turbo models ignore it, because guidance is distilled into their weights. Steps outside
 /// the interval are not guided: the model runs only with the conditions.
 struct Guidance {
-  double scale;                         // at or below 1: off
-  bool by_angle;                        // angle-based (ADG), else projected (APG)
-  double interval_start, interval_end;  // flow times, both inclusive
+  double scale;  // at or below 1: off
+  GuidanceVariant variant;
+  double interval_start, interval_end;             // flow times, both inclusive
+  AdaptiveProjectedGuidance::Options projection = {};  // only kApg uses it
 };
 
 /// Flow times of a run. Turbo models use turbo_schedule, or snap_to_turbo_times for custom times. Other models use

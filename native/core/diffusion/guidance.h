@@ -3,22 +3,39 @@
 
 namespace carillon {
 
-/// Adaptive projected guidance (APG; Sadat et al., 2024) with momentum. Limits the norm of the guidance and drops its
+/// Variants of classifier-free guidance: adaptive projected (APG), plain (CFG), and angle-based (ADG). The names in
+/// ACE-Step are apg_classic, cfg, adg, adg_w_norm and adg_wo_clip.
+enum class GuidanceVariant { kApg, kCfg, kAdg, kAdgNormed, kAdgUnlimited };
+
+/// Adaptive projected guidance (APG; Sadat et al., 2024) with momentum. Limits the norm of the guidance and scales its
 /// component parallel to the conditional velocity. Norms and projections are over time, for each item and channel. Each
 /// denoising run needs its own object, because the object holds the momentum.
 class AdaptiveProjectedGuidance {
  public:
+  struct Options {
+    double eta = 0.0;             // factor of the parallel component
+    double momentum = -0.75;      // factor of the earlier guidance that is added
+    double norm_threshold = 2.5;  // limit of the norm; 0: none
+  };
+
+  explicit AdaptiveProjectedGuidance(const Options& options) : options_(options) {}
+
   /// Returns the guided velocity [B, T, C] in float32 from two velocities of this shape. With `scale` 1 it is
   /// `conditional`.
   at::Tensor guide(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
 
  private:
-  at::Tensor momentum_;  // [B, T, C], undefined before the first call
+  Options options_;
+  at::Tensor sum_;  // [B, T, C], guidance with momentum; undefined before the first call
 };
 
-/// Adaptive dual guidance (ADG). Rotates the predicted data away from the unconditional prediction. The angle of
-/// each frame is limited. `latents` [B, T, C] is the state at flow time `time`. All tensors are float32.
-at::Tensor guide_by_angle(const at::Tensor& latents, const at::Tensor& conditional, const at::Tensor& unconditional,
-                          double time, double scale);
+/// Plain classifier-free guidance.
+at::Tensor guide_plainly(const at::Tensor& conditional, const at::Tensor& unconditional, double scale);
+
+/// Adaptive dual guidance (ADG) of one of the three ADG variants. Rotates the predicted data away from the
+/// unconditional prediction. kAdg and kAdgNormed limit the angle of each frame. kAdgNormed also keeps the norm of each channel over
+/// time. `latents` [B, T, C] is the state at flow time `time`. All tensors are float32.
+at::Tensor guide_by_angle(GuidanceVariant variant, const at::Tensor& latents, const at::Tensor& conditional,
+                          const at::Tensor& unconditional, double time, double scale);
 
 }  // namespace carillon

@@ -100,6 +100,10 @@ void require_share(const char* what, double value) {
   require(value >= 0.0 && value <= 1.0, std::string(what) + " must be within 0 .. 1, not " + text_of(value));
 }
 
+void require_at_least_zero(const char* what, double value) {
+  require(std::isfinite(value) && value >= 0.0, std::string(what) + " must be 0 or more, not " + text_of(value));
+}
+
 void check_length(const std::string& what, int64_t samples, const RendererInfo& info) {
   require(samples >= info.samples_per_frame, what + " has less than one latent frame");
   const int64_t frames = whole_frames(samples, info);
@@ -128,6 +132,12 @@ void check_codes(const RenderJob& job, const RendererInfo& info) {
   }
   require(job.samples <= code_samples(job, info), "the song is longer than its audio codes");
   check_length("a song of these audio codes", song_samples(job, info), info);
+}
+
+void check_crossfade(double seconds) {
+  constexpr double kMost = 3600;
+  require(seconds >= 0.0 && seconds <= kMost,
+          "the cross-fade of waveforms must be within 0 .. 3600 seconds, not " + text_of(seconds));
 }
 
 void check_window(const RenderJob& job, const RendererInfo& info) {
@@ -206,9 +216,16 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   require(!job.seeds.empty(), "a job needs at least one seed");
   require(std::isfinite(job.denoise.latent_rescale) && std::isfinite(job.denoise.latent_shift),
           "latent_rescale and latent_shift must be finite numbers");
-  require(std::isfinite(job.guidance.scale), "the guidance scale must be a finite number");
+  const auto& [eta, momentum, norm_threshold] = job.guidance.projection;
+  require(std::isfinite(job.guidance.scale) && std::isfinite(eta) && std::isfinite(momentum),
+          "guidance scale, eta and momentum must be finite numbers");
+  require_at_least_zero("the norm threshold of the guidance", norm_threshold);
+  require_at_least_zero("the norm threshold of velocities", job.denoise.velocity_norm_threshold);
+  require_share("the smoothing of velocities", job.denoise.velocity_ema_factor);
   require(job.guidance.interval_start <= job.guidance.interval_end, "the guidance interval ends before it starts");
   require_share("the repaint strength", job.edit.repaint_strength);
+  require(job.edit.latent_crossfade_frames.value_or(0) >= 0, "the cross-fade of latents must be 0 frames or more");
+  check_crossfade(job.edit.waveform_crossfade_seconds.value_or(0.0));
   require_share("the cover strength", job.denoise.cover_strength);
   require_share("the cover noise strength", job.denoise.cover_noise_strength);
   check_prompts(job);

@@ -35,6 +35,8 @@ struct EditParameters {
   double repaint_strength;  // 0 .. 1; only the balanced mode uses it
   ChunkMask chunk_mask;
   bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
+  std::optional<int64_t> latent_crossfade_frames = {};    // replaces RepaintBlend::crossfade_frames of the mode
+  std::optional<double> waveform_crossfade_seconds = {};  // replaces RepaintBlend::crossfade_seconds of the mode
 };
 
 /// Tokens [first, first + count) of the lyric prompt: the words of the song, without headings.

@@ -131,7 +131,9 @@ ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chun
   return {.source = latents, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents)};
 }
 
-RepaintBlend repaint_blend(const EditParameters& edit) {
+namespace {
+
+RepaintBlend blend_of_mode(const EditParameters& edit) {
   constexpr double kLongestFadeFrames = 25, kLongestFadeSeconds = 0.05;
   double strength = edit.repaint_strength;
   switch (edit.repaint_mode) {
@@ -151,6 +153,15 @@ RepaintBlend repaint_blend(const EditParameters& edit) {
           .crossfade_frames = std::lrint(kLongestFadeFrames * hold),  // rounds half to even
           .crossfade_seconds = kLongestFadeSeconds * hold,
           .keeps_waveform = true};
+}
+
+}  // namespace
+
+RepaintBlend repaint_blend(const EditParameters& edit) {
+  RepaintBlend blend = blend_of_mode(edit);
+  blend.crossfade_frames = edit.latent_crossfade_frames.value_or(blend.crossfade_frames);
+  blend.crossfade_seconds = edit.waveform_crossfade_seconds.value_or(blend.crossfade_seconds);
+  return blend;
 }
 
 std::optional<Repaint> make_repaint(const at::Tensor& latents, const at::Tensor& inside, const RepaintBlend& blend) {

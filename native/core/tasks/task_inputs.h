@@ -79,7 +79,8 @@ struct RepaintBlend {
 /// - conservative: equals balanced with strength 0
 /// - aggressive: restores the source only in the finished latents, not during denoising. The audio of the window fades
 ///   into the decoded audio beside it, so the fade changes only the level.
-/// Conservative and balanced keep the source bit for bit, except in the window and in fades of at most 50 ms beside it.
+/// Conservative and balanced keep the source bit for bit, except in the window and in the fades of the waveforms beside
+/// it, at most 50 ms unless the job sets another length.
 RepaintBlend repaint_blend(const EditParameters& edit);
 
 /// Returns options that keep `latents` [B, T, C] float32 in the frames where `inside` [B, T] bool is false. Returns

@@ -63,7 +63,7 @@ RenderJob song() {
                       .latent_shift = 0.0,
                       .cover_strength = 1.0,
                       .cover_noise_strength = 0.0},
-          .guidance = {.scale = 1.0, .by_angle = false, .interval_start = 0.0, .interval_end = 1.0},
+          .guidance = {.scale = 1.0, .variant = GuidanceVariant::kApg, .interval_start = 0.0, .interval_end = 1.0},
           .edit = {.repaint_mode = RepaintMode::kBalanced,
                    .repaint_strength = 0.5,
                    .chunk_mask = ChunkMask::kExplicit,

@@ -36,11 +36,14 @@ at::Tensor run(const AceStep& model, const DenoiseJob& job, const std::vector<ui
 TEST("denoise: an item does not depend on its batch, with and without guidance, for every solver") {
   const AceStep model = tiny_ace_step({});
   for (const double scale : {1.0, 5.0}) {
-    for (const bool by_angle : {false, true}) {
+    for (const auto variant : {GuidanceVariant::kApg, GuidanceVariant::kCfg, GuidanceVariant::kAdg,
+                               GuidanceVariant::kAdgNormed, GuidanceVariant::kAdgUnlimited}) {
       for (const auto method :
            {InferMethod::kOde, InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
         DenoiseJob both = job_for(model, 2), alone = job_for(model, 1);
-        both.guidance = alone.guidance = {scale, by_angle, 0.0, 1.0};
+        both.guidance = alone.guidance = {scale, variant, 0.0, 1.0};
+        both.denoise.velocity_norm_threshold = alone.denoise.velocity_norm_threshold = 1.0;
+        both.denoise.velocity_ema_factor = alone.denoise.velocity_ema_factor = 0.1;
         both.denoise.infer_method = alone.denoise.infer_method = method;
         const at::Tensor pair = run(model, both, {3, 4});
         EXPECT(largest_difference(pair.narrow(0, 1, 1), run(model, alone, {4})) < 2e-4);
@@ -67,6 +70,44 @@ TEST("denoise: each solver and the wavelet correction change the song, also on t
   }
 }
 
+TEST("denoise: limiting and smoothing velocities change the song, with every solver and on turbo models") {
+  for (const bool is_turbo : {false, true}) {
+    const AceStep model = tiny_ace_step({.is_turbo = is_turbo});
+    for (const auto method :
+         {InferMethod::kOde, InferMethod::kSde, InferMethod::kHeun, InferMethod::kDpm3m, InferMethod::kStork4}) {
+      DenoiseJob plain = job_for(model, 1);
+      plain.denoise.infer_method = method;
+      DenoiseJob limited = plain, smoothed = plain;
+      limited.denoise.velocity_norm_threshold = 0.1;
+      smoothed.denoise.velocity_ema_factor = 0.5;
+      const at::Tensor song = run(model, plain, {1});
+      EXPECT(largest_difference(run(model, limited, {1}), song) > 1e-3);
+      EXPECT(largest_difference(run(model, smoothed, {1}), song) > 1e-4);
+    }
+  }
+}
+
+TEST("denoise: each variant of guidance and each option of projected guidance changes the song") {
+  const AceStep model = tiny_ace_step({});
+  DenoiseJob job = job_for(model, 1);
+  job.guidance = {7.0, GuidanceVariant::kApg, 0.0, 1.0};
+  std::vector<at::Tensor> songs = {run(model, job, {1})};
+  for (const auto& projection :
+       {AdaptiveProjectedGuidance::Options{.eta = 1}, AdaptiveProjectedGuidance::Options{.momentum = 0.5},
+        AdaptiveProjectedGuidance::Options{.norm_threshold = 0.1}}) {
+    job.guidance.projection = projection;
+    songs.push_back(run(model, job, {1}));
+  }
+  for (const auto variant : {GuidanceVariant::kCfg, GuidanceVariant::kAdg, GuidanceVariant::kAdgNormed,
+                             GuidanceVariant::kAdgUnlimited}) {
+    job.guidance.variant = variant;
+    songs.push_back(run(model, job, {1}));
+  }
+  for (size_t a = 0; a < songs.size(); ++a) {
+    for (size_t b = a + 1; b < songs.size(); ++b) EXPECT(largest_difference(songs[a], songs[b]) > 1e-4);
+  }
+}
+
 TEST("denoise: stork4 accepts repeated times after snapping to turbo times") {
   const AceStep model = tiny_ace_step({.is_turbo = true});
   DenoiseJob job = job_for(model, 1);
@@ -78,8 +119,8 @@ TEST("denoise: stork4 accepts repeated times after snapping to turbo times") {
 TEST("denoise: guidance is active inside its interval only, and never on turbo models") {
   const AceStep base = tiny_ace_step({}), turbo = tiny_ace_step({.is_turbo = true});
   DenoiseJob plain = job_for(base, 1), outside = plain, inside = plain;
-  outside.guidance = {7.0, false, 0.01, 0.02};
-  inside.guidance = {7.0, false, 0.7, 1.0};
+  outside.guidance = {7.0, GuidanceVariant::kApg, 0.01, 0.02};
+  inside.guidance = {7.0, GuidanceVariant::kApg, 0.7, 1.0};
   EXPECT_EQ(largest_difference(run(base, plain, {1}), run(base, outside, {1})), 0.0);
   EXPECT(largest_difference(run(base, plain, {1}), run(base, inside, {1})) > 1e-3);
   EXPECT_EQ(largest_difference(run(turbo, plain, {1}), run(turbo, inside, {1})), 0.0);

@@ -16,11 +16,11 @@ void guidance(Case& golden) {
   const double scale = golden.params.get_double("guidance_scale");
   const auto input = [&](const char* name) { return golden.input(name).to(at::kFloat); };
   if (golden.has_output("velocity")) {
-    golden.compare("velocity", guide_by_angle(input("latents"), input("cond"), input("uncond"),
+    golden.compare("velocity", guide_by_angle(GuidanceVariant::kAdg, input("latents"), input("cond"), input("uncond"),
                                               golden.params.get_double("sigma"), scale));
     return;
   }
-  AdaptiveProjectedGuidance projected;
+  AdaptiveProjectedGuidance projected({});
   golden.compare("first", projected.guide(input("cond"), input("uncond"), scale));
   golden.compare("second_swapped", projected.guide(input("uncond"), input("cond"), scale));
 }
@@ -75,7 +75,7 @@ Denoise denoise_of(const Json& params, bool is_turbo) {
 
 Guidance guidance_of(const Json& params) {
   return {.scale = params.get_double("guidance_scale", 1.0),
-          .by_angle = params.get_bool("use_adg", false),
+          .variant = params.get_bool("use_adg", false) ? GuidanceVariant::kAdg : GuidanceVariant::kApg,
           .interval_start = params.get_double("cfg_interval_start", 0.0),
           .interval_end = params.get_double("cfg_interval_end", 1.0)};
 }

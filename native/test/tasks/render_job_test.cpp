@@ -38,13 +38,19 @@ TEST("render: rejects an inconsistent job") {
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 2}}; }, "the song is longer than its audio codes");
   refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {3}}; }, "differ in length");
   refused([](RenderJob& job) { job.audio_codes = {{}, {}}; }, "empty");
-  refused([](RenderJob& job) { job.guidance = {1.0, false, 0.9, 0.1}; }, "ends before it starts");
+  refused([](RenderJob& job) { job.guidance = {1.0, GuidanceVariant::kApg, 0.9, 0.1}; }, "ends before it starts");
 }
 
 TEST("render: strengths must be 0 to 1, and a cover strength below 1 needs a text2music prompt") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
   refused([](RenderJob& job) { job.denoise.cover_strength = 0.5; }, "needs the text2music prompt");
   refused([](RenderJob& job) { job.denoise.cover_strength = 1.5; }, "cover strength must be within 0 .. 1, not 1.5");
+  refused([](RenderJob& job) { job.guidance.projection.momentum = NAN; }, "eta and momentum must be finite");
+  refused([](RenderJob& job) { job.guidance.projection.norm_threshold = -1; }, "must be 0 or more, not -1");
+  refused([](RenderJob& job) { job.denoise.velocity_norm_threshold = -1; }, "norm threshold of velocities must be 0");
+  refused([](RenderJob& job) { job.denoise.velocity_ema_factor = 2; }, "smoothing of velocities must be within 0 .. 1");
+  refused([](RenderJob& job) { job.edit.latent_crossfade_frames = -1; }, "must be 0 frames or more");
+  refused([](RenderJob& job) { job.edit.waveform_crossfade_seconds = 1e9; }, "within 0 .. 3600 seconds, not 1e+09");
   refused([](RenderJob& job) { job.denoise.cover_noise_strength = -0.1; },
           "cover noise strength must be within 0 .. 1");
   refused([](RenderJob& job) { job.edit.repaint_strength = std::nan(""); }, "repaint strength must be within 0 .. 1");

@@ -186,6 +186,22 @@ TEST("repaint: a higher strength crossfades over less of the source") {
   EXPECT_EQ(changed_before(1.0), 0);
 }
 
+TEST("repaint: a job can set the lengths of its cross-fades") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = windowed_job(Task::kRepaint);
+  const at::Tensor usual = first_song(renderer, job);
+  job.edit.latent_crossfade_frames = 2;
+  const at::Tensor shorter = first_song(renderer, job);
+  EXPECT(!shorter.equal(usual));
+  const auto changed_before = [&](double seconds) {
+    job.edit.waveform_crossfade_seconds = seconds;
+    const at::Tensor changed = first_song(renderer, job).ne(job.source_audio).any(0).nonzero();
+    return static_cast<int64_t>(kWindowStart * kSampleRate) - changed.min().item<int64_t>();
+  };
+  EXPECT_EQ(changed_before(0.1), 4800);
+  EXPECT_EQ(changed_before(0.0), 0);
+}
+
 TEST("repaint: a window beyond either end makes the song longer") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor source = windowed_job(Task::kRepaint).source_audio;

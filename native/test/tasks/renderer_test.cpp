@@ -141,7 +141,7 @@ TEST("renderer: guidance affects base models and is ignored on turbo models") {
   Renderer base = load(write_checkpoints()), turbo = load(write_checkpoints({.is_turbo = true}));
   RenderJob projected = plain_job(), by_angle = plain_job();
   projected.guidance.scale = by_angle.guidance.scale = 7.0;
-  by_angle.guidance.by_angle = true;
+  by_angle.guidance.variant = GuidanceVariant::kAdg;
   const at::Tensor plain = first_song(base, plain_job());
   EXPECT(relative_error(first_song(base, projected), plain) > 1e-3);
   EXPECT(relative_error(first_song(base, by_angle), plain) > 1e-3);

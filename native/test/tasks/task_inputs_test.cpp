@@ -72,6 +72,10 @@ TEST("repaint: mode and strength set how closely the song keeps the source outsi
   EXPECT_EQ(aggressive.injection_ratio, 0.0);
   EXPECT_EQ(aggressive.crossfade_frames, 0);
   EXPECT(balanced.keeps_waveform && conservative.keeps_waveform && !aggressive.keeps_waveform);
+  const RepaintBlend given = repaint_blend({RepaintMode::kBalanced, 0.5, ChunkMask::kExplicit, false, 40, 0.0});
+  EXPECT_EQ(given.injection_ratio, 0.5);
+  EXPECT_EQ(given.crossfade_frames, 40);
+  EXPECT_EQ(given.crossfade_seconds, 0.0);
 }
 
 TEST("repaint: the model reads silence in the window, and the chunk mask marks it") {

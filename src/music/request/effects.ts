@@ -124,6 +124,11 @@ const lmCodes: Use = {
   afterSong: [needsLanguageModel, needsWriting("audio codes")],
 };
 const guidance: Use = { afterSong: [needsBaseModel, needsGuidance] };
+const needsProjection: Rule<SubmissionFacts> = ({ guidanceVariant, useAdg }) => {
+  const variant = guidanceVariant ?? (useAdg ? "adg" : "apg_classic");
+  return variant === "apg_classic" ? null : `not used by guidance_variant ${variant}`;
+};
+const projection: Use = { ...guidance, atSubmission: [needsProjection] };
 const needsCorrection: Rule<SubmissionFacts> = ({ dcwEnabled }) =>
   dcwEnabled ? null : "dcw_enabled is false";
 const correction: Use = { atSubmission: [needsCorrection] };
@@ -239,6 +244,13 @@ const USES: Readonly<Record<Key, Use>> = {
       ({ dcwMode }) => (dcwMode === "low" || dcwMode === "pix" ? `not used by dcw_mode ${dcwMode}` : null),
     ],
   },
+  velocityNormThreshold: {},
+  velocityEmaFactor: {
+    atSubmission: [
+      ({ timesteps, inferenceSteps }) =>
+        (timesteps?.length ?? inferenceSteps + 1) > 2 ? null : "the song is made in one step",
+    ],
+  },
   latentRescale: {},
   latentShift: {},
   audioCoverStrength: {
@@ -251,7 +263,16 @@ const USES: Readonly<Record<Key, Use>> = {
   },
   coverNoiseStrength: {},
   guidanceScale: { afterSong: [needsBaseModel] },
-  useAdg: guidance,
+  useAdg: {
+    ...guidance,
+    atSubmission: [
+      ({ guidanceVariant }) => (guidanceVariant === null ? null : "replaced by guidance_variant"),
+    ],
+  },
+  guidanceVariant: guidance,
+  eta: projection,
+  momentum: projection,
+  normThreshold: projection,
   cfgIntervalStart: guidance,
   cfgIntervalEnd: guidance,
   repaintMode: repaintWindow,
@@ -261,6 +282,14 @@ const USES: Readonly<Record<Key, Use>> = {
       ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
     ],
     afterSong: [needsPartialWindow],
+  },
+  repaintLatentCrossfadeFrames: repaintWindow,
+  repaintWavCrossfadeSeconds: {
+    ...repaintWindow,
+    atSubmission: [
+      ...(repaintWindow.atSubmission ?? []),
+      ({ latents }) => (latents.isSource ? "src_latents have no samples to fade" : null),
+    ],
   },
   chunkMaskMode: repaintWindow,
   coverNofsq: {

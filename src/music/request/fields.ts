@@ -11,6 +11,7 @@ import { tryParseClientJson } from "./json.js";
 /** Nested objects that may hold parameters, in the order of lookup after the top level. */
 export const NESTED_OBJECT_NAMES = {
   parameters: ["param_obj"],
+  guidance: ["guidance_params", "guidanceParams"],
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
 
@@ -28,8 +29,9 @@ interface NamedValue {
 }
 
 /**
- * Looks up parameters in the top level of a body, then in `param_obj`, then in the metadata object, then in `defaults`.
- * In each object, the names of a parameter are tried in order. The first value that is neither null nor blank wins.
+ * Looks up parameters in the top level of a body, then in `param_obj`, `guidance_params` and the metadata object, then
+ * in `defaults`. In each object, the names of a parameter are tried in order. The first value that is neither null nor
+ * blank wins.
  */
 export class FieldSources {
   readonly #sources: readonly Fields[];
@@ -45,6 +47,7 @@ export class FieldSources {
         .filter(([, value]) => !isEmpty(value));
     const nested = [
       ...named(NESTED_OBJECT_NAMES.parameters),
+      ...named(NESTED_OBJECT_NAMES.guidance),
       ...named(NESTED_OBJECT_NAMES.metadata).slice(0, 1),
     ];
     this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings)), defaults];

@@ -28,7 +28,7 @@ const NAMES_OF_OTHERS: Readonly<Record<string, string>> = {
   cfg_interval_start: "guidance_interval",
   lm_negative_prompt: "negative_prompt",
   timesteps: "custom_timesteps sigmas",
-  infer_method: "sampler sampler_name scheduler_type solver",
+  infer_method: "sampler sampler_mode sampler_name scheduler_type solver",
   batch_size: "lm_batch_size synth_batch_size num_songs num_samples",
   seed: "manual_seeds",
   audio_duration: "length seconds",

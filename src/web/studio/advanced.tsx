@@ -36,13 +36,13 @@ interface Description {
 /** Groups of fields. A field belongs to the first group whose pattern matches its parameter name. */
 const GROUPS: readonly (readonly [title: () => string, names: RegExp])[] = [
   [() => t("Planner"), /^(lm_|use_cot|constrained|allow_lm|use_format)/],
-  [() => t("Guidance"), /^(guidance|cfg|use_adg|dcw)/],
+  [() => t("Guidance"), /^(guidance|cfg|use_adg|eta|momentum|norm_threshold|dcw)/],
   [
     () => t("Source"),
     /^(repaint|chunk_mask|cover|src_|ref_|instruction|global_caption|extract_|full_analysis)/,
   ],
   [() => t("File"), /^(mp3|sample_rate|normalization|fade|return_|get_scores)/],
-  [() => t("Model"), /^(inference|shift|timesteps|infer_|latent|seed|use_random_seed|loras)/],
+  [() => t("Model"), /^(inference|shift|timesteps|infer_|velocity|latent|seed|use_random_seed|loras)/],
   [() => t("Other settings"), /./],
 ];
 

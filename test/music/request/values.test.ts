@@ -798,6 +798,43 @@ describe("values of generation requests", () => {
       expect(parse({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
     });
 
+    it("guidance_variant, eta and momentum are read with the names of other servers", () => {
+      expect(parse({}).guidanceVariant).to.equal(null);
+      expect(parse({ guidance_mode: "APG" }).guidanceVariant).to.equal("apg_classic");
+      const unknown = parse({ guidance_variant: "pag" });
+      expect(unknown.guidanceVariant).to.equal("apg_classic");
+      expect(unknown.warnings.join()).to.include(
+        "guidance_variant must be one of apg, apg_classic, cfg, adg",
+      );
+      const options = { eta: 0.5, momentum: -0.25, norm_threshold: 4 };
+      for (const guidance_params of [options, JSON.stringify(options)]) {
+        const read = parse({ guidance_params });
+        expect(read).to.include({ eta: 0.5, momentum: -0.25, normThreshold: 4 });
+        expect(read.warnings).to.deep.equal([]);
+      }
+      expect(parse({ eta: 1, guidance_params: options }).eta).to.equal(1);
+      const adg = parse({ use_adg: true, eta: 1, guidance_variant: "adg_w_norm" });
+      expect(adg.warnings).to.deep.equal([
+        "use_adg was ignored: replaced by guidance_variant",
+        "eta was ignored: not used by guidance_variant adg_w_norm",
+      ]);
+    });
+
+    it("the cross-fades of a repaint are unset or within their ranges", () => {
+      const repaint = { task_type: "repaint", src_audio_path: "/a.wav", repainting_end: 3 };
+      const given = parse({
+        ...repaint,
+        repaint_latent_crossfade_frames: "10",
+        repaint_wav_crossfade_sec: 0,
+      });
+      expect(given).to.include({ repaintLatentCrossfadeFrames: 10, repaintWavCrossfadeSeconds: 0 });
+      expect(given.warnings).to.deep.equal([]);
+      expect(refusal({ repaint_wav_crossfade_sec: -1 })).to.match(
+        /^repaint_wav_crossfade_sec must be from 0 to 60/,
+      );
+      expect(parse({ repaint_wav_crossfade_sec: 0.1 }).warnings.join()).to.include("only by repaint, lego");
+    });
+
     it("track_classes may be text, a list or JSON text", () => {
       const classes = (track_classes: unknown) => parse({ track_classes }).trackClasses;
       expect(classes("drums")).to.deep.equal(["drums"]);
