@@ -79,8 +79,7 @@ export class MusicService {
       maxAudioBytes: config.audioMaxTotalBytes,
       maxRecordBytes: MAX_RECORD_BYTES,
     };
-    const removeUploads = (names: readonly string[]) => runner.inputs.removeUploads(names);
-    this.retention = new Retention(this.queue, this.audioFiles, removeUploads, limits, log);
+    this.retention = new Retention(this.queue, runner.deletions, limits, log);
     const { signal } = this.#stopping;
     this.tasks = new Tasks(queue, runner, this.retention, detailFilter(config), signal);
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
@@ -164,10 +163,18 @@ export class MusicService {
 
   /** Deletes expired tasks. Sweeps never overlap. */
   sweep(): Promise<void> {
+    const { signal } = this.#stopping;
     this.#sweeping = this.#sweeping
-      .then(() => this.queue.runCleanUp((nowMs) => this.retention.sweep(nowMs)))
+      .then(() =>
+        this.queue.runCleanUp(async (nowMs) => {
+          await this.retention.sweep(nowMs, signal);
+          await this.adapters.removeUnused(signal);
+        }),
+      )
       .then(() => this.#runner.removeStaleFiles())
-      .catch((err: unknown) => this.#log.error({ err }, "could not delete expired tasks"));
+      .catch((err: unknown) => {
+        if (!signal.aborted) this.#log.error({ err }, "could not delete expired tasks or unused files");
+      });
     return this.#sweeping;
   }
 

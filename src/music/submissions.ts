@@ -45,7 +45,8 @@ export class Submissions {
    * @param caller a disconnect of this client stops the check, but does not cancel an accepted task
    * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500
    * if the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of
-   * the caller's signal. After an error, no part of the task stays stored, except after UncertainSubmissionError.
+   * the caller's signal. After an error, no part of the task stays stored, except after UncertainSubmissionError: what
+   * the storage does not delete now, a sweep deletes later. Published adapters are deleted when no task uses them.
    */
   async submit(
     request: GenerationRequest,
@@ -70,7 +71,7 @@ export class Submissions {
       const origin = { ...source, requestId: caller.requestId };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
         const mayRun = error instanceof UncertainSubmissionError;
-        if (published !== admitted && !mayRun) await inputs.release(published).catch(() => {});
+        if (published !== admitted && !mayRun) await inputs.release(published);
         throw error;
       });
       return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };

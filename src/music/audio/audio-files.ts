@@ -33,11 +33,16 @@ export class AudioFiles {
   readonly directory: string;
   readonly storage: FileStorage;
 
-  /** @param staging see FileStorage */
-  constructor(directory: string, store: ObjectStore | null = null, staging: string | null = null) {
+  /** @param staging and isDeleted: see FileStorage */
+  constructor(
+    directory: string,
+    store: ObjectStore | null = null,
+    staging: string | null = null,
+    isDeleted?: (objectName: string) => Promise<boolean>,
+  ) {
     mkdirSync(directory, { recursive: true });
     this.directory = realpathSync(directory);
-    this.storage = new FileStorage(this.directory, store, "audio/", staging);
+    this.storage = new FileStorage(this.directory, store, "audio/", staging, isDeleted);
   }
 
   /** File name of a song, unique per task and index, so that no song overwrites another. */
@@ -79,6 +84,7 @@ export class AudioFiles {
       throw new HttpError(403, "Access denied: path outside allowed directory");
     }
     if (candidate.endsWith(PARTIAL_SUFFIX)) throw notFound();
+    if (await this.storage.isBeingDeleted(candidate)) throw notFound();
     if (file === null) {
       const stored = await this.storage.store?.head(this.storage.objectName(candidate), signal);
       if (stored) return { path: candidate, stored };
@@ -96,10 +102,6 @@ export class AudioFiles {
   async localPath(path: string, signal: AbortSignal): Promise<string> {
     if (!(await this.storage.fetch(path, signal))) throw notFound();
     return path;
-  }
-
-  async remove(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.storage.remove(this.pathOf(name));
   }
 
   /**

@@ -36,6 +36,8 @@ export interface AudioInputOptions {
   songs: FileStorage;
   uploads: FileStorage;
   maxSeconds: number;
+  /** Deletes uploads that no task has. */
+  discard(objectNames: readonly string[]): Promise<void>;
 }
 
 export class AudioInputs {
@@ -138,7 +140,7 @@ export class AudioInputs {
         published[kind] = await this.#publish(request[kind] ?? null, kind, signal);
       return published;
     } catch (error) {
-      await this.release(published).catch(() => {});
+      await this.release(published);
       throw error;
     }
   }
@@ -152,23 +154,29 @@ export class AudioInputs {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
-    if (!input.isUpload) {
-      await makeFolder(uploads.directory);
-      const file = await openRecording(input.path, REQUEST_WAIT);
-      await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }));
+    try {
+      if (!input.isUpload) {
+        await makeFolder(uploads.directory);
+        const file = await openRecording(input.path, REQUEST_WAIT);
+        await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }), { signal });
+      }
+      await uploads.publish(path, signal);
+      return { path, isUpload: true, bytes: (await stat(path)).size };
+    } catch (error) {
+      // The store may have the object although its answer was lost.
+      await this.options.discard([uploads.objectName(path)]);
+      throw error;
     }
-    await uploads.publish(path, signal);
-    return { path, isUpload: true, bytes: (await stat(path)).size };
   }
 
-  /** Removes the uploads of a request. @throws StoreError */
+  /** Removes the uploads of a request whose task was not accepted. Never rejects. */
   async release(request: GenerationRequest): Promise<void> {
-    await this.removeUploads(uploadPathsOf(request).map((path) => basename(path)));
+    await this.options.discard(this.objectNames(request));
   }
 
-  async removeUploads(names: readonly string[]): Promise<void> {
-    const { uploads } = this.options;
-    for (const name of names) await uploads.remove(join(uploads.directory, name));
+  /** Names of the request's uploads in the storage. */
+  objectNames(request: GenerationRequest): string[] {
+    return uploadPathsOf(request).map((path) => this.options.uploads.objectName(path));
   }
 
   /**

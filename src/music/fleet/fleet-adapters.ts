@@ -12,6 +12,7 @@ import {
   type LoadedAdapters,
 } from "../models/loaded-adapters.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
+import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterCallQueue, type RemoteCalls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
@@ -61,6 +62,22 @@ export class FleetAdapters implements AdapterRecord {
     };
     const info = await this.calls.call<AdapterInfo>(adapterCallQueue(model), "inspect", adapter);
     return { ...adapter, ...info };
+  }
+
+  removeUnused(signal: AbortSignal): Promise<void> {
+    return this.storage.removeUnused(() => this.#namesInUse(), signal);
+  }
+
+  async #namesInUse(): Promise<Set<string>> {
+    const used: (StoredAdapter | undefined)[] = [];
+    for (const model of await this.fleet.redis.attempt(() => this.fleet.redis.hkeys(ADAPTERS_KEY))) {
+      used.push(...(await this.read(model)).map((adapter) => adapter.stored));
+    }
+    for (const id of await this.fleet.store.unfinished()) {
+      const task = await this.fleet.store.get(id);
+      used.push(...(task?.request.loras ?? []).map((adapter) => adapter.stored));
+    }
+    return new Set(used.flatMap((adapter) => Object.values(adapter?.files ?? {})));
   }
 
   #text(model: string): Promise<string | null> {

@@ -304,8 +304,8 @@ export class FleetQueue implements TaskQueue {
     return this.fleet.store.finished();
   }
 
-  remove(id: string): Promise<TaskSummary | undefined> {
-    return this.fleet.store.remove(id);
+  remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
+    return this.fleet.store.remove(id, prepare);
   }
 
   async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {

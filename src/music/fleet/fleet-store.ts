@@ -203,9 +203,10 @@ export class FleetStore {
     return missing;
   }
 
-  async remove(id: string): Promise<TaskSummary | undefined> {
+  async remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
     const [summary] = await this.#summaries([id]);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
+    await prepare?.(summary);
     this.#remembered.delete(id);
     const isRemoved = await this.#eval(REMOVE_TASK_SCRIPT, [id, summary.submissionKey ?? ""]);
     return isRemoved === 1 ? summary : undefined;

@@ -21,6 +21,7 @@ import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
+import { FleetDeletionRecord } from "./fleet-deletions.js";
 import { FleetCatalog, FleetSheetWriter } from "./fleet-models.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
@@ -63,6 +64,7 @@ export async function joinFleet(
     await fleet.close();
     throw error;
   });
+  runner.deletions.record = new FleetDeletionRecord(fleet.redis, fleet.quarantine);
   const calls = new RemoteCalls(fleet);
   const worker =
     engine === null

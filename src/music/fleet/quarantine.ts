@@ -118,6 +118,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   routes: { type: "hash" },
   submissions: { type: "hash" },
   adapters: { type: "hash" },
+  deletions: { type: "hash" },
   tasks: { type: "zset" },
   state: { type: "zset" },
   favorites: { type: "zset" },

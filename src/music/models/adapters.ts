@@ -103,6 +103,11 @@ export class Adapters {
     return { message, scale, adapter_name: adapterName };
   }
 
+  /** Called by one server of a fleet at a time. @throws StoreError, or the signal's reason */
+  removeUnused(signal: AbortSignal): Promise<void> {
+    return this.record.removeUnused(signal);
+  }
+
   async loaded(): Promise<LoadedAdapters> {
     return this.record.read(await this.record.model());
   }

@@ -28,6 +28,8 @@ export interface AdapterRecord {
   change(model: string, change: (loaded: LoadedAdapters) => LoadedAdapters): Promise<LoadedAdapters>;
   /** Validates an adapter against the model. @throws EngineError ADAPTER, NativeError BAD_CHECKPOINT, StoreError */
   inspect(model: string, source: AdapterSource): Promise<LoadedAdapter>;
+  /** Deletes stored files of adapters that are neither loaded nor used by an unfinished task. */
+  removeUnused(signal: AbortSignal): Promise<void>;
 }
 
 /** Record of a process that makes its own songs. It holds the adapters of one model, as loading a model drops them. */
@@ -57,6 +59,10 @@ export class OwnAdapterRecord implements AdapterRecord {
     const digest = await adapterSignature(source.path);
     const info = await this.engine.renderer.inspectAdapter({ ...source, scale: FULL_SCALE, digest });
     return { ...source, ...info, scale: FULL_SCALE, enabled: true };
+  }
+
+  async removeUnused(): Promise<void> {
+    // This process reads adapters where they are, and stores none.
   }
 }
 

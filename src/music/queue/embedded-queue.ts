@@ -245,9 +245,12 @@ export class EmbeddedQueue implements TaskQueue {
     return this.#store.finished();
   }
 
-  async remove(id: string): Promise<TaskSummary | undefined> {
+  async remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
     const summary = this.#store.summary(id);
     if (summary === undefined || !hasEnded(summary.state)) return undefined;
+    await prepare?.(summary);
+    // Another caller may have removed the task meanwhile.
+    if (this.#store.summary(id) === undefined) return undefined;
     await this.#store.remove(id);
     this.#statistics.stateChanged(summary.state, null);
     return summary;

@@ -2,7 +2,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
-import type { AudioFiles } from "../audio/audio-files.js";
+import type { Deletions } from "../storage/deletions.js";
+import type { TaskSummary } from "./catalog.js";
+import { DamagedRecordError, type TaskState } from "./store.js";
 import type { TaskQueue } from "./task-queue.js";
 
 export interface RetentionLimits {
@@ -40,15 +42,18 @@ export type RetentionForecast = z.output<typeof retentionForecast>;
  */
 export class Retention {
   constructor(
-    private readonly queue: Pick<TaskQueue, "finished" | "remove">,
-    private readonly audioFiles: Pick<AudioFiles, "remove">,
-    private readonly removeUploads: (names: readonly string[]) => Promise<void>,
+    private readonly queue: Pick<TaskQueue, "finished" | "remove" | "get">,
+    private readonly deletions: Pick<Deletions, "plan" | "delete" | "sweep">,
     private readonly limits: RetentionLimits,
     private readonly log: Logger,
   ) {}
 
-  /** Removes the tasks that are beyond the limits. @param nowMs current time, on the clock of `finishedAtMs` */
-  async sweep(nowMs: number): Promise<void> {
+  /**
+   * Removes the tasks that are beyond the limits.
+   * @param nowMs current time, on the clock of `finishedAtMs`
+   * @throws the signal's reason
+   */
+  async sweep(nowMs: number, signal?: AbortSignal): Promise<void> {
     const finished = await this.queue.finished();
     // The newest task stays whatever its size, because its client had no time yet to fetch the songs.
     const newest = finished.at(-1);
@@ -63,8 +68,19 @@ export class Retention {
       if (!isOld && (task === newest || (!isAudioOver && !isRecordOver))) continue;
       audioBytes -= task.audioBytes;
       recordBytes -= task.recordBytes;
-      await this.remove(task.id);
-      this.log.info({ task: task.id }, "task expired");
+      signal?.throwIfAborted();
+      if ((await this.#removeRecord(task.id)) !== undefined) this.log.info({ task: task.id }, "task expired");
+    }
+    await this.deletions.sweep((id) => this.#stateOf(id), signal);
+  }
+
+  /** The record of a damaged task may be restored, so its files are kept. */
+  async #stateOf(id: string): Promise<TaskState | undefined> {
+    try {
+      return (await this.queue.get(id))?.state;
+    } catch (error) {
+      if (error instanceof DamagedRecordError) return "succeeded";
+      throw error;
     }
   }
 
@@ -93,15 +109,26 @@ export class Retention {
     };
   }
 
-  /** Removes a finished task now. Returns false if no task has this id. @throws StoreError; the task then stays */
+  /**
+   * Removes a finished task now. Files that the storage does not delete are absent for clients, and deleted by a sweep.
+   * Returns false if no task has this id.
+   * @throws StoreError; the task then stays
+   */
   async remove(id: string): Promise<boolean> {
-    // Delete the record first: no record may point to missing audio.
-    const removed = await this.queue.remove(id);
+    const removed = await this.#removeRecord(id);
     if (removed === undefined) return false;
-    await this.audioFiles.remove(removed.audioNames);
-    await this.removeUploads(removed.uploadNames);
+    await this.deletions.delete(objectNames(removed));
     return true;
   }
+
+  /** Plans the deletion of the files and then deletes the record: no record may point to missing audio. */
+  #removeRecord(id: string): Promise<TaskSummary | undefined> {
+    return this.queue.remove(id, (task) => this.deletions.plan(id, objectNames(task)));
+  }
+}
+
+function objectNames({ audioNames, uploadNames }: TaskSummary): string[] {
+  return [...audioNames.map((name) => `audio/${name}`), ...uploadNames.map((name) => `uploads/${name}`)];
 }
 
 /** Saved state: the same moment on the retention clock and on the system clock. */

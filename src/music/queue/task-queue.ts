@@ -171,8 +171,11 @@ export interface TaskQueue {
 
   /** Ended tasks, oldest first. */
   finished(): Promise<TaskSummary[]>;
-  /** Removes an ended task; undefined if there is none with this id. */
-  remove(id: string): Promise<TaskSummary | undefined>;
+  /**
+   * Removes an ended task; undefined if there is none with this id.
+   * @param prepare called before the task's record is removed; if it rejects, the record stays
+   */
+  remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined>;
   /**
    * Calls `work` in only one of the processes that share the queue. `nowMs` is the current time, for computing
    * ages.

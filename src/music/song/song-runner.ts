@@ -14,6 +14,8 @@ import { filesOf, type SongResult, type Task } from "../queue/store.js";
 import type { RunControl, TaskRunner } from "../queue/task-queue.js";
 import { INITIAL_PROGRESS, retryDelayMs } from "../queue/task-run.js";
 import { AdapterStorage } from "../storage/adapter-storage.js";
+import { OwnDeletionRecord } from "../storage/deletion-record.js";
+import { Deletions } from "../storage/deletions.js";
 import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { PermittedRoot } from "../storage/permitted-root.js";
@@ -39,6 +41,7 @@ export class SongRunner implements TaskRunner {
   readonly loras: RequestedAdapters;
   /** Uploaded files of unfinished tasks, and of tasks whose songs are kept. */
   readonly uploads: FileStorage;
+  readonly deletions: Deletions;
   readonly previews = new Previews();
   /**
    * Whether the language model also plans songs that do not require a plan (SVC_INIT_LLM). The value is fixed at
@@ -66,9 +69,16 @@ export class SongRunner implements TaskRunner {
       rmSync(staging, { recursive: true, force: true });
       mkdirSync(staging, { recursive: true });
     }
-    this.audioFiles = new AudioFiles(join(root, "api_audio"), store, staging);
-    this.uploads = new FileStorage(join(root, "uploads"), store, "uploads/");
+    const isDeleted = (name: string) => this.deletions.has(name);
+    this.audioFiles = new AudioFiles(join(root, "api_audio"), store, staging, isDeleted);
+    this.uploads = new FileStorage(join(root, "uploads"), store, "uploads/", null, isDeleted);
     this.#adapterFiles = new FileStorage(join(root, "adapters"), store, "adapters/");
+    const record = storage === null ? null : join(temporaryDirectory, "deletions.json");
+    this.deletions = new Deletions(
+      new OwnDeletionRecord(record, log),
+      [this.audioFiles.storage, this.uploads, this.#adapterFiles],
+      log,
+    );
     this.adapters = new AdapterStorage(this.#adapterFiles);
     const permittedRoot = new PermittedRoot(config.trainingRoot);
     const isShared = config.redisUrl !== null;
@@ -78,6 +88,7 @@ export class SongRunner implements TaskRunner {
       songs: this.audioFiles.storage,
       uploads: this.uploads,
       maxSeconds: config.sourceMaxSeconds,
+      discard: (names) => this.deletions.discard(names),
     });
     const runtime = engine?.catalog.runtimeInfo();
     this.usesLmByDefault =
@@ -229,7 +240,7 @@ export class SongRunner implements TaskRunner {
     this.previews.end(task.id);
     this.#plansAhead?.drop(task.id);
     if (task.state !== "failed") return;
-    await this.inputs.release(task.request);
-    await this.audioFiles.remove(this.audioFiles.namesOf(task));
+    const songs = this.audioFiles.namesOf(task).map((name) => this.audioFiles.storage.objectName(name));
+    await this.deletions.discard([...this.inputs.objectNames(task.request), ...songs], task.id);
   }
 }

@@ -21,6 +21,9 @@ const PICKLES = [".bin", ".pt", ".pth"];
  * state, are not adapters.
  */
 const PICKLED_WEIGHTS = "adapter_model.bin";
+/** Name of a stored file: its hash and extension. */
+const OWN_FILE = /^[0-9a-f]{64}\.[a-z]+$/;
+const UNUSED_AGE_MS = 24 * 60 * 60_000;
 /** Subfolders that are searched for adapter files. */
 const FOLDERS = ["", "adapter"];
 
@@ -67,6 +70,22 @@ export class AdapterStorage {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
+  }
+
+  /**
+   * Deletes files that nothing uses and that were stored more than a day ago. Storing a file again makes it new, so the
+   * files of a request that is being accepted stay.
+   * @param namesInUse called only if there are old files
+   * @throws StoreError, or the signal's reason
+   */
+  async removeUnused(namesInUse: () => Promise<ReadonlySet<string>>, signal: AbortSignal): Promise<void> {
+    const old: string[] = [];
+    for await (const { name, modifiedMs } of this.storage.list(signal)) {
+      if (OWN_FILE.test(name) && Date.now() - modifiedMs > UNUSED_AGE_MS) old.push(name);
+    }
+    if (old.length === 0) return;
+    const inUse = await namesInUse();
+    for (const name of old) if (!inUse.has(name)) await this.storage.remove(name, signal);
   }
 
   /** Stores a file under its hash. Returns the name of the stored object; null if the file does not exist. */

@@ -19,9 +19,12 @@ export class FileStorage {
      * share.
      */
     readonly store: ObjectStore | null,
-    private readonly prefix: string,
+    /** Beginning of the names in the object store, unique for each folder. */
+    readonly prefix: string,
     /** Local folder that gets new files first, in case `directory` is unavailable. Null: no such folder. */
     private readonly staging: string | null = null,
+    /** Whether the object of this name is to be deleted. Such a file counts as absent. */
+    private readonly isDeleted: (objectName: string) => Promise<boolean> = async () => false,
   ) {}
 
   /** Temporary path of a new file; `publish` makes the file available at its final path. */
@@ -59,6 +62,11 @@ export class FileStorage {
     await rm(path, { force: true });
   }
 
+  /** Whether the file is to be deleted, but the storage has not deleted it yet. */
+  isBeingDeleted(path: string): Promise<boolean> {
+    return this.isDeleted(this.objectName(path));
+  }
+
   /** @throws StoreError UNREACHABLE */
   async assertAvailable(): Promise<void> {
     await access(this.directory).catch((cause: unknown) => {
@@ -80,13 +88,30 @@ export class FileStorage {
     );
     if (!isHere && this.store === null) await this.assertAvailable();
     if (isHere || this.store === null) return isHere;
+    if (await this.isBeingDeleted(path)) return false;
     return this.store.fetch(this.objectName(path), path, signal);
   }
 
-  /** Removes the file from the folder and the object store. @throws StoreError */
-  async remove(path: string): Promise<void> {
+  /** Lists the files of all machines. @throws StoreError, or the signal's reason */
+  async *list(signal: AbortSignal): AsyncGenerator<{ name: string; modifiedMs: number }> {
+    if (this.store === null) {
+      for (const name of await readdir(this.directory).catch(() => [])) {
+        const found = await stat(join(this.directory, name)).catch(() => null);
+        if (found !== null) yield { name, modifiedMs: found.mtimeMs };
+      }
+      return;
+    }
+    for await (const { name, modifiedMs } of this.store.list(this.prefix, signal)) {
+      yield { name: name.slice(this.prefix.length), modifiedMs };
+    }
+  }
+
+  /** Removes a file from the folder and the object store. @throws StoreError, file system errors, the signal's reason */
+  async remove(name: string, signal?: AbortSignal): Promise<void> {
+    const path = join(this.directory, name);
     await rm(path, { force: true });
-    await this.store?.remove(this.objectName(path));
+    if (this.store === null) await this.assertAvailable();
+    else await this.store.remove(this.objectName(path), signal);
   }
 
   /**

@@ -181,11 +181,11 @@ export class ObjectStore {
   }
 
   /** Lists the objects whose names start with `prefix`. */
-  async *list(prefix: string): AsyncGenerator<StoredObject & { name: string }> {
+  async *list(prefix: string, signal?: AbortSignal): AsyncGenerator<StoredObject & { name: string }> {
     let ContinuationToken: string | undefined;
     do {
       const query = { Bucket: this.bucket, Prefix: this.prefix + prefix, ContinuationToken };
-      const page = await this.#send(undefined, (abortSignal) =>
+      const page = await this.#send(signal, (abortSignal) =>
         this.client.send(new this.s3.ListObjectsV2Command(query), { abortSignal }),
       );
       for (const { Key = "", Size = 0, LastModified } of page.Contents ?? []) {

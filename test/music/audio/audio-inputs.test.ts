@@ -16,6 +16,7 @@ describe("input recordings of tasks", () => {
   const at = (...names: string[]): string => join(directory, ...names);
   const limits: AudioInputOptions = {
     roots: [at("music")],
+    discard: async () => {},
     songs: new FileStorage(at("songs"), null, "audio/"),
     uploads: new FileStorage(at("uploads"), null, "uploads/"),
     maxSeconds: 20,

@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { RemoteCalls, TEXT_CALL_QUEUE } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
+import { FleetDeletionRecord } from "../../../src/music/fleet/fleet-deletions.js";
 import { hasEnded } from "../../../src/music/queue/catalog.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import type { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
@@ -147,6 +148,7 @@ describe("a fleet with foreign data in Redis", () => {
       const busy = await join("busy");
       worker.calls.serve(TEXT_CALL_QUEUE, async (name) => name);
       const adapters = new FleetAdapters(gateway.fleet, gateway.calls, null as unknown as AdapterStorage);
+      const deletions = new FleetDeletionRecord(gateway.fleet.redis, gateway.fleet.quarantine);
       let made = 0;
       const make = async (origin = {}): Promise<string> => {
         const { task } = await gateway.queue.submit(request, origin);
@@ -178,6 +180,7 @@ describe("a fleet with foreign data in Redis", () => {
       });
       await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {});
       await other.hset("carillon:adapters", "stub", JSON.stringify(await adapters.read("stub")));
+      await deletions.add(done, ["audio/gone.mp3"]);
       await other.set("carillon:forgotten", "1");
       await other.zadd("carillon:callbacks", 0, done);
       await gateway.queue.runCleanUp(async () => {});
@@ -207,6 +210,8 @@ describe("a fleet with foreign data in Redis", () => {
           await gateway.queue.finished();
           await gateway.queue.submittedAs("submission");
           await adapters.read("stub");
+          for (const [name] of await deletions.all()) expect(name).to.equal("audio/gone.mp3");
+          await deletions.add(done, ["audio/gone.mp3"]);
           expect(await gateway.calls.call(TEXT_CALL_QUEUE, "hello", {})).to.equal("hello");
         } catch (error) {
           throw new Error(`${key} with ${kind}: ${(error as Error).stack}`);

@@ -7,6 +7,8 @@ import type { EmbeddedQueue } from "../../../src/music/queue/embedded-queue.js";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { Retention, RetentionClock, type RetentionLimits } from "../../../src/music/queue/retention.js";
 import type { Task } from "../../../src/music/queue/store.js";
+import { OwnDeletionRecord } from "../../../src/music/storage/deletion-record.js";
+import { Deletions } from "../../../src/music/storage/deletions.js";
 import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 const nowMs = 1_765_000_000_000;
@@ -16,12 +18,14 @@ const silent = pino({ level: "silent" });
 describe("retention of tasks and audio", () => {
   let store: LmdbTaskStore;
   let files: AudioFiles;
+  let deletions: Deletions;
   let queue: EmbeddedQueue;
 
   beforeEach(() => {
     const directory = temporaryDirectory();
     store = LmdbTaskStore.open(join(directory, "tasks"));
     files = new AudioFiles(join(directory, "audio"));
+    deletions = new Deletions(new OwnDeletionRecord(null, silent), [files.storage], silent);
   });
 
   afterEach(() => store.close());
@@ -40,7 +44,7 @@ describe("retention of tasks and audio", () => {
     const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
     queue = idleQueue(store);
     await queue.open(() => {});
-    await new Retention(queue, files, async () => {}, all, silent).sweep(nowMs);
+    await new Retention(queue, deletions, all, silent).sweep(nowMs);
   }
 
   async function isKept(task: Task): Promise<boolean> {
@@ -88,7 +92,7 @@ describe("retention of tasks and audio", () => {
     await queue.open(() => {});
     const forecast = (limits: Partial<RetentionLimits>) => {
       const all = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0, ...limits };
-      const retention = new Retention(queue, files, async () => {}, all, silent);
+      const retention = new Retention(queue, deletions, all, silent);
       return retention.forecast([old.id, starred.id, young.id]);
     };
     expect(await forecast({})).to.deep.equal({

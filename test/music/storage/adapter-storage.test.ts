@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
@@ -8,6 +8,8 @@ import type { StoredAdapter } from "../../../src/music/storage/stored-adapter.js
 import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
+
+const never = new AbortController().signal;
 
 describe("adapters in a shared storage", () => {
   const environment = { ...process.env };
@@ -76,6 +78,42 @@ describe("adapters in a shared storage", () => {
     ]);
     const { entry } = await machine.publish(join(path, "adapter_model.bin"));
     expect(entry).to.equal("adapter_model.bin");
+  });
+
+  it("deletes files that nothing has used for a day, and keeps new ones, used ones and files of others", async () => {
+    const shared = temporaryDirectory();
+    const storage = new AdapterStorage(new FileStorage(shared, null, "adapters/"));
+    const make = (weights: string) => {
+      const path = join(temporaryDirectory(), "style.safetensors");
+      writeFileSync(path, weights);
+      return storage.publish(path);
+    };
+    const [unused, used, again] = [await make("unused"), await make("used"), await make("again")];
+    writeFileSync(join(shared, "notes.txt"), "not an adapter");
+    for (const name of readdirSync(shared)) utimesSync(join(shared, name), 1e9, 1e9);
+    const fresh = await make("fresh");
+    await make("again");
+    const names = (adapter: StoredAdapter) => Object.values(adapter.files);
+    await storage.removeUnused(async () => new Set(names(used)), never);
+    const kept = [...names(used), ...names(again), ...names(fresh), "notes.txt"];
+    expect(readdirSync(shared)).to.have.members(kept);
+    expect(kept).to.not.include(names(unused)[0]);
+  });
+
+  it("lists stored files for their deletion from S3", async () => {
+    const path = join(temporaryDirectory(), "style.safetensors");
+    writeFileSync(path, "unused weights");
+    const [name = ""] = Object.values((await machine.publish(path)).files);
+    const { now } = Date;
+    Date.now = () => now() + 3 * 24 * 3_600_000;
+    try {
+      await machine.removeUnused(async () => new Set([name]), never);
+      expect(await store.head(`adapters/${name}`)).to.not.equal(null);
+      await machine.removeUnused(async () => new Set(), never);
+      expect(await store.head(`adapters/${name}`)).to.equal(null);
+    } finally {
+      Date.now = now;
+    }
   });
 
   it("a path without an adapter is rejected", async () => {

@@ -1,0 +1,93 @@
+/**
+ * Deletes files of tasks. A file is recorded until the storage has deleted it, so none is left for ever if the storage
+ * refuses a deletion, or if it or the server is down.
+ */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "../../system/log.js";
+import { withTimeLimit } from "../../system/time-limit.js";
+import type { TaskState } from "../queue/store.js";
+import type { DeletionRecord } from "./deletion-record.js";
+import type { FileStorage } from "./file-storage.js";
+
+/** Time limit of an attempt. Clients wait for it. */
+const ATTEMPT_SECONDS = 5;
+/** Maximum number of files that a sweep deletes at the same time. */
+const MAX_AT_ONCE = 16;
+
+export class Deletions {
+  /** @param storages all folders whose files may be recorded */
+  constructor(
+    public record: DeletionRecord,
+    private readonly storages: readonly FileStorage[],
+    private readonly log: Logger,
+  ) {}
+
+  /** Whether a file is to be deleted. False if the record cannot be read. */
+  has(name: string): Promise<boolean> {
+    return this.record.has(name).catch(() => false);
+  }
+
+  /** Records that the files are deleted if the task has no record or has failed. @throws StoreError */
+  async plan(task: string, names: readonly string[]): Promise<void> {
+    if (names.length > 0) await this.record.add(task, names);
+  }
+
+  /** Deletes the files of a failed task, or of a task that was not accepted. Never rejects. */
+  async discard(names: readonly string[], task: string = randomUUID()): Promise<void> {
+    await this.plan(task, names).catch((err: unknown) =>
+      this.log.error({ err, names }, "could not record files that are to be deleted"),
+    );
+    await this.delete(names);
+  }
+
+  /** Deletes planned files. The next sweep deletes those that the storage does not delete now. Never rejects. */
+  async delete(names: readonly string[]): Promise<boolean> {
+    const attempts = await Promise.allSettled(names.map((name) => this.#delete(name)));
+    const deleted = names.filter((_, index) => attempts[index]?.status === "fulfilled");
+    const refusal = attempts.find((attempt) => attempt.status === "rejected");
+    if (refusal !== undefined) {
+      const reason = (refusal.reason as Error).message;
+      const count = names.length - deleted.length;
+      this.log.warn({ reason, count }, "the storage did not delete files; the next sweep tries again");
+    }
+    if (deleted.length > 0) {
+      await this.record
+        .drop(deleted)
+        .catch((err: unknown) =>
+          this.log.debug({ err }, "could not record that files were deleted; the next sweep tries again"),
+        );
+    }
+    return deleted.length > 0;
+  }
+
+  async #delete(name: string): Promise<void> {
+    const storage = this.storages.find(({ prefix }) => name.startsWith(prefix));
+    if (storage === undefined) throw new Error(`no storage has files named ${name}`);
+    const error = () => new Error(`the storage did not delete ${name} within ${ATTEMPT_SECONDS} seconds`);
+    await withTimeLimit({ ms: ATTEMPT_SECONDS * 1000, error }, (signal) =>
+      storage.remove(name.slice(storage.prefix.length), signal),
+    );
+  }
+
+  /**
+   * Deletes recorded files that are still stored. Keeps the files of a task that is still there, because the record of
+   * the task could not be removed. Stops if the storage deletes none.
+   * @throws the signal's reason
+   */
+  async sweep(
+    stateOf: (task: string) => Promise<TaskState | undefined>,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const names: string[] = [];
+    const kept: string[] = [];
+    for (const [name, task] of await this.record.all()) {
+      const state = await stateOf(task);
+      (state === undefined || state === "failed" ? names : kept).push(name);
+    }
+    if (kept.length > 0) await this.record.drop(kept);
+    for (let begin = 0; begin < names.length; begin += MAX_AT_ONCE) {
+      signal?.throwIfAborted();
+      if (!(await this.delete(names.slice(begin, begin + MAX_AT_ONCE)))) return;
+    }
+  }
+}
