@@ -11,7 +11,7 @@ import { v4 as uuid } from "uuid";
 import { z } from "zod";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
 import { withTimeLimit } from "../../system/time-limit.js";
-import type { Fleet } from "./fleet.js";
+import { type Fleet, onceBroken } from "./fleet.js";
 import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
 import { noWorkerError } from "./workers.js";
@@ -130,6 +130,10 @@ export class RemoteCalls {
       this.#restartListening(client.results, client.queue.toKey("events"), err);
     });
     this.#clients.set(target, client);
+    onceBroken(client.queue, () => {
+      this.#clients.delete(target);
+      client.results.close().catch(() => {});
+    });
     return client;
   }
 

@@ -11,7 +11,7 @@ import { DamagedRecordError, type Task } from "../queue/store.js";
 import { cancelled, stopped, TaskAborted, type TaskRunner } from "../queue/task-queue.js";
 import { logFields, type RunOutcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
-import type { Fleet, FleetJob, FleetJobData } from "./fleet.js";
+import { type Fleet, type FleetJob, type FleetJobData, onceBroken } from "./fleet.js";
 import type { FleetEvent } from "./messages.js";
 import { redisKey } from "./redis.js";
 import { type Announcement, HEARTBEAT_MS, queuesOfWorker } from "./workers.js";
@@ -258,6 +258,7 @@ export class FleetWorker {
     });
     queue.on("error", (err) => this.fleet.noteQueueError(err));
     this.#queues.set(route, queue);
+    onceBroken(queue, () => this.#queues.delete(route));
     return queue;
   }
 

@@ -37,6 +37,20 @@ export interface FleetJobData {
 }
 export type FleetJob = Job<FleetJobData, null, string>;
 
+/**
+ * Closes an object of BullMQ and calls `forget` if its first command fails, for example because Redis hangs. BullMQ would
+ * reject all later commands of the object, too.
+ */
+export function onceBroken(
+  object: { waitUntilReady(): Promise<unknown>; close(): Promise<void> },
+  forget: () => void,
+): void {
+  object.waitUntilReady().catch(() => {
+    forget();
+    object.close().catch(() => {});
+  });
+}
+
 interface FleetEvents {
   event: [FleetEvent];
   /** Emitted when the command or message connection is restored. Messages during the outage were missed. */
@@ -140,6 +154,7 @@ export class Fleet {
     const queue = new Queue<FleetJobData, null, string>(route, options);
     queue.on("error", (err) => this.noteQueueError(err));
     this.#queues.set(route, queue);
+    onceBroken(queue, () => this.#queues.delete(route));
     return queue;
   }
 

@@ -234,6 +234,17 @@ describe("gateways and workers of a fleet", () => {
       });
     }
 
+    it("queues a stored task later if the first command of its queue fails", async () => {
+      const worker = await join({});
+      const { queue, fleet } = await join();
+      const { info } = fleet.redis;
+      fleet.redis.info = () => Promise.reject(new Error("Command timed out"));
+      const { task } = await queue.submit(request);
+      fleet.redis.info = info;
+      await fleet.reconcile(0);
+      expect((await worker.runner.startedAtLeast(1)).task.id).to.equal(task.id);
+    });
+
     it("accepts a task that Redis stored although its answer was lost, and refuses one that was not stored", async () => {
       const worker = await join({});
       const { queue, fleet } = await join();
