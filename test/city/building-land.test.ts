@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { findFaults } from "../../src/city/simulation/saves/integrity.js";
+import { restoreSnapshot } from "../../src/city/simulation/saves/snapshot.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
@@ -74,6 +75,28 @@ describe("command upgrade-road", () => {
     advance(city, WEEK);
     expect(findFaults(city.world)).to.deep.equal([]);
     expect((await client.run("upgrade-road", { id, roadPrefab: "Large Road" })).skippedSegments).to.equal(1);
+  });
+
+  it("lots that grow beside a narrowed road stay apart, and its city can be loaded", async () => {
+    const { client, city } = bridge;
+    smallTown(city);
+    const ids = city
+      .segments()
+      .filter(({ prefab }) => prefab.name === "Basic Road")
+      .map(({ id }) => id);
+    await client.run("upgrade-road", { ids, roadPrefab: "Large Road" });
+    const growWell = () => {
+      for (let week = 0; week < 4; week++) {
+        Object.assign(city.world.demand, { residential: 100, commercial: 100, workplace: 100 });
+        advance(city, WEEK);
+      }
+      return city.buildings().length;
+    };
+    const before = growWell();
+    await client.run("upgrade-road", { ids, roadPrefab: "Basic Road" });
+    expect(growWell()).to.be.at.least(before);
+    expect(findFaults(city.world)).to.deep.equal([]);
+    restoreSnapshot(JSON.parse(fingerprint(city)));
   });
 
   it("upgrade-road upgrades all listed roads, or none if one is unknown", async () => {

@@ -11,6 +11,7 @@ import { setSimulationSpeed } from "../../../src/city/commands/set-simulation-sp
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
+import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { fileNameFor, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
@@ -168,6 +169,18 @@ describe("saves of the embedded city", () => {
     expect(city.world.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
     advance(city, 2 * 4096);
     expect(city.citizenCount).to.be.greaterThan(60);
+  });
+
+  it("loads cities whose lots share cells, as older versions made beside narrowed roads", async () => {
+    const { city } = await savedTown(9_137);
+    const [first, second] = city.world.buildings.all().filter(({ blockId }) => blockId !== 0);
+    if (!first || !second) throw new Error("the town has too few growables");
+    Object.assign(second, { blockId: first.blockId, lotMask: first.lotMask | second.lotMask });
+    const { path } = saves.begin(city.world, "shared");
+    await saves.settled();
+    const restored = await loadWorld(path);
+    expect(findFaults(restored)).to.deep.equal([]);
+    expect(restored.buildings.at(first.id).lotMask).to.equal(first.lotMask);
   });
 
   it("loads saves without a city id, and gives such a city an id", async () => {

@@ -153,12 +153,16 @@ export function usableCellMask(world: World, block: SimZoneBlock): number {
   return block.usable;
 }
 
-/** Cells under a building, one bit per cell. */
+/**
+ * Cells under a building, and those of the block's lots, one bit per cell. The buildings of a narrowed road no longer
+ * stand on their lots.
+ */
 export function occupiedCellMask(world: World, block: SimZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
     for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
       block.occupied |= coveredCells(block, building);
+      if (building.blockId === block.id) block.occupied |= building.lotMask;
     }
   }
   return block.occupied;

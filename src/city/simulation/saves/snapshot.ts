@@ -88,8 +88,11 @@ export function* restoreInPieces(snapshot: Migrated): Generator<void, World> {
     yield;
   }
   const numbers = unpack(snapshot.buildingNumbers, "buildingNumbers", BUILDING_RANGES);
-  for (const building of rows(snapshot, "buildings", BUILDING)) {
-    world.putBuilding(loadBuilding(building, taken(numbers, "buildingNumbers")));
+  const lots = new Map<number, number>();
+  for (const saved of rows(snapshot, "buildings", BUILDING)) {
+    const building = loadBuilding(saved, taken(numbers, "buildingNumbers"));
+    keepLotsApart(building, lots);
+    world.putBuilding(building);
     yield;
   }
   requireEnd(numbers, "buildingNumbers");
@@ -230,6 +233,17 @@ function loadBuilding(
     householdIds: households,
     workerIds: workers,
   });
+}
+
+/**
+ * Leaves cells that two lots share to the first one: in older versions lots grew over others beside a narrowed road.
+ * @param lots cells of each block in the lots so far
+ */
+function keepLotsApart(building: SimBuilding, lots: Map<number, number>): void {
+  if (building.blockId === 0) return;
+  const others = lots.get(building.blockId) ?? 0;
+  building.lotMask &= ~others;
+  lots.set(building.blockId, others | building.lotMask);
 }
 
 /** Unpacks one record after another. @throws Error naming the field whose value is not in its range */
