@@ -18,7 +18,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -30,7 +30,8 @@ import { startRegistry } from "./registry.js";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const stage = join(root, "release/stage");
 const platform = `${process.platform}-${process.arch}`;
-const npmProgram = join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm/bin/npm-cli.js");
+/** Not the npm beside node: the registry's package `node` has none. */
+const npmProgram = realpathSync(findProgram("npm") as string);
 const packages = ["carillon", platform, `${platform}-cuda`];
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
@@ -45,6 +46,12 @@ const LOAD = `require("carillon/native").loadAddon(console.log);
 /** Loads the addon and prints whether the process has loaded the named library. */
 const LOADED = `require("carillon/native").loadAddon();
   console.log(require("fs").readFileSync("/proc/self/maps", "utf8").includes(process.argv[1]))`;
+
+/** Path of a program on the PATH. */
+function findProgram(name: string): string | undefined {
+  const folder = (process.env.PATH ?? "").split(delimiter).find((each) => existsSync(join(each, name)));
+  return folder && join(folder, name);
+}
 
 function changeLastByte(path: string) {
   const bytes = readFileSync(`${path}.whole`);
@@ -160,10 +167,8 @@ describe("installed npm packages", () => {
     expect(staged.status, staged.stderr).to.equal(0);
     mkdirSync(programs);
     for (const name of ["node", "sh", "ffmpeg", "ffprobe"]) {
-      const found = (process.env.PATH ?? "")
-        .split(delimiter)
-        .find((folder) => existsSync(join(folder, name)));
-      if (found !== undefined) symlinkSync(join(found, name), join(programs, name));
+      const found = findProgram(name);
+      if (found !== undefined) symlinkSync(found, join(programs, name));
     }
     for (const example of ["embed.mjs", "embed.cjs"]) {
       mkdirSync(application, { recursive: true });
