@@ -2,6 +2,7 @@
  * npm test                every feature once: lint, types, native tests, goldens, mocha without the tests tagged @slow
  * npm test -- --all       everything: slow tests, sanitizers, instruction sets, the fake CUDA device, training of carillon-nano
  * npm test -- PATH ...    the tests of a source file, a test file or a folder; with --all, its slow tests too
+ * npm test -- --node 24   the tests on another version of Node, which is installed into the cache; alone or with the above
  *
  * Failures are repeated at the end. The last line is `N passed, N failed, N skipped`.
  */
@@ -12,8 +13,15 @@ import { PROGRAMS, SANITIZED_TESTS } from "./setup/native.mjs";
 import { projectRoot } from "./setup/run.mjs";
 import { installTestPrograms } from "./setup/system.mjs";
 import { runScript, setUp } from "./setup.mjs";
+import { pathWithNode } from "./test/other-node.mjs";
 import { runSuites } from "./test/run-suites.mjs";
-import { allNativeSuites, longSuite, quickNativeSuites, staticChecks } from "./test/suites.mjs";
+import {
+  allNativeSuites,
+  longSuite,
+  otherNodeSuites,
+  quickNativeSuites,
+  staticChecks,
+} from "./test/suites.mjs";
 import { suitesOfPath } from "./test/suites-of-path.mjs";
 
 /** Number of suites that run at once. One of them is mocha, which itself runs several files at once. */
@@ -22,18 +30,24 @@ const SLOWEST_SHOWN = 20;
 
 await runScript(async () => {
   const { values, positionals } = parseArgs({
-    options: { all: { type: "boolean" } },
+    options: { all: { type: "boolean" }, node: { type: "string" } },
     allowPositionals: true,
   });
   const slow = values.all ?? false;
   const isWhole = positionals.length === 0;
   setUp(PROGRAMS, ...(slow && isWhole ? [SANITIZED_TESTS] : []));
   installTestPrograms();
+  if (values.node !== undefined) process.env.PATH = pathWithNode(values.node);
   const defaultParityRoot = join(projectRoot, "../shared/parity");
   if (existsSync(defaultParityRoot)) process.env.CARILLON_PARITY_ROOT ??= defaultParityRoot;
 
   const suites = isWhole
-    ? [longSuite(slow), ...(slow ? allNativeSuites() : quickNativeSuites()), ...staticChecks()]
+    ? [
+        longSuite(slow),
+        ...(slow ? allNativeSuites() : quickNativeSuites()),
+        ...(slow && values.node === undefined ? otherNodeSuites() : []),
+        ...staticChecks(),
+      ]
     : positionals.flatMap((path) => suitesOfPath(path, slow));
   const results = await runSuites(suites, CONCURRENCY);
 

@@ -252,13 +252,10 @@ describe("installed npm packages", () => {
         ? ["unshare", "--user", "--net"]
         : [];
     const song = join(home, "song.wav");
-    const [program = "", ...args] = [
-      ...alone,
-      process.execPath,
-      join(application, "embed.cjs"),
-      "a slow waltz",
-      song,
-    ];
+    // A copy, because the user nobody cannot read Node in another user's folder.
+    const node = join(directory, "node");
+    copyFileSync(process.execPath, node);
+    const [program = "", ...args] = [...alone, node, join(application, "embed.cjs"), "a slow waltz", song];
     try {
       const { stdout, stderr } = spawnSync(program, args, {
         cwd: home,

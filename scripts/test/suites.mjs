@@ -1,6 +1,7 @@
 /** The test programs of the project: what each runs, and with which environment. */
 import { join } from "node:path";
-import { projectRoot } from "../setup/run.mjs";
+import { projectRoot, SetupError, say } from "../setup/run.mjs";
+import { otherVersion, pathWithNode } from "./other-node.mjs";
 import { readCheck, readMocha, readNative } from "./run-suites.mjs";
 
 const bin = (name) => join(projectRoot, "node_modules/.bin", name);
@@ -80,7 +81,7 @@ export function staticChecks() {
     check("lint", bin("biome"), ["check", "."]),
     check("page types", bin("tsc"), ["--noEmit", "-p", "src/web"]),
     check("studio types", bin("tsc"), ["-p", "src/web/studio"]),
-    check("generated documents", process.execPath, ["--import", "tsx", "scripts/readme.ts", "--check"]),
+    check("generated documents", "node", ["--import", "tsx", "scripts/readme.ts", "--check"]),
   ];
 }
 
@@ -115,6 +116,42 @@ export function allNativeSuites() {
 /** @param slow whether tests tagged @slow run too */
 export function longSuite(slow) {
   return mocha("mocha", { slow, parallel: true });
+}
+
+/** Tests that use most of Node's interfaces: files, processes, threads, sockets, streams and native modules. */
+const NODE_TESTS = [
+  ...[
+    "system",
+    "http",
+    "client",
+    "mcp",
+    "models",
+    "libtorch",
+    "music/queue",
+    "music/callbacks",
+    "music/storage",
+  ].map((folder) => `test/${folder}/*.test.ts`),
+  ...[
+    "config",
+    "examples",
+    "engine/native",
+    "engine/tokenizer",
+    "music/audio/decode",
+    "city/command-line",
+  ].map((file) => `test/${file}.test.ts`),
+  ...["restart", "end", "fleet", "command-line"].map((file) => `test/e2e/${file}.test.ts`),
+];
+
+/** Tests on the newest version of Node, or on the oldest if this process runs the newest. None if it cannot be installed. */
+export function otherNodeSuites() {
+  try {
+    const env = { PATH: pathWithNode(otherVersion) };
+    return [mocha(`mocha on Node ${otherVersion}`, { files: NODE_TESTS, env, parallel: true })];
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message);
+    return [];
+  }
 }
 
 const deviceTests = () => native("native tests on the fake CUDA device", program("carillon-device-test"));

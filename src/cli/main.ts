@@ -12,6 +12,6 @@ import("./program.js")
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code !== "EMFILE") return message;
+  if (code !== "EMFILE" && !message.includes("too many open files")) return message;
   return `the limit of open files is too low: raise it, for example with "ulimit -n 1024" (${message})`;
 }
