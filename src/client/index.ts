@@ -17,6 +17,7 @@ import type { TaskRow } from "../music/queue/task-row.js";
 import type { generationSchema } from "../music/request/schema.js";
 import type { taskChanges } from "../music/request/service-bodies.js";
 import type { BodyOf } from "../parameters.js";
+import { withTimeLimit } from "../system/time-limit.js";
 
 export type Task = TaskRow;
 export type Song = TaskRow["songs"][number];
@@ -59,6 +60,8 @@ export interface ClientOptions {
   key?: string;
   /** If no event or heartbeat arrives for this many seconds, the client polls, because some proxies buffer events. */
   silenceSeconds?: number;
+  /** Seconds to wait for the answer to a call; a call with files gets one second more for each 64 KiB. */
+  answerSeconds?: number;
   /** Seconds to keep retrying while the service is unreachable, for example during a restart. */
   patienceSeconds?: number;
 }
@@ -117,20 +120,30 @@ interface Call extends CallOptions {
 
 const DEFAULT_URL = "http://127.0.0.1:8001";
 const POLL_MS = 1000;
+/** Slowest upload that is waited for: 64 KiB a second. */
+const UPLOAD_BYTES_PER_MS = 64;
 
 export class Carillon {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #key: string | undefined;
   readonly #silenceMs: number;
+  readonly #answerMs: number;
   readonly #patienceMs: number;
 
-  constructor({ url, key, silenceSeconds = 15, patienceSeconds = 60 }: ClientOptions = {}) {
+  constructor({
+    url,
+    key,
+    silenceSeconds = 15,
+    answerSeconds = 120,
+    patienceSeconds = 60,
+  }: ClientOptions = {}) {
     const own = typeof document === "undefined" ? DEFAULT_URL : location.origin;
     this.#url = (url ?? own).replace(/\/$/, "");
     this.#key = key;
     this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
     this.#silenceMs = silenceSeconds * 1000;
+    this.#answerMs = answerSeconds * 1000;
     this.#patienceMs = patienceSeconds * 1000;
   }
 
@@ -177,7 +190,8 @@ export class Carillon {
           if (event.event === "done" || event.event === "failed") return succeeded(event.data);
           report(progressOf(event));
         }
-        const task = await this.task(id, { signal });
+        const limit = this.#limit(this.#silenceMs, signal);
+        const task = await withTimeLimit(limit, (signal) => this.task(id, { signal }));
         aliveMs = Date.now();
         if (task.end_time !== null) return succeeded(task);
         report({ stage: task.stage, progress: task.progress, position: task.queue_position });
@@ -202,7 +216,10 @@ export class Carillon {
     try {
       return await this.wait(id, options);
     } catch (error) {
-      if (options.signal?.aborted) await this.cancel(id).catch(() => {});
+      if (options.signal?.aborted) {
+        const limit = this.#limit(this.#silenceMs, undefined);
+        await withTimeLimit(limit, (signal) => this.cancel(id, { signal })).catch(() => {});
+      }
       throw error;
     }
   }
@@ -215,24 +232,19 @@ export class Carillon {
     id: string,
     { signal, lastEventId = "" }: CallOptions & { lastEventId?: string | undefined } = {},
   ): AsyncGenerator<TaskEvent, void> {
-    const silence = new AbortController();
-    const signals = signal === undefined ? [silence.signal] : [silence.signal, signal];
     const headers: Record<string, string> = lastEventId === "" ? {} : { "Last-Event-ID": lastEventId };
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const listen = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(new SilenceError()), this.#silenceMs);
-    };
-    listen();
+    const path = `/v1/tasks/${encodeURIComponent(id)}/events`;
+    const closing = new AbortController();
+    const limit = { ms: this.#silenceMs, signal, error: () => new SilenceError() };
     try {
-      const path = `/v1/tasks/${encodeURIComponent(id)}/events`;
-      const response = await this.#fetch(path, { headers, signal: AbortSignal.any(signals) });
+      const response = await withTimeLimit(limit, () =>
+        this.#fetch(path, { headers, signal: closing.signal }),
+      );
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       for (;;) {
-        const { value, done } = (await reader?.read()) ?? { done: true };
+        const { value, done } = (await withTimeLimit(limit, async () => reader?.read())) ?? { done: true };
         if (done) return;
-        listen();
         const blocks = (text + value).split("\n\n");
         text = blocks.pop() as string;
         for (const block of blocks) {
@@ -240,14 +252,9 @@ export class Carillon {
           if (event !== null) yield event;
         }
       }
-    } catch (error) {
-      // Errors of an aborted fetch differ by platform, so throw the signal's own reason.
-      silence.signal.throwIfAborted();
-      throw error;
     } finally {
-      clearTimeout(timer);
       // Closes the stream also if the caller stops reading.
-      silence.abort();
+      closing.abort();
     }
   }
 
@@ -290,13 +297,22 @@ export class Carillon {
     return this.#call("DELETE", `/v1/tasks/${encodeURIComponent(id)}?state=${state}`, options);
   }
 
-  async download(song: Pick<Song, "file">, { signal }: CallOptions = {}): Promise<Blob> {
-    return (await this.#fetch(song.file, { signal })).blob();
+  async download(song: Pick<Song, "file">, { signal: caller }: CallOptions = {}): Promise<Blob> {
+    return withTimeLimit(this.#limit(this.#answerMs, caller), async (signal, restart) => {
+      const { body, headers } = await this.#fetch(song.file, { signal });
+      const restarting = new TransformStream<Uint8Array, Uint8Array>({
+        transform: (piece, controller) => {
+          restart();
+          controller.enqueue(piece);
+        },
+      });
+      return new Response(body?.pipeThrough(restarting), { headers }).blob();
+    });
   }
 
   /**
    * Streams the first song of a task while it is decoded: a wav file of unknown length, at most four minutes.
-   * Returns the song if the task is finished.
+   * Returns the song if the task is finished. Waits for the first audio without a time limit, as the task may be queued.
    * @throws CarillonError 404 if there is no audio yet, 501 in a fleet
    */
   async preview(id: string, { signal }: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
@@ -330,16 +346,25 @@ export class Carillon {
   }
 
   async #call<Data>(method: string, path: string, call: Call & { body?: object }): Promise<Data> {
-    const { body, headers = {}, signal } = call;
+    const { body, headers = {}, signal: caller } = call;
     const isForm = body instanceof FormData;
     const type = body === undefined || isForm ? {} : { "Content-Type": "application/json" };
-    const response = await this.#fetch(path, {
-      method,
-      headers: { ...type, ...headers },
-      ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-      signal,
+    const limit = this.#limit(this.#answerMs + (isForm ? bytesOf(body) / UPLOAD_BYTES_PER_MS : 0), caller);
+    return withTimeLimit(limit, async (signal) => {
+      const response = await this.#fetch(path, {
+        method,
+        headers: { ...type, ...headers },
+        ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
+        signal,
+      });
+      return ((await response.json()) as { data: Data }).data;
     });
-    return ((await response.json()) as { data: Data }).data;
+  }
+
+  #limit(ms: number, signal: AbortSignal | undefined) {
+    const error = () =>
+      new Error(`${this.#url} did not answer within ${Number((ms / 1000).toFixed(1))} seconds`);
+    return { ms, signal, error };
   }
 }
 
@@ -381,6 +406,10 @@ function formOf(parameters: object): FormData {
       form.append(name, part instanceof Blob ? part : String(part));
   }
   return form;
+}
+
+function bytesOf(form: FormData): number {
+  return [...form.values()].reduce((sum, value) => sum + (value instanceof Blob ? value.size : 0), 0);
 }
 
 async function errorOf(response: Response): Promise<CarillonError> {

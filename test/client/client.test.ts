@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import { expect } from "chai";
 import { Carillon, CarillonError, TaskFailedError, type TaskProgress } from "../../src/client/index.js";
 import { endServed, ServedProcess } from "../e2e/served-process.js";
@@ -20,12 +20,15 @@ describe("the client", () => {
   before(() => start());
   after(endServed);
 
-  it("imports only types from the server, so that browsers can load it", () => {
-    const source = readFileSync(new URL("../../src/client/index.ts", import.meta.url), "utf8");
-    const imports = source.match(/^import .*/gm) as string[];
-    expect(imports).to.not.be.empty;
-    for (const line of imports) expect(line).to.match(/^import type /);
-    expect(source).to.not.match(/\bimport\(|\brequire\(|^export .* from /m);
+  it("imports only types and time limits from the server, so that browsers can load it", () => {
+    const read = (name: string) => readFileSync(new URL(`../../src/${name}`, import.meta.url), "utf8");
+    const imports = read("client/index.ts").match(/^import .*/gm) as string[];
+    const code = imports.filter((line) => !line.startsWith("import type "));
+    expect(code).to.deep.equal(['import { withTimeLimit } from "../system/time-limit.js";']);
+    expect(read("system/time-limit.ts")).to.not.match(/^import /m);
+    for (const name of ["client/index.ts", "system/time-limit.ts"]) {
+      expect(read(name)).to.not.match(/\bimport\(|\brequire\(|^export .* from /m);
+    }
   });
 
   it("makes a song, reports progress, downloads, names, lists and deletes it", async () => {
@@ -129,5 +132,86 @@ describe("the client", () => {
   it("gives up when the service stays unreachable", async () => {
     const unreachable = new Carillon({ url: "http://127.0.0.1:9", patienceSeconds: 0 });
     expect((await failureOf(unreachable.wait("any"))).message).to.include("fetch failed");
+  });
+
+  describe("of a service that accepts and does not answer", () => {
+    let silent: Server;
+    let hung: Carillon;
+    let url: string;
+    /** Sends the beginning of an answer; null: nothing. */
+    let begin: ((response: ServerResponse) => void) | null;
+
+    before(async () => {
+      silent = createServer((_request, response) => begin?.(response));
+      ({ url } = await listenLocally(silent));
+      hung = new Carillon({ url, silenceSeconds: 0.2, answerSeconds: 0.3, patienceSeconds: 0.1 });
+    });
+    beforeEach(() => {
+      begin = null;
+    });
+    after(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+
+    const song = { file: "/v1/audio?path=a.mp3" };
+    const calls: [name: string, call: () => Promise<unknown>][] = [
+      ["submit", () => hung.submit({ prompt: "a" })],
+      ["submit of a file", () => hung.submit({ src_audio: new Blob(["x"]) })],
+      ["make", () => hung.make({ prompt: "a" })],
+      ["task", () => hung.task("a")],
+      ["list", () => hung.list()],
+      ["retake", () => hung.retake("a")],
+      ["mark", () => hung.mark("a", { title: "b" })],
+      ["cancel", () => hung.cancel("a")],
+      ["delete", () => hung.delete("a", "succeeded")],
+      ["wait", () => hung.wait("a")],
+      ["download", () => hung.download(song)],
+    ];
+    for (const [name, call] of calls) {
+      it(`${name} fails after a time limit`, async () => {
+        expect((await failureOf(call())).message).to.match(/did not answer within 0\.[23]\d* seconds$/);
+      });
+    }
+
+    it("a call fails after a time limit if the answer stalls after its beginning", async () => {
+      begin = (response) => response.writeHead(200, { "Content-Length": 1000 }).write('{"data":');
+      for (const call of [() => hung.task("a"), () => hung.download(song)]) {
+        expect((await failureOf(call())).message).to.include("did not answer within");
+      }
+      begin = (response) => response.writeHead(503, { "Content-Length": 1000 }).write('{"detail":');
+      expect((await failureOf(hung.task("a"))).message).to.include("did not answer within");
+    });
+
+    it("a download may take longer than the time limit as long as data arrives", async () => {
+      begin = (response) => {
+        let sent = 0;
+        response.writeHead(200, { "Content-Type": "audio/mpeg" });
+        const sending = setInterval(() => {
+          response.write("x");
+          if (++sent === 10) {
+            clearInterval(sending);
+            response.end();
+          }
+        }, 60);
+      };
+      const audio = await hung.download(song);
+      expect([audio.size, audio.type]).to.deep.equal([10, "audio/mpeg"]);
+    });
+
+    it("an abort ends a call at once with its reason", async () => {
+      const patient = new Carillon({ url });
+      const reason = new Error("enough");
+      for (const call of [
+        (signal: AbortSignal) => patient.list({}, { signal }),
+        (signal: AbortSignal) => patient.wait("a", { signal }),
+        (signal: AbortSignal) => patient.download(song, { signal }),
+      ]) {
+        const leaving = new AbortController();
+        const failure = failureOf(call(leaving.signal));
+        leaving.abort(reason);
+        expect(await failure).to.equal(reason);
+      }
+    });
   });
 });
