@@ -161,13 +161,15 @@ class WheelHost implements FileSource {
     readonly signal: AbortSignal,
   ) {}
 
-  /** @throws PullError */
+  /** @throws PullError, or the signal's reason */
   async *read(
     { path, sizeBytes }: { path: string; sizeBytes: number },
     fromByte: number,
+    signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void> {
     const headers = fromByte === 0 ? {} : { range: `bytes=${fromByte}-` };
-    const response = await fetch(`${this.url}/${path}`, { headers, signal: this.signal }).catch((error) => {
+    const response = await fetch(`${this.url}/${path}`, { headers, signal }).catch((error) => {
+      signal.throwIfAborted();
       throw this.#failure("UNREACHABLE", "cannot be reached", error);
     });
     const expected = fromByte === 0 ? 200 : 206;
@@ -182,7 +184,7 @@ class WheelHost implements FileSource {
       }
       if (received < sizeBytes) throw new Error("the connection was closed early");
     } catch (error) {
-      this.signal.throwIfAborted();
+      signal.throwIfAborted();
       const how = `failed after ${received} of ${sizeBytes} bytes of ${basename(path)}`;
       throw this.#failure("CONNECTION_LOST", how, error);
     }

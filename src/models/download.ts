@@ -2,9 +2,13 @@
 import { createHash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { withTimeLimit } from "../system/time-limit.js";
 import { PullError } from "./errors.js";
 import type { Hub, HubFile } from "./hub.js";
 
+/** A download fails if it receives less than PROGRESS_BYTES in this time. */
+const SILENCE_SECONDS = 60;
+const PROGRESS_BYTES = 64 * 1024;
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
 /** Source of the file: Hugging Face or another host. */
@@ -64,14 +68,29 @@ async function complete(
   const present = handle.createReadStream({ start: 0, autoClose: false, signal: source.signal });
   for await (const chunk of present) take(chunk as Uint8Array);
   if (sizeBytes < file.sizeBytes) {
-    for await (const chunk of source.read(file, sizeBytes)) {
-      // Excess bytes go into the checksum, which then fails, but are not written.
-      take(chunk);
-      if (sizeBytes > file.sizeBytes) break;
-      await handle.appendFile(chunk);
-    }
+    const limit = { ms: SILENCE_SECONDS * 1000, signal: source.signal, error: () => stalled(file) };
+    await withTimeLimit(limit, async (signal, restart) => {
+      let goalBytes = sizeBytes + PROGRESS_BYTES;
+      for await (const chunk of source.read(file, sizeBytes, signal)) {
+        // Excess bytes go into the checksum, which then fails, but are not written.
+        take(chunk);
+        if (sizeBytes > file.sizeBytes) break;
+        await handle.appendFile(chunk);
+        if (sizeBytes < goalBytes) continue;
+        goalBytes = sizeBytes + PROGRESS_BYTES;
+        restart();
+      }
+    });
   }
   return hash.digest("hex");
+}
+
+function stalled({ path, repository }: HubFile): PullError {
+  return new PullError(
+    "CONNECTION_LOST",
+    `The download of ${path} of ${repository} stalled: less than ${PROGRESS_BYTES / 1024} KiB arrived in ${SILENCE_SECONDS} seconds. ` +
+      "Check the network and start the download again to resume.",
+  );
 }
 
 function diskFull(path: string, cause: unknown): PullError {

@@ -1,5 +1,6 @@
 /** Lists and reads repositories of Hugging Face with its client library; errors become PullError. */
 import { downloadFile, HubApiError, type ListFileEntry, listFiles } from "@huggingface/hub";
+import { withTimeLimit } from "../system/time-limit.js";
 import { PullError } from "./errors.js";
 import { fetchFromHub, limitSize } from "./hub-fetch.js";
 import { availableModelsText } from "./published.js";
@@ -25,6 +26,8 @@ export interface HubOptions {
   signal: AbortSignal;
 }
 
+/** Time limit of one page of a file list. */
+const PAGE_SECONDS = 60;
 /** Maximum size of one page of a file list. */
 const MAX_PAGE_BYTES = 32 * 2 ** 20;
 const MAX_FILES = 10_000;
@@ -32,7 +35,7 @@ const MAX_FILES = 10_000;
 export class Hub {
   readonly signal: AbortSignal;
   readonly #url: string;
-  readonly #access: { hubUrl: string; fetch: typeof fetch; accessToken?: string };
+  readonly #access: { hubUrl: string; accessToken?: string };
 
   /** @throws PullError UNAUTHORIZED for a malformed token */
   constructor({ url, token, signal }: HubOptions) {
@@ -43,52 +46,76 @@ export class Hub {
     this.#url = url.replace(/\/+$/, "");
     this.#access = {
       hubUrl: this.#url,
-      fetch: (input, init) => fetchFromHub(String(input), init, { hub: new URL(this.#url), signal }),
       ...(token === null ? {} : { accessToken: token }),
     };
   }
 
   /** All files of a repository or a folder in it. @throws PullError */
   async list(repository: string, folder: string): Promise<HubFile[]> {
+    const error = () =>
+      new PullError(
+        "UNREACHABLE",
+        `${this.#url} did not answer within ${PAGE_SECONDS} seconds. Check the network; HF_ENDPOINT sets a mirror.`,
+      );
+    const limit = { ms: PAGE_SECONDS * 1000, signal: this.signal, error };
+    const list = (signal: AbortSignal, restart: () => void) =>
+      this.#list(repository, folder, signal, restart);
+    return withTimeLimit(limit, list).catch((failure: unknown) => {
+      throw this.#failure(failure, folder === "" ? repository : `${repository}/${folder}`);
+    });
+  }
+
+  async #list(
+    repository: string,
+    folder: string,
+    signal: AbortSignal,
+    onPage: () => void,
+  ): Promise<HubFile[]> {
     const files: HubFile[] = [];
-    const access = { ...this.#access, fetch: limitSize(this.#access.fetch, MAX_PAGE_BYTES) };
-    try {
-      const repo = { type: "model", name: repository } as const;
-      for await (const entry of listFiles({ ...access, repo, path: folder, recursive: true })) {
-        if (entry.type === "file") files.push(hubFile(repository, entry));
-        if (files.length > MAX_FILES) {
-          throw new PullError(
-            "HUB",
-            `${repository} lists more than ${MAX_FILES} files, too many for a model`,
-          );
-        }
+    const ask: typeof fetch = (input, init) => {
+      onPage();
+      return this.#fetch(input, init, signal);
+    };
+    const access = { ...this.#access, fetch: limitSize(ask, MAX_PAGE_BYTES) };
+    const repo = { type: "model", name: repository } as const;
+    for await (const entry of listFiles({ ...access, repo, path: folder, recursive: true })) {
+      if (entry.type === "file") files.push(hubFile(repository, entry));
+      if (files.length > MAX_FILES) {
+        throw new PullError("HUB", `${repository} lists more than ${MAX_FILES} files, too many for a model`);
       }
-    } catch (error) {
-      throw this.#failure(error, folder === "" ? repository : `${repository}/${folder}`);
     }
     return files;
   }
 
-  /** @throws PullError */
-  async *read(file: HubFile, fromByte: number): AsyncGenerator<Uint8Array, void> {
+  #fetch(
+    input: Parameters<typeof fetch>[0],
+    init: RequestInit | undefined,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    return fetchFromHub(String(input), init, { hub: new URL(this.#url), signal });
+  }
+
+  /** @throws PullError, or the signal's reason */
+  async *read(file: HubFile, fromByte: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
     const repo = { type: "model", name: file.repository } as const;
     // `xet: false` avoids the hub's chunk store, because HF_ENDPOINT does not replace the hosts of that store.
     // The library's stream hides the error of a failed request, so `ask` keeps that error.
     let refusal: unknown;
     const ask: typeof fetch = (input, init) =>
-      this.#access.fetch(input, init).catch((error: unknown) => {
+      this.#fetch(input, init, signal).catch((error: unknown) => {
         refusal = error;
         throw error;
       });
     const access = { ...this.#access, fetch: limitSize(ask, file.sizeBytes) };
     const blob = await downloadFile({ ...access, repo, path: file.path, xet: false }).catch((error) => {
+      signal.throwIfAborted();
       throw this.#failure(error, `${file.repository}/${file.path}`);
     });
     if (blob === null) throw notFound(`${file.repository}/${file.path}`);
     try {
       yield* blob.slice(fromByte, file.sizeBytes).stream();
     } catch (error) {
-      this.signal.throwIfAborted();
+      signal.throwIfAborted();
       for (const known of [error, refusal]) if (known instanceof PullError) throw known;
       throw new PullError(
         "CONNECTION_LOST",

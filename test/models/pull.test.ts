@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Checkpoints } from "../../src/engine/checkpoints.js";
@@ -9,7 +10,7 @@ import { Hub } from "../../src/models/hub.js";
 import { type PullProgress, pullModel } from "../../src/models/pull.js";
 import { findModelByName } from "../../src/music/models/models.js";
 import { failureOf } from "../failures.js";
-import { freePort } from "../local-server.js";
+import { freePort, listenLocally } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { FakeHub } from "./hub-server.js";
 import { languageModelRepository, mainRepository } from "./repositories.js";
@@ -287,6 +288,27 @@ describe("download of models from a hub", () => {
       .and.include("Try again later");
     server.brokenStatus = 200;
     expect(await refusal(pull(MAIN), "HUB")).to.include("does not respond like Hugging Face");
+  });
+
+  it("reports a hub that does not answer, and resumes a download that stalled @slow", async () => {
+    const silent = createServer(() => {});
+    const { url } = await listenLocally(silent);
+    const weights = serveModel();
+    server.cuts[WEIGHTS] = { afterBytes: CUT_BYTES, hangs: true };
+    const [unanswered, stalled] = await Promise.all([
+      refusal(
+        new Hub({ url, token: null, signal: new AbortController().signal }).list("someone/small", ""),
+        "UNREACHABLE",
+      ),
+      refusal(pull("someone/small"), "CONNECTION_LOST"),
+    ]);
+    expect(unanswered).to.include(`${url} did not answer within 60 seconds`).and.include("HF_ENDPOINT");
+    expect(stalled).to.include("less than 64 KiB arrived in 60 seconds").and.include("resume");
+    delete server.cuts[WEIGHTS];
+    await pull("someone/small");
+    expect(statSync(inModel(WEIGHTS)).size).to.equal(weights.length);
+    silent.closeAllConnections();
+    silent.close();
   });
 
   it("writes only inside the model's folder", async () => {
