@@ -125,7 +125,7 @@ describe("a server whose S3 misbehaves", function () {
     }
   });
 
-  it("a task whose S3 does not answer ends at its time limit and when it is cancelled, and frees its place", async () => {
+  it("a task whose S3 does not answer ends at its time limit and when it is cancelled, and frees its place @slow", async () => {
     const { client } = await start({ SVC_JOB_TIMEOUT_SECONDS: "3" });
     s3.behave = () => "hang";
     const { item } = await client.finished(await client.submit(shortSong));

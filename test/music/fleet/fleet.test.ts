@@ -1,5 +1,7 @@
 /** Tests of the shared queue without servers: workers that start, stop, crash and differ. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { pino } from "pino";
 import { EngineError } from "../../../src/engine/errors.js";
@@ -346,6 +348,28 @@ describe("gateways and workers of a fleet", () => {
     await sleep(600);
     proceed();
     await worker.runner.startedAtLeast(2);
+  });
+
+  it("records the end of a task after a failed write, although Redis did not reconnect and garbage is collected", async () => {
+    setFlagsFromString("--expose-gc");
+    const collecting = setInterval(runInNewContext("gc"), 20);
+    try {
+      const worker = await join({});
+      const { task } = await worker.queue.submit(request);
+      const running = await worker.runner.startedAtLeast(1);
+      const { store } = worker.fleet;
+      const update = store.update.bind(store);
+      let failures = 0;
+      store.update = async (id, change) => {
+        if (++failures <= 2) throw new FleetUnreachableError("the write was lost");
+        return update(id, change);
+      };
+      running.succeed();
+      expect(await untilEnded(worker, task.id)).to.include({ state: "succeeded", interruptions: 0 });
+      expect(failures).to.be.above(2);
+    } finally {
+      clearInterval(collecting);
+    }
   });
 
   it("requeues a task whose job is missing from all lists of BullMQ", async () => {
