@@ -1,4 +1,5 @@
 /** Locks a directory for one process. The operating system releases the lock when the process ends for any reason. */
+/// <reference path="./fs-native-extensions.d.ts" />
 import { mkdir, open, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace carillon {
@@ -13,8 +14,10 @@ namespace {
 constexpr int64_t kHopSamples = 4800, kHopsPerBlock = 4;  // blocks of 400 ms that overlap by 75 %
 constexpr double kSilenceLufs = -60.0, kRelativeGateDb = -10.0;
 
+/// 10^(decibels / 10). Uses exp, because the pow of newer C libraries is missing in older ones.
+double power_ratio(double decibels) { return std::exp(decibels * std::numbers::ln10 / 10.0); }
 double lufs_of(double power) { return -0.691 + 10.0 * std::log10(power); }
-double power_of(double lufs) { return std::pow(10.0, (lufs + 0.691) / 10.0); }
+double power_of(double lufs) { return power_ratio(lufs + 0.691); }
 
 /// Second-order section in transposed direct form II.
 class Section {
@@ -76,13 +79,13 @@ std::optional<double> loudness_of(const at::Tensor& audio) {
   }
   const double silence = power_of(kSilenceLufs), audible = mean_above(blocks, silence);
   if (audible == 0.0) return std::nullopt;
-  return lufs_of(mean_above(blocks, std::max(silence, audible * std::pow(10.0, kRelativeGateDb / 10.0))));
+  return lufs_of(mean_above(blocks, std::max(silence, audible * power_ratio(kRelativeGateDb))));
 }
 
 double level_to_music(const at::Tensor& audio, const LoudnessRange& music) {
   const std::optional<double> found = loudness_of(audio);
   if (!found || (*found >= music.low && *found <= music.high)) return 1.0;
-  return std::pow(10.0, (*found - 0.5 * (music.low + music.high)) / 20.0);
+  return std::sqrt(power_ratio(*found - 0.5 * (music.low + music.high)));
 }
 
 at::Tensor at_music_level(const at::Tensor& audio, double level) {
