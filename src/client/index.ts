@@ -64,6 +64,8 @@ export interface ClientOptions {
   answerSeconds?: number;
   /** Seconds to keep retrying while the service is unreachable, for example during a restart. */
   patienceSeconds?: number;
+  /** Sends the requests; default: the global `fetch`. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 export interface CallOptions {
@@ -130,6 +132,7 @@ export class Carillon {
   readonly #silenceMs: number;
   readonly #answerMs: number;
   readonly #patienceMs: number;
+  readonly #send: (url: string, init: RequestInit) => Promise<Response>;
 
   constructor({
     url,
@@ -137,6 +140,7 @@ export class Carillon {
     silenceSeconds = 15,
     answerSeconds = 120,
     patienceSeconds = 60,
+    fetch: send,
   }: ClientOptions = {}) {
     const own = typeof document === "undefined" ? DEFAULT_URL : location.origin;
     this.#url = (url ?? own).replace(/\/$/, "");
@@ -145,6 +149,7 @@ export class Carillon {
     this.#silenceMs = silenceSeconds * 1000;
     this.#answerMs = answerSeconds * 1000;
     this.#patienceMs = patienceSeconds * 1000;
+    this.#send = (url, init) => (send ?? fetch)(url, init);
   }
 
   /**
@@ -157,7 +162,7 @@ export class Carillon {
     { signal, idempotencyKey }: CallOptions & { idempotencyKey?: string } = {},
   ): Promise<AcceptedTask> {
     const headers = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
-    return this.#call("POST", "/release_task", { body: bodyOf(parameters), headers, signal });
+    return this.call("POST", "/release_task", bodyOf(parameters), { headers, signal });
   }
 
   /**
@@ -261,11 +266,11 @@ export class Carillon {
   /** Lists tasks, newest first. */
   list(filter: TaskFilter = {}, options: CallOptions = {}): Promise<TaskPage> {
     const query = new URLSearchParams(Object.entries(filter).map(([name, value]) => [name, String(value)]));
-    return this.#call("GET", `/v1/tasks?${query}`, options);
+    return this.call("GET", `/v1/tasks?${query}`, undefined, options);
   }
 
   task(id: string, options: CallOptions = {}): Promise<Task> {
-    return this.#call("GET", `/v1/tasks/${encodeURIComponent(id)}`, options);
+    return this.call("GET", `/v1/tasks/${encodeURIComponent(id)}`, undefined, options);
   }
 
   /**
@@ -274,18 +279,17 @@ export class Carillon {
    * @throws CarillonError 409 if the task used uploads, which must be sent again
    */
   retake(id: string, parameters: RetakeParameters = {}, options: CallOptions = {}): Promise<AcceptedTask> {
-    const body = bodyOf(parameters);
-    return this.#call("POST", `/v1/tasks/${encodeURIComponent(id)}/retake`, { body, ...options });
+    return this.call("POST", `/v1/tasks/${encodeURIComponent(id)}/retake`, bodyOf(parameters), options);
   }
 
   /** Renames a task or marks it as favourite. */
   mark(id: string, changes: TaskChanges, options: CallOptions = {}): Promise<Task> {
-    return this.#call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, { body: changes, ...options });
+    return this.call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, changes, options);
   }
 
   /** Cancels a waiting or running task. @throws CarillonError 404 if no waiting or running task has this id */
   async cancel(id: string, options: CallOptions = {}): Promise<void> {
-    await this.#call("POST", "/cancel_task", { body: { task_id: id }, ...options });
+    await this.call("POST", "/cancel_task", { task_id: id }, options);
   }
 
   /**
@@ -294,7 +298,7 @@ export class Carillon {
    * @throws CarillonError 409 in another state
    */
   delete(id: string, state: Task["state"], options: CallOptions = {}): Promise<RemovedTask> {
-    return this.#call("DELETE", `/v1/tasks/${encodeURIComponent(id)}?state=${state}`, options);
+    return this.call("DELETE", `/v1/tasks/${encodeURIComponent(id)}?state=${state}`, undefined, options);
   }
 
   async download(song: Pick<Song, "file">, { signal: caller }: CallOptions = {}): Promise<Blob> {
@@ -334,31 +338,41 @@ export class Carillon {
     return this.#key === undefined ? "" : `${separator}ai_token=${encodeURIComponent(this.#key)}`;
   }
 
+  /**
+   * Calls any endpoint, also those without a method here; `GET /docs` of a server lists them.
+   * @param body JSON, or a form or file
+   * @returns `data` of the response's envelope, or the whole response if it has none
+   * @throws CarillonError for an error response
+   */
+  async call<Data>(
+    method: string,
+    path: string,
+    body?: object,
+    { headers = {}, signal: caller }: Call = {},
+  ): Promise<Data> {
+    const isJson = body !== undefined && !(body instanceof FormData || body instanceof Blob);
+    const limit = this.#limit(this.#answerMs + bytesOf(body) / UPLOAD_BYTES_PER_MS, caller);
+    return withTimeLimit(limit, async (signal) => {
+      const response = await this.#fetch(path, {
+        method,
+        headers: { ...(isJson && { "Content-Type": "application/json" }), ...headers },
+        ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as BodyInit) }),
+        signal,
+      });
+      const answer = await response.json();
+      return "data" in answer ? answer.data : answer;
+    });
+  }
+
   /** @throws CarillonError for an error response */
   async #fetch(
     path: string,
     { signal, headers, ...init }: Call & Omit<RequestInit, keyof Call>,
   ): Promise<Response> {
     const options = { ...init, headers: { ...this.#headers, ...headers }, ...(signal && { signal }) };
-    const response = await fetch(this.#url + path, options);
+    const response = await this.#send(this.#url + path, options);
     if (!response.ok) throw await errorOf(response);
     return response;
-  }
-
-  async #call<Data>(method: string, path: string, call: Call & { body?: object }): Promise<Data> {
-    const { body, headers = {}, signal: caller } = call;
-    const isForm = body instanceof FormData;
-    const type = body === undefined || isForm ? {} : { "Content-Type": "application/json" };
-    const limit = this.#limit(this.#answerMs + (isForm ? bytesOf(body) / UPLOAD_BYTES_PER_MS : 0), caller);
-    return withTimeLimit(limit, async (signal) => {
-      const response = await this.#fetch(path, {
-        method,
-        headers: { ...type, ...headers },
-        ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-        signal,
-      });
-      return ((await response.json()) as { data: Data }).data;
-    });
   }
 
   #limit(ms: number, signal: AbortSignal | undefined) {
@@ -400,16 +414,24 @@ function formOf(parameters: object): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined || value === null) continue;
-    // A list of numbers becomes one comma-separated field. Any other list becomes repeated fields.
-    const isList = Array.isArray(value) && value.some((element) => typeof element !== "number");
-    for (const part of isList ? value : [value])
-      form.append(name, part instanceof Blob ? part : String(part));
+    for (const part of fieldsOf(value)) form.append(name, part);
   }
   return form;
 }
 
-function bytesOf(form: FormData): number {
-  return [...form.values()].reduce((sum, value) => sum + (value instanceof Blob ? value.size : 0), 0);
+/** Size of the files in a body. */
+function bytesOf(body: unknown): number {
+  if (body instanceof Blob) return body.size;
+  return body instanceof FormData ? [...body.values()].reduce((sum, part) => sum + bytesOf(part), 0) : 0;
+}
+
+/** A list of objects becomes JSON, a list of numbers one comma-separated field, any other list repeated fields. */
+function fieldsOf(value: unknown): (string | Blob)[] {
+  if (value instanceof Blob) return [value];
+  if (!Array.isArray(value)) return [String(value)];
+  const hasObjects = value.some((element) => element instanceof Object && !Array.isArray(element));
+  if (hasObjects) return [JSON.stringify(value)];
+  return value.every((element) => typeof element === "number") ? [value.join()] : value.map(String);
 }
 
 async function errorOf(response: Response): Promise<CarillonError> {
@@ -417,7 +439,7 @@ async function errorOf(response: Response): Promise<CarillonError> {
   const seconds = Number(response.headers.get("retry-after"));
   return new CarillonError(
     response.status,
-    detailOf(text) ?? response.statusText,
+    detailOf(text) ?? `${response.status} ${response.statusText}`,
     seconds > 0 ? seconds : null,
   );
 }

@@ -78,6 +78,27 @@ describe("the client", () => {
     expect(error.message).to.match(/^src_audio/);
   });
 
+  it("sends a list of adapters as JSON in a request with a recording", async () => {
+    const parameters = { ...shortSong, task_type: "cover" as const, loras: [{ path: "none", scale: 0.5 }] };
+    const error = await failureOf(carillon.submit({ ...parameters, src_audio: new Blob(["no audio"]) }));
+    expect(error.message).to.match(/^(src_audio|loras.*none)/);
+  });
+
+  it("calls endpoints that have no method of their own", async () => {
+    const { jobs } = await carillon.call<{ jobs: object }>("GET", "/v1/stats");
+    expect(jobs).to.include.keys("queued", "succeeded");
+    expect(await carillon.call("GET", "/openapi.json")).to.include.keys("openapi", "paths");
+    expect(await carillon.call("POST", "/query_result", { task_id_list: ["none"] })).to.have.length(1);
+    const wrong = await failureOf(carillon.call("POST", "/v1/lora/load", { lora_path: "" }));
+    expect(wrong).to.be.instanceOf(CarillonError).and.include({ status: 400 });
+  });
+
+  it("sends requests with the given function, and passes its errors on", async () => {
+    const wrong = new Error("no network");
+    const offline = new Carillon({ url: server.client.url, fetch: () => Promise.reject(wrong) });
+    expect(await failureOf(offline.list())).to.equal(wrong);
+  });
+
   it("makes one task from two submissions with the same idempotency key", async () => {
     const idempotencyKey = "the-only-one";
     const [first, second] = await Promise.all(

@@ -1,6 +1,6 @@
 /** Fields for all parameters that have no other control in the form. Generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
-import { callApi, type Parameters } from "./api.js";
+import { carillon, type Parameters } from "./api.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
 
@@ -66,7 +66,7 @@ export function AdvancedFields({ values, set }: AdvancedProps) {
   const [failure, setFailure] = useState("");
   useEffect(() => {
     if (!isOpen || schemas.length > 0) return;
-    callApi<Description>("GET", "/openapi.json").then(
+    carillon.call<Description>("GET", "/openapi.json").then(
       ({ paths }) => {
         const schema = paths["/release_task"]?.post.requestBody.content["application/json"]?.schema;
         const all = Object.entries(schema?.properties ?? {});

@@ -1,6 +1,6 @@
 /** Audio codes of songs, five per second: planned by the language model, or entered by the user. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { callApi, type Parameters, type Song, type Task } from "./api.js";
+import { carillon, type Parameters, type Song, type Task } from "./api.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
 import { songName } from "./song.js";
@@ -67,7 +67,7 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
   const [song, setSong] = useState(task.songs[index]);
   const [failure, setFailure] = useState("");
   useEffect(() => {
-    callApi<Task>("GET", `/v1/tasks/${task.task_id}`).then(
+    carillon.task(task.task_id).then(
       (whole) => setSong(whole.songs[index]),
       (error: Error) => setFailure(error.message),
     );

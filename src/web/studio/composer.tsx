@@ -1,7 +1,7 @@
 /** The song form: prompt and lyrics first, other parameters in disclosures. */
 import { useState } from "preact/hooks";
 import { AdvancedFields } from "./advanced.js";
-import { callApi, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
+import { carillon, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { CodesField } from "./codes.js";
 import { clearedDraft, type Draft, hasSource, withValues } from "./draft.js";
 import { Group, NumberField, SelectField } from "./fields.js";
@@ -69,7 +69,7 @@ export function Composer({
     attempt(async () => {
       setWriting(true);
       try {
-        const sheet = await callApi<SongSheet>("POST", path, body);
+        const sheet = await carillon.call<SongSheet>("POST", path, body);
         const words = {
           prompt: sheet.caption,
           lyrics: isInstrumental ? NO_VOCALS : sheet.lyrics,

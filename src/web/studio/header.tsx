@@ -1,6 +1,6 @@
 /** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
 import { useEffect, useState } from "preact/hooks";
-import { callApi } from "./api.js";
+import { carillon } from "./api.js";
 import { Icon } from "./icons.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
@@ -17,7 +17,7 @@ export function Header({ live, onLanguage }: HeaderProps) {
   useEffect(() => {
     if (live.connection !== "online") return;
     const read = () =>
-      void callApi<{ default_model: string }>("GET", "/v1/models").then(
+      void carillon.call<{ default_model: string }>("GET", "/v1/models").then(
         (models) => setModel(models.default_model),
         () => setModel(""),
       );

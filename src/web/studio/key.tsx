@@ -1,6 +1,7 @@
 /** The server's key: entered once, then replaced by a cookie. */
 import { useState } from "preact/hooks";
-import { ApiError, forgetKey, hasSession, unlock } from "./api.js";
+import { CarillonError } from "../../client/index.js";
+import { forgetKey, hasSession, unlock } from "./api.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
 
@@ -13,7 +14,7 @@ export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
       notifyTabs();
       await onUnlock();
     } catch (error) {
-      const isWrong = error instanceof ApiError && error.status === 401;
+      const isWrong = error instanceof CarillonError && error.status === 401;
       setRefusal(isWrong ? t("The server does not accept this key.") : String((error as Error).message));
     }
   };

@@ -1,6 +1,7 @@
 /** Live state of running tasks and of the library. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, listTasks, type Task } from "./api.js";
+import { CarillonError, type TaskEvent, type TaskFilter } from "../../client/index.js";
+import { carillon, type Task } from "./api.js";
 
 /** Polling interval. Polling detects changes made by other programs. */
 const POLL_MS = 5000;
@@ -10,6 +11,7 @@ const READ_SONGS = 3 * PAGE_SIZE;
 const FAILURES_SHOWN = 5;
 /** Maximum number of simultaneous event streams. Browsers open only six connections to a server. */
 const STREAMS = 2;
+const RECONNECT_MS = 3000;
 
 type Connection = "connecting" | "online" | "offline" | "locked";
 
@@ -66,7 +68,7 @@ export function useLive(query: LibraryQuery): LiveData {
 
   const refresh = useCallback(async () => {
     const turn = ++latest.current;
-    const filter: Record<string, string | number> = {
+    const filter: TaskFilter = {
       state: "succeeded",
       offset: query.offset,
       limit: READ_SONGS,
@@ -74,13 +76,13 @@ export function useLive(query: LibraryQuery): LiveData {
     };
     if (query.list !== null) filter.task_ids = query.list.ids.join(",");
     if (query.search !== "") filter.search = query.search;
-    if (query.favorite) filter.favorite = "true";
+    if (query.favorite) filter.favorite = true;
     try {
       const [running, queued, failures, songs] = await Promise.all([
-        listTasks({ state: "running", limit: 20 }),
-        listTasks({ state: "queued", limit: 100 }),
-        listTasks({ state: "failed", limit: FAILURES_SHOWN }),
-        listTasks(filter),
+        carillon.list({ state: "running", limit: 20 }),
+        carillon.list({ state: "queued", limit: 100 }),
+        carillon.list({ state: "failed", limit: FAILURES_SHOWN }),
+        carillon.list(filter),
       ]);
       if (turn !== latest.current) return;
       setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);
@@ -91,7 +93,7 @@ export function useLive(query: LibraryQuery): LiveData {
       setConnection("online");
     } catch (error) {
       if (turn !== latest.current) return;
-      const isLocked = error instanceof ApiError && error.status === 401;
+      const isLocked = error instanceof CarillonError && error.status === 401;
       setConnection(isLocked ? "locked" : "offline");
       if (!isLocked) return;
       setActive([]);
@@ -128,43 +130,50 @@ function ordered(tasks: readonly Task[], ids: readonly string[]): Task[] {
   return tasks.toSorted((one, other) => ids.indexOf(one.task_id) - ids.indexOf(other.task_id));
 }
 
-/** Streams the events of tasks. Event sources reconnect after a restart of the server. */
+interface EventHandlers {
+  refresh: () => Promise<void>;
+  change: (id: string, change: Partial<Task>) => void;
+}
+
+/** Streams the events of tasks. */
 function useFollow(
   ids: readonly string[],
-  refresh: () => Promise<void>,
-  change: (id: string, change: Partial<Task>) => void,
+  refresh: EventHandlers["refresh"],
+  change: EventHandlers["change"],
 ): void {
   const handlers = useRef({ refresh, change });
   handlers.current = { refresh, change };
   useEffect(() => {
-    const sources = ids.map((id) => {
-      const source = new EventSource(`/v1/tasks/${id}/events`);
-      const on = (name: string, take: (data: Task & { position: number; text: string }) => void) =>
-        source.addEventListener(name, (event) => take(JSON.parse((event as MessageEvent<string>).data)));
-      on("position", ({ position }) => handlers.current.change(id, { queue_position: position }));
-      on("stage", ({ stage }) => {
-        handlers.current.change(id, { stage, state: "running", start_time: Date.now() / 1000 });
-        void handlers.current.refresh();
-      });
-      on("progress", ({ progress, stage, text, preview_seconds }) =>
-        handlers.current.change(id, {
-          progress,
-          stage,
-          progress_text: text,
-          preview_seconds,
-          state: "running",
-        }),
-      );
-      for (const name of ["done", "failed"]) {
-        on(name, () => {
-          source.close();
-          void handlers.current.refresh();
-        });
-      }
-      return source;
-    });
-    return () => {
-      for (const source of sources) source.close();
-    };
+    const stop = new AbortController();
+    for (const id of ids) void follow(id, (event) => take(id, event, handlers.current), stop.signal);
+    return () => stop.abort();
   }, [ids.join(" ")]);
+}
+
+/** Calls `onEvent` for each event of a task until its last one. Reconnects after a restart of the server. */
+async function follow(id: string, onEvent: (event: TaskEvent) => void, signal: AbortSignal): Promise<void> {
+  let lastEventId = "";
+  while (!signal.aborted) {
+    try {
+      for await (const event of carillon.events(id, { signal, lastEventId })) {
+        lastEventId = event.id;
+        onEvent(event);
+        if (event.event === "done" || event.event === "failed") return;
+      }
+    } catch (error) {
+      if (error instanceof CarillonError && error.status < 500) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}
+
+function take(id: string, { event, data }: TaskEvent, { refresh, change }: EventHandlers): void {
+  if (event === "position") change(id, { queue_position: data.position });
+  else if (event === "progress") {
+    const { progress, stage, text, preview_seconds } = data;
+    change(id, { progress, stage, progress_text: text, preview_seconds, state: "running" });
+  } else {
+    if (event === "stage") change(id, { stage: data.stage, state: "running", start_time: Date.now() / 1000 });
+    if (event !== "queued") void refresh();
+  }
 }

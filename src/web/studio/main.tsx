@@ -1,15 +1,8 @@
 /** The studio: song form on one side, queue and library on the other, player below. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import {
-  ApiError,
-  callApi,
-  newIdempotencyKey,
-  type Parameters,
-  type Song,
-  submit,
-  type Task,
-} from "./api.js";
+import { CarillonError } from "../../client/index.js";
+import { carillon, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
 import {
   draftFromParameters,
@@ -74,7 +67,7 @@ function Studio() {
     await live.refresh();
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
-    attempt(() => submit(parameters, files, newIdempotencyKey()), t("Queued."));
+    attempt(() => submit(parameters, files), t("Queued."));
   const fill = (parameters: Parameters, done: string) => {
     replace(() => draftFromParameters(parameters), done);
     setView("make");
@@ -120,10 +113,10 @@ function Studio() {
   const cancel = (task: Task) =>
     attempt(async () => {
       try {
-        await callApi("POST", "/cancel_task", { task_id: task.task_id });
+        await carillon.cancel(task.task_id);
         if (track?.task.task_id === task.task_id) setTrack(null);
       } catch (error) {
-        if (!(error instanceof ApiError && error.status === 404)) throw error;
+        if (!(error instanceof CarillonError && error.status === 404)) throw error;
         notify(t("{song} was finished already.", { song: songName(task) }));
       }
     });
@@ -138,7 +131,7 @@ function Studio() {
     if (track?.task.task_id === task.task_id) setTrack(null);
     // Move the focus, because the pressed button disappears with its song.
     document.getElementById("library-title")?.focus();
-    void attempt(() => callApi("DELETE", `/v1/tasks/${task.task_id}?state=${task.state}`));
+    void attempt(() => carillon.delete(task.task_id, task.state));
   };
 
   const header = (
@@ -217,8 +210,7 @@ function Studio() {
                   (now) => withReference(now, song),
                   t("{song} is the reference recording.", { song: songName(task) }),
                 ),
-              change: (task, change) =>
-                void attempt(() => callApi("PATCH", `/v1/tasks/${task.task_id}`, change)),
+              change: (task, change) => void attempt(() => carillon.mark(task.task_id, change)),
             }}
           />
           <Workshop attempt={attempt} />

@@ -1,6 +1,6 @@
 /** Menus that choose the model of each slot, and model downloads. */
 import { useEffect, useState } from "preact/hooks";
-import { callApi, type ModelInventory, type ModelPull } from "./api.js";
+import { carillon, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
 import { byteSize } from "./words.js";
@@ -15,7 +15,7 @@ export function Models({ attempt }: { attempt: Attempt }) {
       async () => {
         setLoading(name);
         try {
-          await callApi("POST", "/v1/init", body);
+          await carillon.call("POST", "/v1/init", body);
         } finally {
           setLoading("");
           await read();
@@ -93,7 +93,8 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
       void onPulled();
     };
   }, [isRunning]);
-  const ask = (method: string, body?: object) => attempt(() => callApi(method, "/v1/models/pull", body));
+  const ask = (method: string, body?: object) =>
+    attempt(() => carillon.call(method, "/v1/models/pull", body));
   // A gateway of a fleet has no models, and therefore no such endpoint.
   if (answer === null) return null;
   const { published, pull } = answer;

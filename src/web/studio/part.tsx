@@ -1,7 +1,7 @@
 /** Types, hooks and layout that the parts of the workshop share. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { callApi } from "./api.js";
+import { carillon } from "./api.js";
 import { watchChanges } from "./live.js";
 
 /** Runs a user action, then shows the text `done` or the error as a notice. */
@@ -13,7 +13,7 @@ export type Attempt = (work: () => Promise<unknown>, done?: string) => Promise<v
  */
 export function useEndpoint<T>(path: string): [T | null, () => Promise<void>] {
   const [answer, setAnswer] = useState<T | null>(null);
-  const read = () => callApi<T>("GET", path).then(setAnswer, () => setAnswer(null));
+  const read = () => carillon.call<T>("GET", path).then(setAnswer, () => setAnswer(null));
   useEffect(() => {
     void read();
     return watchChanges(() => void read());

@@ -1,6 +1,7 @@
 /** The player. Switching between versions of a task keeps the position. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
+import { carillon } from "./api.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { controls, updatePlayback } from "./playback.js";
@@ -69,7 +70,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
 
   const song = track?.task.songs[track.index];
   const isPreview = track !== null && song === undefined;
-  const url = isPreview ? `/v1/tasks/${track.task.task_id}/preview` : song?.file;
+  const url = isPreview ? carillon.previewUrl(track.task.task_id) : song?.file;
   useEffect(() => {
     const player = wave.current;
     if (player === null) return;

@@ -1,6 +1,6 @@
 /** When songs are deleted, and how much space they use. */
 import { useEffect, useState } from "preact/hooks";
-import { callApi, type Retention, type Task } from "./api.js";
+import { carillon, type Retention, type Task } from "./api.js";
 import { t } from "./language.js";
 import { byteSize } from "./words.js";
 
@@ -20,7 +20,10 @@ export function useRetention(library: readonly Task[]): Retention | null {
 }
 
 async function forecast(ids: readonly string[]): Promise<Retention> {
-  const read = await callApi<Retention>("GET", `/v1/retention?task_ids=${ids.slice(0, IDS_AT_ONCE).join()}`);
+  const read = await carillon.call<Retention>(
+    "GET",
+    `/v1/retention?task_ids=${ids.slice(0, IDS_AT_ONCE).join()}`,
+  );
   if (ids.length <= IDS_AT_ONCE) return read;
   const rest = await forecast(ids.slice(IDS_AT_ONCE));
   return { ...rest, expiries: { ...read.expiries, ...rest.expiries } };

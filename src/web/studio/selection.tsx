@@ -1,6 +1,6 @@
 /** Actions on several songs at once. */
 import { useState } from "preact/hooks";
-import { callApi, type Task } from "./api.js";
+import { carillon, type Task } from "./api.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
@@ -41,7 +41,7 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
         disabled={chosen.length === 0}
         onClick={() =>
           void each(
-            ({ task_id }) => callApi("PATCH", `/v1/tasks/${task_id}`, { favorite: !isAllStarred }),
+            ({ task_id }) => carillon.mark(task_id, { favorite: !isAllStarred }),
             isAllStarred ? t("Removed from favourites.") : t("Added to favourites."),
           )
         }
@@ -73,10 +73,7 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
         disabled={chosen.length === 0}
         onClick={() =>
           isSure
-            ? void each(
-                ({ task_id, state }) => callApi("DELETE", `/v1/tasks/${task_id}?state=${state}`),
-                t("Removed."),
-              )
+            ? void each(({ task_id, state }) => carillon.delete(task_id, state), t("Removed."))
             : setSure(true)
         }
       >

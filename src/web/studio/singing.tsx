@@ -1,6 +1,6 @@
 /** Warns before submission that the model cannot sing, and downloads one that can. */
 import { useEffect } from "preact/hooks";
-import { callApi, type ModelInventory, type ModelPull } from "./api.js";
+import { carillon, type ModelInventory, type ModelPull } from "./api.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
 import { type Attempt, useEndpoint } from "./part.js";
@@ -33,7 +33,7 @@ export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps
   if (!hasWords || inventory === null || current === undefined || current.sings) return null;
   const singing = inventory.models.find(({ sings }) => sings);
   const load = (model: string) =>
-    attempt(() => callApi("POST", "/v1/init", { model }), t("{model} is loaded.", { model }));
+    attempt(() => carillon.call("POST", "/v1/init", { model }), t("{model} is loaded.", { model }));
   return (
     <div class="hint singing" role="status">
       <p>{t("{model} does not sing: the song will be instrumental.", { model: current.name })}</p>
@@ -49,7 +49,7 @@ export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps
               disabled={isRunning}
               onClick={() =>
                 void attempt(async () => {
-                  await callApi("POST", "/v1/models/pull", { model: answer.singing.model });
+                  await carillon.call("POST", "/v1/models/pull", { model: answer.singing.model });
                   await read();
                   notifyTabs();
                 })

@@ -1,6 +1,7 @@
 /** Titles, links and downloads of songs, shared by queue, library and player. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, callApi, type Song, type Task } from "./api.js";
+import { CarillonError } from "../../client/index.js";
+import { carillon, type Song, type Task } from "./api.js";
 import { extensionOf, FORMATS } from "./formats.js";
 import { t } from "./language.js";
 import type { LiveData } from "./live.js";
@@ -35,11 +36,11 @@ export function useTrack(
       take(known);
       return;
     }
-    callApi<Task>("GET", `/v1/tasks/${id}`).then(
+    carillon.task(track.task.task_id).then(
       (task) => isOver || take(task),
       (error: unknown) => {
         // Only 404 means that the song is gone; other errors show as the connection state.
-        if (isOver || !(error instanceof ApiError) || error.status !== 404) return;
+        if (isOver || !(error instanceof CarillonError) || error.status !== 404) return;
         setTrack(null);
         onGone(track.task);
       },

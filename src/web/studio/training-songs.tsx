@@ -2,7 +2,7 @@
  * Songs for training: drop zone, labels and upload. Also makes the same song without and with the adapter,
  * for comparison.
  */
-import { callApi, newIdempotencyKey, type Parameters, submit } from "./api.js";
+import { carillon, type Parameters, submit } from "./api.js";
 import { t } from "./language.js";
 
 export interface TrainingSong {
@@ -73,7 +73,7 @@ export async function sendSongs(name: string, songs: readonly TrainingSong[]): P
   const folder = `${name.replace(/[^\p{L}\p{N} _-]/gu, "_")} ${Date.now().toString(36)}`;
   for (const { file } of songs) {
     const path = `/v1/dataset/audio/${encodeURIComponent(folder)}/${encodeURIComponent(file.name)}`;
-    await callApi("PUT", path, file);
+    await carillon.call("PUT", path, file);
   }
   return folder;
 }
@@ -87,7 +87,7 @@ export async function makeComparisonPair(adapter: string, { name, caption }: Par
     [t("{prompt}: after", { prompt }), [{ path: adapter }]],
   ] as const) {
     const song = { prompt, seed, use_random_seed: false, batch_size: 1, loras };
-    const { task_id } = await submit(song, {}, newIdempotencyKey());
-    await callApi("PATCH", `/v1/tasks/${task_id}`, { title });
+    const { task_id } = await submit(song);
+    await carillon.mark(task_id, { title });
   }
 }

@@ -3,7 +3,7 @@
  * the adapter.
  */
 import { useEffect, useState } from "preact/hooks";
-import { callApi, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
+import { carillon, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
@@ -19,7 +19,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
   const [songs, setSongs] = useState<readonly TrainingSong[]>([]);
   const set = (change: Parameters) => setValues({ ...values, ...change });
   const read = () =>
-    callApi<TrainingStatus>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
+    carillon.call<TrainingStatus>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
   useEffect(() => {
     void read();
     const timer = setInterval(read, POLL_MS);
@@ -75,7 +75,10 @@ export function Training({ attempt }: { attempt: Attempt }) {
           {stage || t("Train")}
         </button>
         {status?.is_training && (
-          <button type="button" onClick={() => void attempt(() => callApi("POST", "/v1/training/stop", {}))}>
+          <button
+            type="button"
+            onClick={() => void attempt(() => carillon.call("POST", "/v1/training/stop", {}))}
+          >
             {t("Stop")}
           </button>
         )}
@@ -84,7 +87,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
             type="button"
             onClick={() =>
               void attempt(
-                () => callApi("POST", "/v1/lora/load", { lora_path: status.output_path }),
+                () => carillon.call("POST", "/v1/lora/load", { lora_path: status.output_path }),
                 t("The trained adapter is in use."),
               )
             }
@@ -128,17 +131,15 @@ async function train(
     folder = await sendSongs(String(name), songs);
   }
   report(t("Reading recordings…"));
-  const { samples } = await callApi<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
+  const { samples } = await carillon.call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
   });
   for (const [index, { labeled, filename }] of samples.entries()) {
     const own = songs.find(({ file }) => file.name === filename)?.caption;
     if (!own && (labeled || !caption)) continue;
-    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } = await callApi<DataSetSample>(
-      "GET",
-      `/v1/dataset/sample/${index}`,
-    );
+    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } =
+      await carillon.call<DataSetSample>("GET", `/v1/dataset/sample/${index}`);
     const described = {
       caption: own || caption,
       lyrics,
@@ -148,14 +149,14 @@ async function train(
       language,
       is_instrumental,
     };
-    await callApi("PUT", `/v1/dataset/sample/${index}`, described);
+    await carillon.call("PUT", `/v1/dataset/sample/${index}`, described);
   }
   report(t("Preparing samples…"));
   const tensors = `${name}/samples`;
-  await callApi("POST", "/v1/dataset/preprocess", { output_dir: tensors });
+  await carillon.call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
   report(t("Starting…"));
   const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
-  await callApi("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
+  await carillon.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
 
 function Progress({ status }: { status: TrainingStatus }) {

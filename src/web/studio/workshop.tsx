@@ -1,6 +1,6 @@
 /** Models and their slots, adapters, and the training of adapters. */
 import { useState } from "preact/hooks";
-import { type AdapterStatus, type AvailableAdapters, callApi } from "./api.js";
+import { type AdapterStatus, type AvailableAdapters, carillon } from "./api.js";
 import { t } from "./language.js";
 import { Models } from "./models.js";
 import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
@@ -27,7 +27,7 @@ function Adapters({ attempt }: { attempt: Attempt }) {
   const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
   const [path, setPath] = useState("");
   const change = (endpoint: string, body: object, done = "") =>
-    attempt(() => callApi("POST", `/v1/lora/${endpoint}`, body), done);
+    attempt(() => carillon.call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
     <WorkshopSection title={t("Adapters")}>
       <div class="row">
