@@ -66,12 +66,30 @@ const ABSENT_WORDS: readonly string[] = ["none", "null"];
 /** Words that forms, scripts and earlier results send in place of an unknown value. */
 const UNSET_WORDS: readonly string[] = [
   ...ABSENT_WORDS,
-  ...["", "-", "?", "n/a", "na", "auto", "automatic", "unknown", "unset", "undefined", "default", "any"],
+  ..."n/a na ? auto automatic autodetect default any".split(" "),
+  ..."unknown und undetermined undefined unset notset unspecified notspecified".split(" "),
+  "",
 ];
 
-/** Whether a text stands for no value: blank, or a word such as "N/A" or "auto". */
+/** Whether a text stands for no value: blank, a dash, or a word such as "N/A", "n.a.", "auto" or "not set". */
 export function meansUnset(text: string): boolean {
-  return UNSET_WORDS.includes(text.trim().toLowerCase());
+  return UNSET_WORDS.includes(text.toLowerCase().replace(/[\s._–—-]/g, ""));
+}
+
+/** Text without the unit at its end; other values stay. @param unit pattern such as /bpm$/i */
+export function withoutUnit(value: unknown, unit: RegExp): unknown {
+  return typeof value === "string" ? value.trim().replace(unit, "").trim() : value;
+}
+
+export const BPM_UNIT = /(?<=\d)\s{0,3}bpm$/i;
+const SECONDS_UNIT = /(?<=\d)\s{0,3}s(ec(onds?|s)?)?\.?$/i;
+const CLOCK_TIME = /^\d+(:\d{1,2}){1,2}(\.\d+)?$/;
+
+/** Seconds of a clock time such as "3:25", or the text of "205.3 s" without its unit; other values stay. */
+export function withoutClock(value: unknown): unknown {
+  const plain = withoutUnit(value, SECONDS_UNIT);
+  if (typeof plain !== "string" || !CLOCK_TIME.test(plain)) return plain;
+  return plain.split(":").reduce((seconds, part) => seconds * 60 + Number(part), 0);
 }
 
 /** A finite number; also accepts text. */

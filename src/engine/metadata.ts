@@ -135,7 +135,8 @@ const OTHER_LANGUAGE_NAMES: Readonly<Record<string, string>> = {
     mandarin: "zh",
     tagalog: "tl",
   },
-  ...{ 普通话: "zh", 汉语: "zh", 漢語: "zh", 國語: "zh" },
+  ...{ 普通话: "zh", 普通話: "zh", 汉语: "zh", 漢語: "zh", 国语: "zh", 國語: "zh", 华语: "zh", 華語: "zh" },
+  ...{ 简体中文: "zh", 繁体中文: "zh", 繁體中文: "zh", 广东话: "yue", 廣東話: "yue", 韩文: "ko" },
 };
 
 /** Language codes by lower-case name, in all supported languages. */

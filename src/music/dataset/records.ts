@@ -1,7 +1,16 @@
 /** Reads descriptions of recordings whose field names and value types vary by tool. */
 import { parse as parseCsv } from "csv-parse/sync";
 import { canonicalLanguage } from "../../engine/metadata.js";
-import { FALSE_WORDS, type Fields, isObject, meansUnset, TRUE_WORDS } from "../../parameters.js";
+import {
+  BPM_UNIT,
+  FALSE_WORDS,
+  type Fields,
+  isObject,
+  meansUnset,
+  TRUE_WORDS,
+  withoutClock,
+  withoutUnit,
+} from "../../parameters.js";
 
 /**
  * Names of each field in lower case without spaces, underscores and hyphens; the first that has a value counts.
@@ -68,22 +77,18 @@ export function readLanguage(value: unknown): string | undefined {
 
 /** Whole positive beats per minute, from a number or a text such as "98.6 BPM"; null for anything else. */
 export function readBpm(value: unknown): number | null {
-  const bpm = readNumber(value, /\s*bpm$/i);
+  const bpm = readNumber(withoutUnit(value, BPM_UNIT));
   return bpm !== null && bpm >= 1 ? Math.trunc(bpm) : null;
 }
 
 /** Whole seconds, from a number or a text such as "205.3 s" or "3:25"; null for anything else. */
 export function readSeconds(value: unknown): number | null {
-  const parts =
-    typeof value === "string" && /^\d+(:\d{1,2}){1,2}(\.\d+)?$/.test(value.trim()) ? value.split(":") : [];
-  if (parts.length > 0) return Math.trunc(parts.reduce((sum, part) => sum * 60 + Number(part), 0));
-  const seconds = readNumber(value, /\s*s(ec(onds?)?)?$/i);
+  const seconds = readNumber(withoutClock(value));
   return seconds !== null && seconds >= 0 ? Math.trunc(seconds) : null;
 }
 
-function readNumber(value: unknown, unit: RegExp): number | null {
-  const text = typeof value === "string" ? value.trim().replace(unit, "") : "";
-  const number = text === "" ? value : Number(text);
+function readNumber(value: unknown): number | null {
+  const number = typeof value === "string" && value !== "" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : null;
 }
 

@@ -35,6 +35,7 @@ interface NamedValue {
  */
 export class FieldSources {
   readonly #sources: readonly Fields[];
+  readonly #defaults: Fields;
 
   /**
    * @param warnings gets a line for a nested object that cannot be read
@@ -50,18 +51,31 @@ export class FieldSources {
       ...named(NESTED_OBJECT_NAMES.guidance),
       ...named(NESTED_OBJECT_NAMES.metadata).slice(0, 1),
     ];
-    this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings)), defaults];
+    this.#sources = [fields, ...nested.map(([name, value]) => readObject(name, value, warnings))];
+    this.#defaults = defaults;
   }
 
   find(names: readonly string[]): NamedValue | undefined {
-    for (const source of this.#sources) {
-      for (const name of names) {
-        const value = own(source, name);
-        if (!isAbsent(value)) return { name, value };
-      }
-    }
-    return undefined;
+    return this.#sent(names)[0] ?? valuesIn(this.#defaults, names)[0];
   }
+
+  /** A different value that the client also sent for a parameter, but that does not count. */
+  findIgnored(names: readonly string[]): NamedValue | undefined {
+    const [used, ...others] = this.#sent(names);
+    return others.find(({ value }) => textOf(value) !== textOf(used?.value));
+  }
+
+  #sent(names: readonly string[]): NamedValue[] {
+    return this.#sources.flatMap((source) => valuesIn(source, names));
+  }
+}
+
+function valuesIn(source: Fields, names: readonly string[]): NamedValue[] {
+  return names.map((name) => ({ name, value: own(source, name) })).filter(({ value }) => !isAbsent(value));
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value).trim();
 }
 
 function own(fields: Fields, name: string): unknown {
@@ -119,6 +133,11 @@ export function parseField<S extends z.ZodType>(
 ): z.output<S> {
   const names = namesOf(schema);
   const found = sources.find(names);
+  const ignored = sources.findIgnored(names);
+  if (found && ignored) {
+    const [lost, used] = [ignored, found].map(({ name, value }) => `${name} ${describe(value)}`);
+    warnings.push(`${lost} was ignored: ${used} counts`);
+  }
   const result = schema.safeParse(found?.value);
   if (result.success) return result.data;
 

@@ -9,6 +9,7 @@ import { inferenceSteps, renderParameters } from "../../engine/render-parameters
 import type { Seed } from "../../engine/types.js";
 import {
   atLeast,
+  BPM_UNIT,
   type Fields,
   finiteNumber,
   flag,
@@ -22,6 +23,8 @@ import {
   trimmed,
   within,
   withinOrAuto,
+  withoutClock,
+  withoutUnit,
 } from "../../parameters.js";
 import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import { unparsedCodes } from "./audio-codes.js";
@@ -56,7 +59,7 @@ export const DEFAULT_LANGUAGE = "en";
 const audioDuration = (min: number) =>
   parameter(
     ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
-    withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max).default(null),
+    z.preprocess(withoutClock, withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max)).default(null),
     "Length in seconds. Unset or 0: chosen by the language model, else estimated from lyrics and tempo, else 30.",
   );
 
@@ -128,7 +131,12 @@ export const generationSchema = z.object({
 
   bpm: parameter(
     "bpm",
-    withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max).default(null),
+    z
+      .preprocess(
+        (value) => withoutUnit(value, BPM_UNIT),
+        withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max),
+      )
+      .default(null),
     "Beats per minute. Unset or 0: chosen by the language model, or by the model from the caption.",
   ),
   keyScale: parameter(

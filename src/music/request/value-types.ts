@@ -165,7 +165,7 @@ export const optionalLanguage = language
 
 export const timeSignature = trimmed
   .transform((value, context): string => {
-    const compact = value.replace(/\s/g, "");
+    const compact = value.normalize("NFKC").replace(/\s|\.0$/g, "");
     if (meansUnset(compact)) return "";
     return (
       TIME_SIGNATURES.get(compact) ?? replaceValue(context, "must be one of 2, 3, 4, 6", value, undefined)

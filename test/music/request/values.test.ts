@@ -272,7 +272,20 @@ describe("values of generation requests", () => {
     });
 
     it("words such as N/A and auto leave tempo, length, key, metre, language and seed unset", () => {
-      for (const word of ["N/A", "auto", "None", "unknown", "-", "null", " Automatic "]) {
+      const words = [
+        "N/A",
+        "n.a.",
+        "auto",
+        "auto-detect",
+        "None",
+        "unknown",
+        "not set",
+        "-",
+        "—",
+        "null",
+        " Automatic ",
+      ];
+      for (const word of words) {
         const metas = { bpm: word, duration: word, keyscale: word, timesignature: word };
         const sent = { seed: word, lm_seed: word, repainting_end: word };
         for (const fields of [metas, { metas }, { param_obj: JSON.stringify(metas) }]) {
@@ -288,13 +301,42 @@ describe("values of generation requests", () => {
           });
         }
       }
-      expect(parse({ vocal_language: "auto" })).to.deep.include({ vocalLanguage: null, warnings: [] });
+      for (const vocal_language of ["auto", "Auto Detect", "und"])
+        expect(parse({ vocal_language })).to.deep.include({ vocalLanguage: null, warnings: [] });
+    });
+
+    it("a tempo may have its unit, a length its unit or minutes, a metre full-width digits", () => {
+      for (const bpm of ["120 bpm", "120BPM", "120.0"]) expect(parse({ bpm }).bpm).to.equal(120);
+      for (const duration of ["90 s", "90sec", "90.0 seconds", "1:30", "0:01:30"])
+        expect(parse({ duration })).to.deep.include({ audioDurationSeconds: 90, warnings: [] });
+      for (const time_signature of ["３/４", "3.0", "3 / 4"])
+        expect(parse({ time_signature })).to.deep.include({ timeSignature: "3", warnings: [] });
+      expect(() => parse({ bpm: "fast" })).to.throw(/bpm must be a number, got "fast"/);
+      expect(() => parse({ duration: "1:30:" })).to.throw(/audio_duration .*must be a number/);
+    });
+
+    it("a value that another name or place of the same parameter overrides is named", () => {
+      expect(parse({ batch_size: 1, n: 2 })).to.deep.include({
+        batchSize: 1,
+        warnings: ["n 2 was ignored: batch_size 1 counts"],
+      });
+      expect(parse({ bpm: 90, metas: { bpm: 120 } }).warnings).to.deep.equal([
+        "bpm 120 was ignored: bpm 90 counts",
+      ]);
+      expect(parse({ prompt: "a", caption: "a", bpm: "90", metas: { bpm: 90 } }).warnings).to.deep.equal([]);
     });
 
     it("a language may be named by a locale or a word", () => {
       for (const name of ["de-DE", "German", "deu"]) {
         expect(parse({ vocal_language: name })).to.deep.include({ vocalLanguage: "de", warnings: [] });
       }
+      for (const [name, code] of [
+        ["简体中文", "zh"],
+        ["國語", "zh"],
+        ["廣東話", "yue"],
+        ["韩文", "ko"],
+      ])
+        expect(parse({ vocal_language: name })).to.deep.include({ vocalLanguage: code, warnings: [] });
     });
 
     it("names and words of other programs act", () => {
@@ -333,6 +375,13 @@ describe("values of generation requests", () => {
       expect(
         parse({ lyrics: "1\n00:00:01,000 --> 00:00:02,500\nOne\n\n2\n00:03.000 --> 00:04.000\n99" }).lyrics,
       ).to.equal("One\n\n99");
+      const odd =
+        "\ufeff[artist:Me]\n[title: Rain]\n[encoding:utf-8]\n[00:12.3456]One\n[00:12;34]two\n【00:13】three\n［00:14.5］four\n" +
+        "[00:15 - 00:17]five\n[  00:18  ] six\n[18000,900]<0,200,0>se<200,300,0>ven";
+      expect(parse({ lyrics: odd }).lyrics).to.equal("One\ntwo\nthree\nfour\nfive\nsix\nseven");
+      const subtitles =
+        "WEBVTT\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>One</v>\n\n00:02.000 --> 00:03.000\n<i>two</i>";
+      expect(parse({ lyrics: subtitles }).lyrics).to.equal("One\n\ntwo");
       const untimed = "[Verse 1]\r\nAt 12:30 <sighs>\n[Bridge: 2x]\n[Outro 0:30]\n42\n";
       expect(parse({ lyrics: untimed })).to.deep.include({ lyrics: untimed, warnings: [] });
     });
