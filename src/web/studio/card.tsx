@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { SongPlan } from "./codes.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
-import { Icon } from "./icons.js";
+import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
 import { SaveSettings } from "./settings-file.js";
@@ -90,24 +90,19 @@ export function Card({ task, expiry, track, onPlay, on }: CardProps) {
               {versionLetter(index)}
             </button>
           ))}
-        <button
-          type="button"
-          class="plain round star"
+        <RoundButton
+          class="star"
+          icon="star"
           aria-pressed={task.favorite}
-          aria-label={t("Favourite {song}", { song: name })}
+          label={t("Favourite {song}", { song: name })}
           onClick={() => on.change(task, { favorite: !task.favorite })}
-        >
-          <Icon name="star" />
-        </button>
-        <button
-          type="button"
-          class="plain round"
+        />
+        <RoundButton
+          icon="more"
           aria-expanded={isOpen}
-          aria-label={t("More of {song}", { song: name })}
+          label={t("More of {song}", { song: name })}
           onClick={() => setOpen(!isOpen)}
-        >
-          <Icon name="more" />
-        </button>
+        />
       </div>
       {isOpen && <More task={task} expiry={expiry} on={on} onRename={() => setRenaming(true)} />}
     </div>

@@ -1,7 +1,7 @@
 /** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
 import { useEffect, useState } from "preact/hooks";
 import { carillon } from "./api.js";
-import { Icon } from "./icons.js";
+import { RoundButton } from "./icons.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
 import { type LiveData, watchChanges } from "./live.js";
@@ -61,18 +61,15 @@ function Appearance() {
   const names = { system: t("as the system"), light: t("light"), dark: t("dark") };
   const following = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
   return (
-    <button
-      type="button"
-      class="plain round"
-      aria-label={t("Appearance: {theme}", { theme: names[theme] })}
+    <RoundButton
+      icon={theme}
+      label={t("Appearance: {theme}", { theme: names[theme] })}
       title={t("Appearance: {theme}", { theme: names[theme] })}
       onClick={() => {
         applyTheme(following);
         setTheme(following);
       }}
-    >
-      <Icon name={theme} />
-    </button>
+    />
   );
 }
 

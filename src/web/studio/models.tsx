@@ -82,17 +82,8 @@ function Choice({ label, chosen, names, isBusy, help, onChoose }: ChoiceProps) {
 }
 
 function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise<void> }) {
-  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
+  const { answer, isRunning } = usePull(onPulled);
   const [name, setName] = useState("");
-  const isRunning = answer?.pull?.state === "running";
-  useEffect(() => {
-    if (!isRunning) return;
-    const timer = setInterval(() => void read(), POLL_MS);
-    return () => {
-      clearInterval(timer);
-      void onPulled();
-    };
-  }, [isRunning]);
   const ask = (method: string, body?: object) =>
     attempt(() => carillon.call(method, "/v1/models/pull", body));
   // A gateway of a fleet has no models, and therefore no such endpoint.
@@ -127,19 +118,40 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
           </button>
         )}
       </div>
-      {pull?.state === "running" && (
-        <progress
-          aria-label={t("Progress of {song}", { song: pull.model })}
-          max={1}
-          value={pull.total_bytes === 0 ? 0 : pull.done_bytes / pull.total_bytes}
-        />
-      )}
+      {isRunning && <PullProgress pull={pull} />}
       {pull !== null && (
         <p class={pull.state === "failed" ? "failed" : "faint"} role="status">
           {wordsOf(pull)}
         </p>
       )}
     </div>
+  );
+}
+
+/** Download of a model, read again until it ends. */
+export function usePull(onEnd: () => Promise<void>) {
+  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
+  const isRunning = answer?.pull?.state === "running";
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(() => void read(), POLL_MS);
+    return () => {
+      clearInterval(timer);
+      void onEnd();
+    };
+  }, [isRunning]);
+  return { answer, isRunning, read };
+}
+
+export function PullProgress({ pull }: Pick<ModelPull, "pull">) {
+  if (pull === null) return null;
+  const { model, done_bytes: done, total_bytes: total } = pull;
+  return (
+    <progress
+      aria-label={t("Progress of {model}", { model })}
+      max={1}
+      value={total === 0 ? 0 : done / total}
+    />
   );
 }
 

@@ -1,6 +1,7 @@
 /** Orders the songs of a playlist by drag or arrow keys, and removes them from it. */
 import type { ComponentChildren } from "preact";
 import type { Task } from "./api.js";
+import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { moveId } from "./playlists.js";
 import { songName } from "./song.js";
@@ -32,11 +33,10 @@ export function PlaylistOrdering({ task, ids, onOrder, children }: OrderingProps
         onOrder(moveId(ids, dragged, index));
       }}
     >
-      <button
-        type="button"
-        class="plain round handle"
+      <RoundButton
+        class="handle"
         draggable
-        aria-label={t("Move {song}: arrow up, arrow down", { song })}
+        label={t("Move {song}: arrow up, arrow down", { song })}
         onDragStart={(event) => event.dataTransfer?.setData(DRAGGED, id)}
         onKeyDown={(event) => {
           const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -47,19 +47,17 @@ export function PlaylistOrdering({ task, ids, onOrder, children }: OrderingProps
         }}
       >
         ⠿
-      </button>
+      </RoundButton>
       {children}
-      <button
-        type="button"
-        class="plain round"
-        aria-label={t("Remove {song} from the playlist", { song })}
+      <RoundButton
+        label={t("Remove {song} from the playlist", { song })}
         onClick={() => {
           document.getElementById("library-title")?.focus();
           onOrder(ids.filter((other) => other !== id));
         }}
       >
         ✕
-      </button>
+      </RoundButton>
     </fieldset>
   );
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { carillon } from "./api.js";
-import { Icon } from "./icons.js";
+import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { controls, updatePlayback } from "./playback.js";
 import { Download, lyricLineAt, songName, type Track, versionLetter } from "./song.js";
@@ -119,26 +119,14 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       </button>
       {track && song && (
         <span class="row steps">
-          <button
-            type="button"
-            class="plain round"
-            aria-label={t("Previous song")}
-            onClick={() => onStep(-1)}
-          >
-            <Icon name="previous" />
-          </button>
-          <button type="button" class="plain round" aria-label={t("Next song")} onClick={() => onStep(1)}>
-            <Icon name="next" />
-          </button>
-          <button
-            type="button"
-            class="plain round"
-            aria-label={t("Repeat")}
+          <RoundButton icon="previous" label={t("Previous song")} onClick={() => onStep(-1)} />
+          <RoundButton icon="next" label={t("Next song")} onClick={() => onStep(1)} />
+          <RoundButton
+            icon="repeat"
+            label={t("Repeat")}
             aria-pressed={isRepeating}
             onClick={() => setRepeating(!isRepeating)}
-          >
-            <Icon name="repeat" />
-          </button>
+          />
         </span>
       )}
       <div class="about">
@@ -171,14 +159,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       <SpectrogramButton wave={wave.current} label={t("the song that plays")} />
       <Volume wave={wave} />
       {track && song && <Download name={songName(track.task)} song={song} />}
-      <button
-        type="button"
-        class="plain round close"
-        aria-label={t("Close player")}
-        onClick={() => onTrack(null)}
-      >
-        <Icon name="close" />
-      </button>
+      <RoundButton class="close" icon="close" label={t("Close player")} onClick={() => onTrack(null)} />
     </section>
   );
 }

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Parameters } from "./api.js";
 import { type Draft, SONG_PARAMETERS, withValues } from "./draft.js";
 import { Group } from "./fields.js";
+import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { OpenSettings } from "./settings-file.js";
 import type { DraftChange } from "./undo.js";
@@ -66,10 +67,8 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
             >
               {each}
             </button>
-            <button
-              type="button"
-              class="plain round"
-              aria-label={t("Delete the preset {name}", { name: each })}
+            <RoundButton
+              label={t("Delete the preset {name}", { name: each })}
               onClick={() => {
                 const { [each]: _, ...others } = loadPresets();
                 keep(others);
@@ -77,7 +76,7 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
               }}
             >
               ✕
-            </button>
+            </RoundButton>
           </span>
         ))}
       </div>

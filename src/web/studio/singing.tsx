@@ -1,12 +1,10 @@
 /** Warns before submission that the model cannot sing, and downloads one that can. */
-import { useEffect } from "preact/hooks";
-import { carillon, type ModelInventory, type ModelPull } from "./api.js";
+import { carillon, type ModelInventory } from "./api.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
+import { PullProgress, usePull } from "./models.js";
 import { type Attempt, useEndpoint } from "./part.js";
 import { byteSize } from "./words.js";
-
-const POLL_MS = 1000;
 
 interface SingingHintProps {
   lyrics: string;
@@ -17,17 +15,7 @@ interface SingingHintProps {
 
 export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps) {
   const [inventory, readInventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
-  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
-  const pull = answer?.pull;
-  const isRunning = pull?.state === "running";
-  useEffect(() => {
-    if (!isRunning) return;
-    const timer = setInterval(() => void read(), POLL_MS);
-    return () => {
-      clearInterval(timer);
-      void readInventory();
-    };
-  }, [isRunning]);
+  const { answer, isRunning, read } = usePull(readInventory);
   const current = inventory?.models.find(({ name }) => name === (chosen || inventory.default_model));
   const hasWords = lyrics.split("\n").some((line) => /^\s*[^\s[]/.test(line));
   if (!hasWords || inventory === null || current === undefined || current.sings) return null;
@@ -62,14 +50,8 @@ export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps
                 size: byteSize(answer.singing.bytes),
               })}
             </p>
-            {isRunning && (
-              <progress
-                aria-label={t("Progress of {model}", { model: pull.model })}
-                max={1}
-                value={pull.total_bytes === 0 ? 0 : pull.done_bytes / pull.total_bytes}
-              />
-            )}
-            {pull?.state === "failed" && <p class="failed">{pull.error}</p>}
+            {isRunning && <PullProgress pull={answer.pull} />}
+            {answer.pull?.state === "failed" && <p class="failed">{answer.pull.error}</p>}
           </>
         )
       )}

@@ -3,6 +3,7 @@
  * for comparison.
  */
 import { carillon, type Parameters, submit } from "./api.js";
+import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
 
 export interface TrainingSong {
@@ -54,14 +55,12 @@ export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
               onChange(songs.map((song) => (song.file === file ? { file, caption: value } : song)));
             }}
           />
-          <button
-            type="button"
-            class="plain round"
-            aria-label={t("Remove {name}", { name: file.name })}
+          <RoundButton
+            label={t("Remove {name}", { name: file.name })}
             onClick={() => onChange(songs.filter((song) => song.file !== file))}
           >
             ✕
-          </button>
+          </RoundButton>
         </div>
       ))}
     </>

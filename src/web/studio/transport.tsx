@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
-import { Icon } from "./icons.js";
+import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { songName, type Track } from "./song.js";
 
@@ -63,15 +63,12 @@ export function Volume({ wave }: { wave: WaveRef }) {
   }, [volume, isMuted]);
   return (
     <span class="row volume">
-      <button
-        type="button"
-        class="plain round"
-        aria-label={t("Mute")}
+      <RoundButton
+        icon={isMuted ? "muted" : "volume"}
+        label={t("Mute")}
         aria-pressed={isMuted}
         onClick={() => setMuted(!isMuted)}
-      >
-        <Icon name={isMuted ? "muted" : "volume"} />
-      </button>
+      />
       <input
         type="range"
         aria-label={t("Volume")}
