@@ -28,6 +28,8 @@ const RECONCILE_MS = 30_000;
 const SUBMISSION_MS = 5_000;
 /** After an inspection of all keys finds no damage, the next inspection starts no sooner than this. */
 const INSPECT_INTERVAL_MS = 100;
+/** Interval at which the connection for messages asks for an answer, so that a dead one is noticed and replaced. */
+const PING_MS = 10_000;
 /** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
 
@@ -68,6 +70,7 @@ export class Fleet {
   readonly #listener: Redis;
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
+  #pingTimer: NodeJS.Timeout | undefined;
   /** Resolves after the last requested inspection of all Redis keys. At most one runs and one waits. */
   #inspections: Promise<void> = Promise.resolve();
   #nextInspection: Promise<void> | undefined;
@@ -139,6 +142,7 @@ export class Fleet {
         (err: unknown) => this.log.debug({ err }, "could not subscribe to messages again"),
       );
     });
+    this.#pingTimer = setInterval(() => void listener.ping().catch(() => {}), PING_MS).unref();
   }
 
   async publish(event: FleetEvent): Promise<void> {
@@ -227,6 +231,7 @@ export class Fleet {
   async close(): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#recoveryTimer);
+    clearInterval(this.#pingTimer);
     this.workers.close();
     this.sharedStore?.close();
     for (const queue of this.#queues.values()) await queue.close().catch(() => {});

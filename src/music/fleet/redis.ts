@@ -8,6 +8,8 @@ export const KEY_PREFIX = "carillon";
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Commands fail after this time if Redis hangs. */
 const COMMAND_TIMEOUT_MS = 10_000;
+/** A connection that owes an answer for this time is replaced: a router may have dropped it without a word. */
+const SILENCE_MS = 15_000;
 const MAX_RETRY_MS = 1_000;
 
 export function redisKey(...parts: string[]): string {
@@ -74,6 +76,7 @@ export function connectRedis(url: string, log: Logger): FleetRedis {
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, MAX_RETRY_MS),
   });
   let isGone = false;

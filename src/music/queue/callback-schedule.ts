@@ -24,11 +24,13 @@ export class CallbackSchedule {
   }
 
   /**
-   * Returns the ids of at most `max` tasks with a due callback. Each callback is due again after CALLBACK_LEASE_MS.
+   * Returns the ids of at most `max` tasks with a due callback, the longest due first: retries to receivers that do not
+   * answer let the callbacks of others pass. Each callback is due again after CALLBACK_LEASE_MS.
    */
   take(max: number): string[] {
     const nowMs = performance.now();
-    const due = [...this.#dueMs].filter(([, dueMs]) => dueMs <= nowMs).slice(0, max);
+    const due = [...this.#dueMs].filter(([, dueMs]) => dueMs <= nowMs);
+    due.sort(([, a], [, b]) => a - b).splice(max);
     for (const [id] of due) this.set(id, CALLBACK_LEASE_MS);
     return due.map(([id]) => id);
   }

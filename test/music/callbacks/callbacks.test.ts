@@ -1,6 +1,7 @@
 import dns from "node:dns/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { postCallback, signatureOf } from "../../../src/music/callbacks/post.js";
 import { isPublic, parseCallbackUrl, resolveTarget } from "../../../src/music/callbacks/target.js";
@@ -219,5 +220,14 @@ describe("delivery of callbacks", () => {
     schedule.set("b", null);
     expect(schedule.take(9)).to.deep.equal(["a"]);
     expect(schedule.take(9)).to.deep.equal([]);
+  });
+
+  it("takes the callback that is due longest, so that retries to silent receivers let others pass", async () => {
+    const schedule = new CallbackSchedule();
+    for (const id of ["silent 1", "silent 2", "other"]) schedule.set(id, 0);
+    expect(schedule.take(2)).to.deep.equal(["silent 1", "silent 2"]);
+    await sleep(1);
+    for (const id of ["silent 1", "silent 2"]) schedule.set(id, 0);
+    expect(schedule.take(2)).to.deep.equal(["other", "silent 1"]);
   });
 });

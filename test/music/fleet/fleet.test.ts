@@ -1,4 +1,5 @@
 /** Tests of the shared queue without servers: workers that start, stop, crash and differ. */
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -14,7 +15,7 @@ import type { Task } from "../../../src/music/queue/store.js";
 import { failureOf } from "../../failures.js";
 import { makeTask } from "../tasks.js";
 import { type describeWorker, memberOf, stubModel } from "./member.js";
-import { RedisServer } from "./redis-server.js";
+import { RedisServer, startSilentWay } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
 const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
@@ -31,8 +32,9 @@ describe("gateways and workers of a fleet", () => {
   async function join(
     describes: Partial<ReturnType<typeof describeWorker>> | null = null,
     places = 1,
+    url = server.url,
   ): Promise<Member> {
-    const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
+    const fleet = await Fleet.open(url, "", log, LEASE_MS);
     const name = `worker ${members.length}`;
     const member = memberOf(fleet, { log, worker: describes && { name, places, describes } });
     members.push(member);
@@ -422,6 +424,24 @@ describe("gateways and workers of a fleet", () => {
     expect(worker.runner.started).to.have.length(2);
     expect(ends).to.deep.equal([task.id]);
   });
+
+  it("replaces connections to Redis that fell silent, for commands and for messages @slow", async () => {
+    const way = await startSilentWay(server);
+    try {
+      const gateway = await join(null, 1, way.url);
+      const worker = await join({});
+      way.silence();
+      expect(await failureOf(gateway.queue.submit(request))).to.be.instanceOf(FleetUnreachableError);
+      const retried = async () => (await gateway.queue.submit(request).catch(() => null))?.task.id;
+      let id = await retried();
+      for (; id === undefined; id = await retried()) await sleep(500);
+      const ended = once(gateway.queue.events, "ended");
+      (await worker.runner.startedAtLeast(1)).succeed();
+      expect((await ended)[0]).to.include({ id, state: "succeeded" });
+    } finally {
+      way.close();
+    }
+  }).timeout(60_000);
 
   it("passes a call to another worker if the first one dies, and returns that worker's result or error", async () => {
     const fleets: Fleet[] = [];

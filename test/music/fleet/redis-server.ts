@@ -2,10 +2,11 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { freePort } from "../../local-server.js";
+import { freePort, listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 export class RedisServer {
@@ -108,6 +109,32 @@ export class RedisServer {
     await redis.flushall();
     redis.disconnect();
   }
+}
+
+/** A way to a Redis on which connections can fall silent, as if a router had forgotten them. */
+export async function startSilentWay(redis: RedisServer) {
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(Number(new URL(redis.url).port), "127.0.0.1");
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => sockets.delete(socket));
+    }
+  });
+  const { port } = await listenLocally(server);
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    /** Passes on nothing more on the present connections, and keeps them open. */
+    silence: () => {
+      for (const socket of sockets) socket.unpipe().resume();
+    },
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
 }
 
 /** Answer to a ping; "" after a second, so that the caller can look whether Redis still runs. */
