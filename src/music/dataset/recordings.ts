@@ -1,9 +1,9 @@
 /** Stores recordings that clients send for a data set. */
 import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
 import { RequestError } from "../errors.js";
 import { createOutputDirectory, type PermittedRoot } from "../storage/permitted-root.js";
 import { AUDIO_EXTENSIONS } from "./scan.js";
@@ -29,7 +29,6 @@ export async function storeRecording(
   const directory = await root.resolve(folder);
   await createOutputDirectory(directory, folder);
   const path = join(directory, file);
-  const partial = `${path}.part`;
   let bytes = 0;
   async function* limited(): AsyncGenerator<Buffer> {
     // destroyOnReturn would close the connection after a failure, before the client has read the response.
@@ -41,14 +40,11 @@ export async function storeRecording(
       yield chunk;
     }
   }
-  try {
+  const write = async (partial: string) => {
     await pipeline(limited, createWriteStream(partial));
     if (bytes === 0) throw new RequestError(`${file} is empty`);
-    await rename(partial, path);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw error;
-  }
+  };
+  await writeAtomically(path, write, { partial: path + PARTIAL_SUFFIX });
   return { audio_dir: folder, bytes };
 }
 

@@ -26,6 +26,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
     return () => clearInterval(timer);
   }, []);
   const isBusy = stage !== "" || status?.is_training === true;
+  const trained = status?.is_training ? null : status?.output_path;
   const start = () =>
     attempt(async () => {
       try {
@@ -82,31 +83,28 @@ export function Training({ attempt }: { attempt: Attempt }) {
             {t("Stop")}
           </button>
         )}
-        {status?.output_path && !status.is_training && (
-          <button
-            type="button"
-            onClick={() =>
-              void attempt(
-                () => carillon.call("POST", "/v1/lora/load", { lora_path: status.output_path }),
-                t("The trained adapter is in use."),
-              )
-            }
-          >
-            {t("Use the trained adapter")}
-          </button>
-        )}
-        {status?.output_path && !status.is_training && (
-          <button
-            type="button"
-            onClick={() =>
-              void attempt(
-                () => makeComparisonPair(String(status.output_path), values),
-                t("Two songs are queued."),
-              )
-            }
-          >
-            {t("Compare a song before and after")}
-          </button>
+        {trained && (
+          <>
+            <button
+              type="button"
+              onClick={() =>
+                void attempt(
+                  () => carillon.call("POST", "/v1/lora/load", { lora_path: trained }),
+                  t("The trained adapter is in use."),
+                )
+              }
+            >
+              {t("Use the trained adapter")}
+            </button>
+            <button
+              type="button"
+              onClick={() =>
+                void attempt(() => makeComparisonPair(trained, values), t("Two songs are queued."))
+              }
+            >
+              {t("Compare a song before and after")}
+            </button>
+          </>
         )}
       </div>
       {status !== null && status.state !== "idle" && <Progress status={status} />}
