@@ -1,6 +1,7 @@
 /** Endpoints of the embedded city. */
 import { createRequire } from "node:module";
 import { type Request, type RequestHandler, type Response, Router } from "express";
+import { methodNotAllowed } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
 import type { OpenApiDocument } from "../http/openapi.js";
 import { DOCS, pageRoutes } from "../http/page.js";
@@ -135,6 +136,7 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
     sendBytes(response, 200, "application/json; charset=utf-8", documentText);
   });
   router.post("/mcp", mcpRoute("city", cityDocument));
+  router.all("/mcp", methodNotAllowed("POST"));
   router.use(pageRoutes(DOCS));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));

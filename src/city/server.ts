@@ -17,7 +17,14 @@ import {
 import { errorHandler, notFound, requireOneHost } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
 import { type Listener, listen, logRequests, respondAndClose } from "../http/listener.js";
-import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../http/origins.js";
+import {
+  hostName,
+  isLoopbackName,
+  isLoopbackOrigin,
+  isOwnPage,
+  pagesOf,
+  SAFE_METHODS,
+} from "../http/origins.js";
 import { pageRoutes } from "../http/page.js";
 import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
@@ -143,16 +150,18 @@ function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
     } else if (origin !== undefined) {
       response.vary("Origin");
       if (isListed(origin) || isLoopbackOrigin(origin)) response.set("Access-Control-Allow-Origin", origin);
-      else throw new HttpError(403, `Origin ${origin} is not allowed: CITY_ALLOWED_ORIGINS does not list it`);
+      else throw originRefused(origin, "read");
     }
     if (origin !== undefined && !SAFE_METHODS.has(request.method) && !isListed(origin)) {
-      throw new HttpError(
-        403,
-        `Pages of ${origin} may not change the city: CITY_ALLOWED_ORIGINS does not list them`,
-      );
+      throw originRefused(origin, "change");
     }
     next();
   };
+}
+
+function originRefused(origin: string, what: "read" | "change"): HttpError {
+  const advice = `add ${origin} to CITY_ALLOWED_ORIGINS`;
+  return new HttpError(403, `${pagesOf(origin)} may not ${what} the city: ${advice}`);
 }
 
 /** Answers OPTIONS on every path. Rejects all methods but GET and POST with 404, even HEAD. */

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import { describe } from "../parameters.js";
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 
@@ -32,4 +33,9 @@ export function isOwnPage({ headers: { host } }: IncomingMessage, origin: string
   const isUnmistakable = isLoopbackName(hostname) || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
   const own = `${protocol}//${host}`;
   return isUnmistakable && URL.canParse(own) && new URL(own).origin === origin;
+}
+
+/** Names the pages of an origin, for errors. */
+export function pagesOf(origin: string): string {
+  return origin === "null" ? "Pages opened from a file (origin null)" : `Pages of ${describe(origin)}`;
 }

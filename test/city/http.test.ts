@@ -370,6 +370,7 @@ describe("access control of the bridge", () => {
       "http://127.0.0.1",
       `https://127.0.0.1:${port}`,
       `http://localhost:${port}`,
+      "null",
       `http://127.0.0.1.evil.example:${port}`,
     ]) {
       for (const method of ["GET", "OPTIONS"]) {

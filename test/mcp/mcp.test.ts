@@ -112,7 +112,7 @@ describe("MCP on the city's port", () => {
     expect(await errorOf(agent, "city_advance", { days: 1 })).to.include("No city is loaded");
   });
 
-  it("answers 403 to the Origin header of another site, 400 to broken JSON, and 404 to GET", async () => {
+  it("answers 403 to the Origin header of another site, 400 to broken JSON, and 405 to GET", async () => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
     const ask = (more: object) =>
@@ -121,7 +121,7 @@ describe("MCP on the city's port", () => {
     expect((await ask({})).status).to.equal(200);
     const broken = await fetch(`${bridge.client.url}/mcp`, { method: "POST", headers, body: "{" });
     expect(broken.status).to.equal(400);
-    expect((await fetch(`${bridge.client.url}/mcp`)).status).to.equal(404);
+    expect((await fetch(`${bridge.client.url}/mcp`)).status).to.equal(405);
     const batch = `[${Array(100).fill(body).join(",")}]`;
     const refused = await fetch(`${bridge.client.url}/mcp`, { method: "POST", headers, body: batch });
     expect([refused.status, (await refused.json()).error.message]).to.deep.equal([

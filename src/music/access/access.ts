@@ -6,7 +6,14 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { RequestHandler } from "express";
 import type { Config } from "../../config.js";
-import { hostName, isLoopbackName, isLoopbackOrigin, isOwnPage, SAFE_METHODS } from "../../http/origins.js";
+import {
+  hostName,
+  isLoopbackName,
+  isLoopbackOrigin,
+  isOwnPage,
+  pagesOf,
+  SAFE_METHODS,
+} from "../../http/origins.js";
 import { describe } from "../../parameters.js";
 import { ConfigError } from "../../system/config-error.js";
 import { HttpError } from "../errors.js";
@@ -201,6 +208,5 @@ export function checkOrigin(allowedOrigins: readonly string[]): RequestHandler {
 /** The message does not list the allowed origins, because a page of any site may read it. */
 function originRefused(origin: string, hasOthers: boolean): HttpError {
   const advice = hasOthers ? `add ${origin} to SVC_ALLOWED_ORIGINS` : `set SVC_ALLOWED_ORIGINS=${origin}`;
-  const page = origin === "null" ? "Pages opened from a file (origin null)" : `Pages of ${describe(origin)}`;
-  return new HttpError(403, `${page} may not call this server: ${advice}`);
+  return new HttpError(403, `${pagesOf(origin)} may not call this server: ${advice}`);
 }

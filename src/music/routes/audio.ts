@@ -36,7 +36,8 @@ const route: Route = ({ authenticator, config, service }) => {
     const { signal } = caller;
     const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
-    if (typeof path !== "string") throw new RequestError("path is missing");
+    if (typeof path !== "string")
+      throw new RequestError(path === undefined ? "path is missing" : "path was sent more than once");
     const upload = await service.tasks.keptUpload(path, signal);
     const found = upload ?? (await service.audioFiles.resolve(path, signal));
     const { format, ...finish } = parseConversion(request.query);

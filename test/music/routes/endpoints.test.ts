@@ -282,6 +282,16 @@ describe("a server with an API key", () => {
     expect((await client.get("/v1/stats?ai_token=k1")).status).to.equal(401);
   });
 
+  it("answers 400 to audio with a path that is missing or repeated, and names the fault", async () => {
+    for (const [query, fault] of [
+      ["", "path is missing"],
+      ["path=a.mp3&path=b.mp3", "path was sent more than once"],
+    ]) {
+      const { status, body } = await client.get(`/v1/audio?${query}`, { Authorization: "Bearer k1" });
+      expect([status, body.detail]).to.deep.equal([400, fault]);
+    }
+  });
+
   it("replaces server directories in errors by the names of their settings", async () => {
     const { checkpointsDirectory } = server.service.config;
     const { status, body } = await client.post("/v1/init", { model: "absent", ai_token: "k1" });
