@@ -164,6 +164,9 @@ export class MusicService {
   /** Deletes expired tasks. Sweeps never overlap. */
   sweep(): Promise<void> {
     const { signal } = this.#stopping;
+    const note = (err: unknown) => {
+      if (!signal.aborted) this.#log.error({ err }, "could not delete expired tasks or unused files");
+    };
     this.#sweeping = this.#sweeping
       .then(() =>
         this.queue.runCleanUp(async (nowMs) => {
@@ -171,10 +174,9 @@ export class MusicService {
           await this.adapters.removeUnused(signal);
         }),
       )
+      .catch(note)
       .then(() => this.#runner.removeStaleFiles())
-      .catch((err: unknown) => {
-        if (!signal.aborted) this.#log.error({ err }, "could not delete expired tasks or unused files");
-      });
+      .catch(note);
     return this.#sweeping;
   }
 

@@ -85,7 +85,10 @@ export class AdapterStorage {
     }
     if (old.length === 0) return;
     const inUse = await namesInUse();
-    for (const name of old) if (!inUse.has(name)) await this.storage.remove(name, signal);
+    const unused = old.filter((name) => !inUse.has(name));
+    // A file that the storage does not delete keeps no other one.
+    const removals = await Promise.allSettled(unused.map((name) => this.storage.remove(name, signal)));
+    for (const removal of removals) if (removal.status === "rejected") throw removal.reason;
   }
 
   /** Stores a file under its hash. Returns the name of the stored object; null if the file does not exist. */

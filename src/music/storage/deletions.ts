@@ -14,6 +14,12 @@ const ATTEMPT_SECONDS = 5;
 /** Maximum number of files that a sweep deletes at the same time. */
 const MAX_AT_ONCE = 16;
 
+class SilentStorageError extends Error {
+  constructor(name: string) {
+    super(`the storage did not delete ${name} within ${ATTEMPT_SECONDS} seconds`);
+  }
+}
+
 export class Deletions {
   /** @param storages all folders whose files may be recorded */
   constructor(
@@ -41,15 +47,14 @@ export class Deletions {
   }
 
   /** Deletes planned files. The next sweep deletes those that the storage does not delete now. Never rejects. */
-  async delete(names: readonly string[]): Promise<boolean> {
+  async delete(names: readonly string[]): Promise<void> {
+    this.#report(await this.#attempt(names));
+  }
+
+  /** Deletes planned files. Returns an error for each one that the storage did not delete. */
+  async #attempt(names: readonly string[]): Promise<Error[]> {
     const attempts = await Promise.allSettled(names.map((name) => this.#delete(name)));
     const deleted = names.filter((_, index) => attempts[index]?.status === "fulfilled");
-    const refusal = attempts.find((attempt) => attempt.status === "rejected");
-    if (refusal !== undefined) {
-      const reason = (refusal.reason as Error).message;
-      const count = names.length - deleted.length;
-      this.log.warn({ reason, count }, "the storage did not delete files; the next sweep tries again");
-    }
     if (deleted.length > 0) {
       await this.record
         .drop(deleted)
@@ -57,13 +62,20 @@ export class Deletions {
           this.log.debug({ err }, "could not record that files were deleted; the next sweep tries again"),
         );
     }
-    return deleted.length > 0;
+    return attempts.flatMap((attempt) => (attempt.status === "rejected" ? [attempt.reason as Error] : []));
+  }
+
+  #report(failures: readonly Error[]): void {
+    const [first] = failures;
+    if (first === undefined) return;
+    const details = { reason: first.message, count: failures.length };
+    this.log.warn(details, "the storage did not delete files; the next sweep tries again");
   }
 
   async #delete(name: string): Promise<void> {
     const storage = this.storages.find(({ prefix }) => name.startsWith(prefix));
     if (storage === undefined) throw new Error(`no storage has files named ${name}`);
-    const error = () => new Error(`the storage did not delete ${name} within ${ATTEMPT_SECONDS} seconds`);
+    const error = () => new SilentStorageError(name);
     await withTimeLimit({ ms: ATTEMPT_SECONDS * 1000, error }, (signal) =>
       storage.remove(name.slice(storage.prefix.length), signal),
     );
@@ -71,7 +83,7 @@ export class Deletions {
 
   /**
    * Deletes recorded files that are still stored. Keeps the files of a task that is still there, because the record of
-   * the task could not be removed. Stops if the storage deletes none.
+   * the task could not be removed. Stops at a file for which the storage does not answer, but not at one that it refuses.
    * @throws the signal's reason
    */
   async sweep(
@@ -85,9 +97,12 @@ export class Deletions {
       (state === undefined || state === "failed" ? names : kept).push(name);
     }
     if (kept.length > 0) await this.record.drop(kept);
+    const failures: Error[] = [];
     for (let begin = 0; begin < names.length; begin += MAX_AT_ONCE) {
-      signal?.throwIfAborted();
-      if (!(await this.delete(names.slice(begin, begin + MAX_AT_ONCE)))) return;
+      if (signal?.aborted || failures.some((error) => error instanceof SilentStorageError)) break;
+      failures.push(...(await this.#attempt(names.slice(begin, begin + MAX_AT_ONCE))));
     }
+    this.#report(failures);
+    signal?.throwIfAborted();
   }
 }

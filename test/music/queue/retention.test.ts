@@ -9,6 +9,7 @@ import { Retention, RetentionClock, type RetentionLimits } from "../../../src/mu
 import type { Task } from "../../../src/music/queue/store.js";
 import { OwnDeletionRecord } from "../../../src/music/storage/deletion-record.js";
 import { Deletions } from "../../../src/music/storage/deletions.js";
+import type { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 const nowMs = 1_765_000_000_000;
@@ -53,6 +54,19 @@ describe("retention of tasks and audio", () => {
     expect(record).to.equal(audio);
     return record;
   }
+
+  it("deletes every file that the storage permits, although it refuses others for ever", async () => {
+    const refused = Array.from({ length: 40 }, (_, index) => `audio/refused-${index}.mp3`);
+    const names = [...refused, "audio/permitted.mp3"];
+    const remove = async (name: string) => {
+      if (name.startsWith("refused")) throw new Error("403");
+    };
+    const storage = { prefix: "audio/", remove } as unknown as FileStorage;
+    const record = new OwnDeletionRecord(null, silent);
+    await record.add("a removed task", names);
+    await new Deletions(record, [storage], silent).sweep(async () => undefined);
+    expect((await record.all()).map(([name]) => name)).to.deep.equal(refused);
+  });
 
   it("keeps favourites of any age and size", async () => {
     const favorite = await finishedTask(600, 1000);

@@ -116,6 +116,26 @@ describe("adapters in a shared storage", () => {
     }
   });
 
+  it("deletes unused files although the storage refuses to delete another one", async () => {
+    const folder = temporaryDirectory();
+    const files = new FileStorage(folder, null, "adapters/");
+    const storage = new AdapterStorage(files);
+    const path = join(temporaryDirectory(), "style.safetensors");
+    for (const weights of ["first", "second", "third"]) {
+      writeFileSync(path, weights);
+      await storage.publish(path);
+    }
+    for (const name of readdirSync(folder)) utimesSync(join(folder, name), 1e9, 1e9);
+    const [refused = ""] = readdirSync(folder);
+    const { remove } = files;
+    files.remove = async (name) => {
+      if (name === refused) throw new Error("403");
+      await remove.call(files, name);
+    };
+    expect((await failureOf(storage.removeUnused(async () => new Set(), never))).message).to.equal("403");
+    expect(readdirSync(folder)).to.deep.equal([refused]);
+  });
+
   it("a path without an adapter is rejected", async () => {
     expect(await refusal(join(folder, "absent"))).to.include("there is no such file or folder");
     expect(await refusal(join(folder, "first", "notes.txt"))).to.include(
