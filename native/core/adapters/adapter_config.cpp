@@ -46,16 +46,18 @@ const std::set<std::string> kNeutral = {
 /// Values of init_lora_weights and init_weights that leave the base model unchanged.
 const std::set<std::string> kPlainInits = {"gaussian", "eva", "orthogonal", "mica", "lycoris", "true", "false"};
 
+const std::set<std::string> kUnset = {"none", "null", "false"};
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
-/// Whether a setting has a value other than null, false, "", "none", [] and {}.
+/// Whether a setting has a value other than null, false, "", "none", "false", [] and {}.
 bool is_set(const Json& value) {
   if (value.is_null()) return false;
   if (value.is_bool()) return value.as_bool();
-  if (value.is_string()) return !value.as_string().empty() && lower(value.as_string()) != "none";
+  if (value.is_string()) return !value.as_string().empty() && !kUnset.count(lower(value.as_string()));
   if (value.is_object()) return !value.as_object().empty();
   return !value.is_array() || !value.as_array().empty();
 }
@@ -72,6 +74,12 @@ std::optional<double> parse_number(const std::string& text) {
 double number_of(const Json& value) {
   const auto parsed = value.is_string() ? parse_number(value.as_string()) : std::nullopt;
   return parsed ? *parsed : value.as_double();
+}
+
+/// A boolean, or its text.
+bool flag_of(const Json& value) {
+  const std::string text = value.is_string() ? lower(value.as_string()) : "";
+  return text == "true" || (text != "false" && value.as_bool());
 }
 
 /// Reads the settings of PEFT whose names start with `prefix` in a JSON object.
@@ -98,8 +106,8 @@ class PeftReader {
     config.rank = number("r").value_or(kPeftDefault);
     config.alpha_pattern = patterns("alpha_pattern");
     config.rank_pattern = patterns("rank_pattern");
-    config.is_rank_stabilized = json_.get_bool(key("use_rslora"), false);
-    config.uses_dora = json_.get_bool(key("use_dora"), false);
+    config.is_rank_stabilized = flag("use_rslora");
+    config.uses_dora = flag("use_dora");
     return config;
   }
 
@@ -110,6 +118,8 @@ class PeftReader {
   bool is_set(const std::string& setting) const {
     return json_.has(key(setting)) && carillon::is_set(json_.at(key(setting)));
   }
+
+  bool flag(const std::string& setting) const { return json_.has(key(setting)) && flag_of(json_.at(key(setting))); }
 
   std::optional<double> number(const std::string& setting) const {
     const bool has = json_.as_object().count(key(setting)) != 0;
@@ -125,7 +135,7 @@ class PeftReader {
     }
     std::string type = json_.at(key("peft_type")).as_string();
     for (const char* known : {"LORA", "LOHA", "LOKR", "IA3"}) {
-      if (lower(type) == lower(known)) return known;
+      if (lower(type) == lower(known) || lower(type) == lower(std::string("PeftType.") + known)) return known;
     }
     refuse("peft_type is " + type + "; supported are LORA, LOHA, LOKR and IA3");
   }
@@ -185,12 +195,14 @@ AdapterConfig read_peft(const std::string& path) {
   return PeftReader(Json::read_file(path), "", path).read();
 }
 
-/// Reads the settings of diffusers. Their names may start with the name of a model, such as "transformer.".
-AdapterConfig read_diffusers(const std::string& text, const std::string& source) {
+/// Reads the settings of diffusers. Their names may start with the name of a model, such as "transformer.". Returns
+/// nullopt if there are none.
+std::optional<AdapterConfig> read_diffusers(const std::string& text, const std::string& source) {
   const Json json = Json::parse(text, source);
+  if (json.is_null()) return std::nullopt;
   std::set<std::string> prefixes;
   for (const auto& [name, value] : json.as_object()) prefixes.insert(name.substr(0, name.find('.') + 1));
-  if (prefixes.empty()) return {};
+  if (prefixes.empty()) return std::nullopt;
   std::string prefix = *prefixes.begin();  // "" is the first if it is among them
   if (prefixes.count("transformer.")) {
     prefix = "transformer.";
@@ -214,7 +226,7 @@ std::optional<AdapterConfig> read_metadata(const TensorFile& file) {
   const auto& metadata = file.metadata();
   const auto source = [&](const char* key) { return file.path() + " (" + key + ")"; };
   if (const auto found = metadata.find(kDiffusersConfig); found != metadata.end()) {
-    return read_diffusers(found->second, source(kDiffusersConfig));
+    if (const auto config = read_diffusers(found->second, source(kDiffusersConfig))) return config;
   }
   for (const char* key : kLycorisConfigs) {
     if (const auto found = metadata.find(key); found != metadata.end()) return read_lycoris(found->second, source(key));
@@ -244,6 +256,15 @@ AdapterConfig AdapterConfig::read(const std::optional<std::string>& path, const 
   if (path && name.starts_with("adapter_model.")) return read_peft(*path);
   if (const auto config = read_metadata(file)) return *config;
   return path ? read_peft(*path) : AdapterConfig();
+}
+
+std::vector<std::string> unread_alphas(const TensorFile& file) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : file.metadata()) {
+    const bool is_alpha = lower(key).find("alpha") != std::string::npos && parse_number(value);
+    if (is_alpha || value.find("alpha\"") != std::string::npos) keys.push_back(key);
+  }
+  return keys;
 }
 
 std::optional<double> AdapterConfig::alpha_of(const std::vector<std::string>& names) const {

@@ -31,6 +31,9 @@ struct AdapterConfig {
   std::optional<double> rank_of(const std::vector<std::string>& names) const;
 };
 
+/// Keys in the metadata of a file without AdapterConfig::alpha whose values seem to have an alpha.
+std::vector<std::string> unread_alphas(const TensorFile& file);
+
 /// Key in the metadata of LoKr files. Its value has the settings of LyCORIS as JSON.
 constexpr const char* kLokrConfig = "lokr_config";
 

@@ -42,12 +42,13 @@ bool is_pickle(const fs::path& path) {
                      [&](const char* each) { return path.extension() == each; });
 }
 
-/// Paths of the .safetensors files in `folder`, sorted.
+/// Paths of the .safetensors files in `folder`, sorted, without hidden files such as the `._` files of macOS.
 std::vector<std::string> safetensors_in(const fs::path& folder) {
   std::vector<std::string> files;
   if (!fs::is_directory(folder)) return files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == kSafetensors) files.push_back(entry.path().string());
+    const bool is_hidden = entry.path().filename().string().starts_with('.');
+    if (!is_hidden && entry.path().extension() == kSafetensors) files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -175,7 +176,9 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
   const ProjectionIndex index(targets);
   Adapter adapter{.modules = {}, .unmatched_tensors = tensors.others, .warnings = config.warnings};
   std::set<std::string> seen;
-  bool lacks_alpha = false;  // PEFT stores alpha only in its config, so without the config the strength is unknown
+  bool lacks_alpha = false;  // some LoRA module has no alpha
+  bool is_peft = false;      // of PEFT, which stores alpha only in its config
+  bool has_effect = false;
   for (const auto& [name, module] : tensors.modules) {
     const AdapterTarget* target = index.find(name);
     if (target) {
@@ -183,9 +186,10 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
         refuse("module '" + name + "' is a duplicate: another module also changes " + target->name);
       }
       adapter.modules.push_back(read_module(module, *target, config, dora_epsilon));
-      const bool is_peft_lora = name.starts_with("base_model.model.") && module.kind() == AdapterKind::kLora;
-      lacks_alpha = lacks_alpha || (is_peft_lora && !config.alpha && !module.has("alpha"));
+      is_peft = is_peft || name.starts_with("base_model.model.");
+      lacks_alpha = lacks_alpha || (module.kind() == AdapterKind::kLora && !config.alpha && !module.has("alpha"));
       const double scale = adapter.modules.back().scale;
+      has_effect = has_effect || scale != 0.0 || adapter.modules.back().magnitude.defined();
       if (!std::isfinite(scale)) refuse("module '" + name + "' has no finite scale: check its alpha and rank");
     } else if (!module.adds_nothing()) {
       for (const auto& [part, tensor] : module.names()) adapter.unmatched_tensors.push_back(tensor);
@@ -204,8 +208,13 @@ Adapter read_adapter(const std::string& path, const std::vector<AdapterTarget>& 
     }
   }
   if (lacks_alpha) {
-    adapter.warnings.push_back("no alpha in the file and no adapter_config.json beside it: used scale 1");
+    const auto keys = unread_alphas(*file);
+    for (const auto& key : keys) adapter.warnings.push_back("the alpha in the metadata " + key + " was not read: used scale 1");
+    if (is_peft && keys.empty()) {
+      adapter.warnings.push_back("no alpha in the file and no adapter_config.json beside it: used scale 1");
+    }
   }
+  if (!has_effect) adapter.warnings.push_back("the adapter changes nothing: its alpha is 0");
   adapter.kind = adapter.modules.front().kind();
   return adapter;
 }

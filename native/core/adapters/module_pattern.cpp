@@ -1,7 +1,9 @@
 #include "core/adapters/module_pattern.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "core/lm/pattern.h"
 #include "core/runtime/error.h"
@@ -48,13 +50,38 @@ bool is_module_name(const std::string& key) {
   return key.find_first_not_of(kNameCharacters) == std::string::npos;
 }
 
-std::function<bool(const std::string&)> module_pattern(const std::string& key) {
-  if (is_module_name(key)) {
-    return [key](const std::string& module) { return module == key || module.ends_with("." + key); };
+namespace {
+
+using Matcher = std::function<bool(const std::string&)>;
+
+/// Splits a regular expression at each | outside of groups and classes.
+std::vector<std::string> alternatives_of(std::string_view pattern) {
+  std::vector<std::string> alternatives(1);
+  int depth = 0;
+  bool is_in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '|' && depth == 0 && !is_in_class) {
+      alternatives.emplace_back();
+      continue;
+    }
+    alternatives.back() += c;
+    if (c == '\\' && i + 1 < pattern.size()) {
+      alternatives.back() += pattern[++i];
+    } else if (is_in_class) {
+      is_in_class = c != ']';
+    } else {
+      is_in_class = c == '[';
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    }
   }
-  const bool is_anchored = key.starts_with('^');
-  require(!is_anchored || key.find('|') == std::string::npos, "'^' and '|' cannot be combined");
-  const auto pattern = std::make_shared<Pattern>(translated(key.substr(is_anchored)));
+  return alternatives;
+}
+
+/// Matches one alternative of `key`.
+Matcher alternative_matcher(const std::string& alternative, const std::string& key) {
+  const bool is_anchored = alternative.starts_with('^');
+  const auto pattern = std::make_shared<Pattern>(translated(alternative.substr(is_anchored)));
   return [pattern, is_anchored, key](const std::string& module) {
     const auto matches_whole = [&](std::string_view text) {
       const int32_t state = pattern->walk(pattern->start(), text);
@@ -71,6 +98,19 @@ std::function<bool(const std::string&)> module_pattern(const std::string& key) {
     } catch (const Error& error) {
       fail(ErrorCode::kBadCheckpoint, "the pattern '" + key + "' is not supported: " + error.what());
     }
+  };
+}
+
+}  // namespace
+
+Matcher module_pattern(const std::string& key) {
+  if (is_module_name(key)) {
+    return [key](const std::string& module) { return module == key || module.ends_with("." + key); };
+  }
+  std::vector<Matcher> matchers;
+  for (const auto& alternative : alternatives_of(key)) matchers.push_back(alternative_matcher(alternative, key));
+  return [matchers](const std::string& module) {
+    return std::any_of(matchers.begin(), matchers.end(), [&](const Matcher& matches) { return matches(module); });
   };
 }
 

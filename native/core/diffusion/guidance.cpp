@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace carillon {
 namespace {
@@ -31,7 +32,8 @@ at::Tensor project(const at::Tensor& x, const at::Tensor& direction, double eta)
 at::Tensor AdaptiveProjectedGuidance::guide(const at::Tensor& conditional, const at::Tensor& unconditional,
                                             double scale) {
   const at::Tensor difference = conditional - unconditional;
-  const auto [eta, momentum, norm_threshold] = options_;
+  const auto [eta, momentum, threshold] = options_;
+  const double norm_threshold = std::min<double>(threshold, std::numeric_limits<float>::max());
   sum_ = sum_.defined() ? difference + momentum * sum_ : difference;
   at::Tensor limited = sum_;
   if (norm_threshold > 0.0) limited = sum_ * (norm_threshold / norm_over(sum_, kTime)).clamp_max(1.0);

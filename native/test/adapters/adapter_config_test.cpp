@@ -78,6 +78,10 @@ TEST("adapter config: takes alpha from the metadata of diffusers, with and witho
   EXPECT_NEAR(scale_under("lora_adapter_metadata", R"({"transformer.lora_alpha": 6, "transformer.use_rslora": true})"),
               6 / std::sqrt(3.0), 1e-12);
   EXPECT_EQ(scale_under("lora_adapter_metadata", "{}"), 1.0);
+  for (const char* empty : {"{}", "null"}) {
+    const std::string both = R"({"lora_adapter_metadata": ")" + std::string(empty) + R"(", "ss_network_alpha": "6"})";
+    EXPECT_EQ(scale(write_single(lora(), both)), 2.0);
+  }
   EXPECT_THROWS(scale_under("lora_adapter_metadata", "6"), "(lora_adapter_metadata)");
   EXPECT_THROWS(scale_under("lora_adapter_metadata", R"({"unet.lora_alpha": 6, "vae.lora_alpha": 6})"),
                 "has settings of several models, and none is called transformer");
@@ -118,6 +122,7 @@ TEST("adapter config: finds LoKr and LoHa files in a folder and in adapter/") {
       const std::string folder = fixture_directory();
       std::filesystem::create_directories(folder + inner);
       write_safetensors(folder + inner + name, lycoris(kWholeLokr));
+      write_file(folder + inner + "._" + name, "a file of macOS");
       EXPECT_EQ(scale(folder), 1.0);
     }
   }
@@ -157,10 +162,29 @@ TEST("adapter config: reads alpha as a number or its text, and assumes PEFT's de
 
 TEST("adapter config: reads a peft_type in lower case, or none") {
   EXPECT_EQ(scale_with(R"({"peft_type": "lora", "lora_alpha": 6})"), 2.0);
+  EXPECT_EQ(scale_with(R"({"peft_type": "PeftType.LORA", "lora_alpha": 6})"), 2.0);
   EXPECT_EQ(scale_with(R"({"peft_type": null, "lora_alpha": 6})"), 2.0);
   EXPECT_EQ(scale_with(R"({"lora_alpha": 6, "r": 3})"), 2.0);
   EXPECT_THROWS(scale_with(R"({"peft_type": "AdaLoRA"})"), "peft_type is AdaLoRA; supported are LORA, LOHA, LOKR");
   EXPECT_THROWS(scale_with("{}"), "peft_type is missing");
+}
+
+TEST("adapter config: reads switches as a boolean or its text") {
+  for (const char* on : {"true", "\"true\"", "\"True\""}) {
+    EXPECT_NEAR(scale_with(peft_config(std::string(R"(, "use_rslora": )") + on)), 6 / std::sqrt(3.0), 1e-12);
+  }
+  EXPECT_EQ(scale_with(peft_config(R"(, "use_rslora": "False", "use_dora": "false", "lora_bias": "False")")), 2.0);
+  EXPECT_THROWS(scale_with(peft_config(R"(, "use_rslora": "maybe")")), "use_rslora is a string, expected a boolean");
+}
+
+TEST("adapter config: reports an alpha of 0, and an alpha in metadata that no known program writes") {
+  EXPECT((warnings_with(R"({"peft_type": "LORA", "r": 3, "lora_alpha": 0})") ==
+          std::vector<std::string>{"the adapter changes nothing: its alpha is 0"}));
+  for (const char* value : {R"({"lora_alpha": 6})", R"({"peft": {"alpha": 6}})"}) {
+    EXPECT((read(write_single(lora(), metadata("network_config", value))).warnings ==
+            std::vector<std::string>{"the alpha in the metadata network_config was not read: used scale 1"}));
+  }
+  EXPECT_EQ(read(write_single(lora(), metadata("networkAlpha", "6"))).warnings.size(), 1u);
 }
 
 TEST("adapter config: matches alpha_pattern as PEFT does, first match first") {
@@ -178,7 +202,11 @@ TEST("adapter config: matches alpha_pattern as PEFT does, first match first") {
   EXPECT_EQ(with(R"("layers.0.self_attn.q_proj": 3, "q_proj": 12)"), 1.0);
   EXPECT_THROWS(with(R"("(?i)Q_PROJ": 12)"), "alpha_pattern '(?i)Q_PROJ' is not supported");
   EXPECT_THROWS(with(R"("(q_proj": 12)"), "alpha_pattern '(q_proj' is not supported");
-  EXPECT_THROWS(with(R"("^a|q_proj": 12)"), "'^' and '|' cannot be combined");
+  EXPECT_EQ(with(R"("^layers\\.\\d+\\.(self|cross)_attn\\.q_proj$": 12)"), 4.0);
+  EXPECT_EQ(with(R"("^a|q_proj": 12)"), 4.0);
+  EXPECT_EQ(with(R"("^q_proj$|^layers.*[|]|a\\|b": 12)"), 2.0);
+  EXPECT_EQ(with(R"("^q_proj$|^layers.*$": 12)"), 4.0);
+  EXPECT_THROWS(with("\"(^a|q_proj)\": 12"), "'^' is supported only at the start");
   EXPECT_THROWS(with(R"("q_proj": "high")"), "alpha_pattern.q_proj is a string, expected a number");
 }
 
