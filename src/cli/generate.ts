@@ -57,6 +57,10 @@ export const generateCommand = new Command("generate")
 for (const option of Object.values(PARAMETERS)) generateCommand.addOption(option);
 
 async function generate(prompt: string, options: GenerateOptions): Promise<void> {
+  const { lora = [], loraScale = [] } = options;
+  if (loraScale.length > lora.length) {
+    throw new Error(`--lora-scale: ${loraScale.length} scales for ${lora.length} adapters of --lora`);
+  }
   const { createEngine, makeSongs, parseGenerationRequest } = await import("../index.js");
   const { usesLmByDefault } = await import("../music/song/song-context.js");
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));

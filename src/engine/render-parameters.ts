@@ -57,6 +57,8 @@ export const inferenceSteps = (max: number) => {
   );
 };
 
+/** Larger guidance gives values that are not finite. */
+export const MAX_GUIDANCE = 1000;
 const share = within(finiteNumber, 0, 1);
 
 const correction = within(finiteNumber, -1, 1);
@@ -142,7 +144,7 @@ export const renderParameters = {
   guidance: z.object({
     guidanceScale: parameter(
       "guidance_scale",
-      atLeast(finiteNumber, 0).default(7),
+      within(finiteNumber, 0, MAX_GUIDANCE).default(7),
       "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
     ),
     useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance (adg); base models only."),
@@ -163,7 +165,7 @@ export const renderParameters = {
     ),
     normThreshold: parameter(
       "norm_threshold",
-      atLeast(finiteNumber, 0).default(2.5),
+      within(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
       "apg_classic: limit of the guidance's norm; 0: none.",
     ),
     cfgIntervalStart: parameter(

@@ -110,6 +110,9 @@ describe("the command line", () => {
     const { code, stderr } = await carillon(["generate", "x", "--lora", "absent", "--out", out]);
     expect(code).to.equal(1);
     expect(stderr).to.include("absent: there is no such file or folder");
+    const scaled = await carillon(["generate", "x", "--lora-scale", "0.5", "--out", out]);
+    expect(scaled.code).to.equal(1);
+    expect(scaled.stderr).to.include("--lora-scale: 1 scales for 0 adapters of --lora");
   });
 
   it("carillon generate reports an invalid argument and writes nothing", async () => {

@@ -5,10 +5,9 @@
 import { z } from "zod";
 import { STEMS } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
-import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
+import { inferenceSteps, MAX_GUIDANCE, renderParameters } from "../../engine/render-parameters.js";
 import type { Seed } from "../../engine/types.js";
 import {
-  atLeast,
   BPM_UNIT,
   type Fields,
   finiteNumber,
@@ -199,7 +198,7 @@ export const generationSchema = z.object({
   ),
   lmCfgScale: parameter(
     "lm_cfg_scale",
-    atLeast(finiteNumber, 0).default(2.5),
+    within(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
     "Guidance scale of audio codes; 1 or less: no guidance.",
   ),
   lmNegativePrompt: parameter(
