@@ -58,11 +58,12 @@ export async function readSidecarText(path: string): Promise<string | null> {
 
 /** Endings of caption and lyrics files. ACE-Step 1 writes `_prompt.txt` and `_lyrics.txt`. */
 const CAPTION_FILES = [".caption.txt", "_caption.txt", "_prompt.txt", ".prompt.txt"];
-const LYRICS_FILES = [".lyrics.txt", "_lyrics.txt"];
+const LYRICS_FILES = [".lyrics.txt", "_lyrics.txt", ".lrc"];
 
 /**
  * Description of the recording `audioPath`. `<name>.json` overrides `<name>.caption.txt`, and tables override both.
- * Lyrics come from `<name>.lyrics.txt`, else from the JSON file, else from `<name>.txt`.
+ * Lyrics come from `<name>.lyrics.txt`, else from the JSON file, else from `<name>.txt`. Beside a lyrics file
+ * `<name>.txt` has the caption.
  * @param fromTables what tables say about the recording
  * @param warn called for unusable files
  */
@@ -84,7 +85,7 @@ export async function describeAudio(
   const [caption, lyrics] = [await first(CAPTION_FILES), await first(LYRICS_FILES)];
   const json = await sidecar(".json");
   return {
-    ...describeText(await sidecar(".txt")),
+    ...describeText(await sidecar(".txt"), lyrics === undefined ? "lyrics" : "caption"),
     ...withoutUndefined({ caption }),
     ...(json === undefined ? {} : parseSidecarJson(json, `${name}.json`, warn)),
     ...withoutUndefined({ lyrics }),
@@ -92,10 +93,10 @@ export async function describeAudio(
   };
 }
 
-/** `<name>.txt` has lyrics, or lines of named fields. */
-function describeText(text: string | undefined): Description {
+/** `<name>.txt` has one field, or lines of named fields. */
+function describeText(text: string | undefined, field: "lyrics" | "caption"): Description {
   const record = text === undefined ? null : parseNamedLines(text);
-  return record === null ? withoutUndefined({ lyrics: text }) : describeRecord(record);
+  return record === null ? withoutUndefined({ [field]: text }) : describeRecord(record);
 }
 
 /** @param name file name in warnings */

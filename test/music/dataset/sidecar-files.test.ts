@@ -26,6 +26,16 @@ describe("reading sidecar files", () => {
     expect((await describeSong({ "song.txt": "la" })).description).to.deep.equal({ lyrics: "la" });
   });
 
+  it("a text file beside a lyrics file has the caption, unless another file has it", async () => {
+    const files = { "song.txt": "a waltz", "song.lrc": "[00:01.00]la" };
+    expect((await describeSong(files)).description).to.deep.equal({
+      caption: "a waltz",
+      lyrics: "[00:01.00]la",
+    });
+    const json = { ...files, "song.json": '{"caption": "a march"}' };
+    expect((await describeSong(json)).description.caption).to.equal("a march");
+  });
+
   it("missing or blank sidecar files give no description", async () => {
     expect((await describeSong({ "song.caption.txt": " \n", "song.txt": "" })).description).to.deep.equal({});
   });
