@@ -179,9 +179,9 @@ export class Carillon {
     let lastEventId = "";
     let aliveMs = Date.now();
     let thrown: { error: unknown } | undefined;
-    const report = (progress: TaskProgress) => {
+    const report = async (progress: TaskProgress) => {
       try {
-        onProgress?.(progress);
+        await onProgress?.(progress);
       } catch (error) {
         thrown = { error };
         throw error;
@@ -193,13 +193,13 @@ export class Carillon {
           lastEventId = event.id;
           aliveMs = Date.now();
           if (event.event === "done" || event.event === "failed") return succeeded(event.data);
-          report(progressOf(event));
+          await report(progressOf(event));
         }
         const limit = this.#limit(this.#silenceMs, signal);
         const task = await withTimeLimit(limit, (signal) => this.task(id, { signal }));
         aliveMs = Date.now();
         if (task.end_time !== null) return succeeded(task);
-        report({ stage: task.stage, progress: task.progress, position: task.queue_position });
+        await report({ stage: task.stage, progress: task.progress, position: task.queue_position });
       } catch (error) {
         if (thrown !== undefined) throw thrown.error;
         signal?.throwIfAborted();

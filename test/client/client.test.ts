@@ -62,6 +62,8 @@ describe("the client", () => {
       throw wrong;
     };
     expect(await failureOf(carillon.make(shortSong, { onProgress }))).to.equal(wrong);
+    const rejecting = { onProgress: async () => onProgress() };
+    expect(await failureOf(carillon.make(shortSong, rejecting))).to.equal(wrong);
   });
 
   it("the client reports invalid parameters and a wrong key", async () => {

@@ -67,7 +67,7 @@ export interface SongOptions {
  * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together
  * and rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also
  * determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
- * written files are deleted. An exception of `onProgress` ends the job.
+ * written files are deleted. An exception of `onProgress`, or its rejection, ends the job.
  * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
  * not writable), RequestError for a window beyond the source, the reason of the signal, or the exception of `onProgress`
  */
@@ -80,7 +80,8 @@ export async function makeSongs(
   const failed = new AbortController();
   const onProgress = (progress: TaskProgress) => {
     try {
-      options.onProgress(progress);
+      const reported: unknown = options.onProgress(progress);
+      if (reported instanceof Promise) reported.catch((error: unknown) => failed.abort(error));
     } catch (error) {
       failed.abort(error);
       throw error;

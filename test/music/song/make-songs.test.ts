@@ -93,4 +93,26 @@ describe("making songs without a server", () => {
       expect(existsSync(join(directory, name))).to.equal(false);
     });
   }
+
+  it("rejects with the rejection of an asynchronous onProgress", async () => {
+    const wrong = new Error("no display");
+    const fields = {
+      prompt: "a song",
+      audio_duration: 10,
+      batch_size: 1,
+      inference_steps: 1,
+      thinking: true,
+    };
+    const failure = await failureOf(
+      makeSongs(engine, parseGenerationRequest(fields, engine), {
+        destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
+        maxSourceSeconds: config.sourceMaxSeconds,
+        signal: new AbortController().signal,
+        onProgress: async () => {
+          throw wrong;
+        },
+      }),
+    );
+    expect(failure).to.equal(wrong);
+  });
 });
