@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect } from "chai";
@@ -61,6 +61,19 @@ for (const place of ["SVC_TMPDIR", "SVC_STORAGE"] as const) {
     it("makes the folder of uploads again", async () => {
       remove(join(root, "uploads"));
       await makesSong({ reference_audio: recording });
+    });
+
+    it("refuses an upload with the reason if the folder of uploads is a file", async () => {
+      const uploads = join(root, "uploads");
+      remove(uploads);
+      writeFileSync(uploads, "");
+      const { status, body } = await client.postForm("/release_task", {
+        ...shortSong,
+        reference_audio: recording,
+      });
+      rmSync(uploads);
+      expect(status, body.detail).to.equal(503);
+      expect(body.detail).to.contain("uploads is not writable");
     });
 
     it("makes SVC_TRAINING_ROOT again", async () => {

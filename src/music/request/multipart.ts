@@ -57,7 +57,13 @@ export async function readMultipart(
 }
 
 export async function removeFiles(paths: readonly string[]): Promise<void> {
-  await Promise.all(paths.map((path) => rm(path, { force: true })));
+  await Promise.all(
+    paths.map((path) =>
+      rm(path, { force: true }).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOTDIR") throw error; // the folder was replaced by a file
+      }),
+    ),
+  );
 }
 
 class MultipartReader {

@@ -133,8 +133,12 @@ export class FileStorage {
  * @throws StoreError UNREACHABLE
  */
 export async function makeFolder(path: string): Promise<void> {
-  await mkdir(path).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === "EEXIST") return;
+  await mkdir(path).catch(async (cause: NodeJS.ErrnoException) => {
+    const isFolder = await stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (isFolder) return;
     throw new StoreError("UNREACHABLE", `the storage ${path} is not writable (${cause.code})`, { cause });
   });
 }
