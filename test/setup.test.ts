@@ -204,3 +204,10 @@ describe("download of a prebuilt core during set-up", () => {
     });
   }
 });
+
+describe("build of the command line", () => {
+  it("set-up makes the command line executable, because npx runs it", () => {
+    const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+    expect(spawnSync(program, ["--version"], { encoding: "utf8" }).stdout).to.match(/^\d+\.\d+\.\d+\s*$/);
+  });
+});

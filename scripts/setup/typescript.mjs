@@ -1,5 +1,5 @@
 /** Builds dist/ from src/. */
-import { cpSync, existsSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -27,6 +27,8 @@ export function buildTypeScript() {
   say("compiling TypeScript");
   rmSync(join(projectRoot, "dist"), { recursive: true, force: true });
   compile("tsconfig.build.json");
+  // npx runs this file. npm makes it executable only when it first links the clone.
+  chmodSync(join(projectRoot, "dist/cli/main.js"), 0o755);
   compile("src/web");
   bundleStudio();
   copyDocs();

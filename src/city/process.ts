@@ -87,7 +87,7 @@ export class CityProcess {
     const [module, ...args] = command;
     const child = fork(module, args, {
       env: { ...environment, ...settings },
-      execArgv: [...process.execArgv, `--max-old-space-size=${HEAP_MEGABYTES}`],
+      execArgv: [...process.execArgv.filter(isNotInspector), `--max-old-space-size=${HEAP_MEGABYTES}`],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child = child;
@@ -176,4 +176,9 @@ function report(message: Report): Promise<void> {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());
     else resolve();
   });
+}
+
+/** The debugger of this process listens at a port, which the child cannot share. */
+function isNotInspector(option: string): boolean {
+  return !option.startsWith("--inspect");
 }

@@ -114,8 +114,14 @@ export class Checkpoints {
   /** Whether `name` is a default model that is missing or incomplete, or that could not be loaded. */
   usesEmbedded(name: string): boolean {
     if (!isDefault(name)) return false;
-    const isAbsent = this.#inRoot(name) === undefined;
-    return this.#broken.has(name) || isAbsent || (name === DEFAULT_MODEL && !this.#isComplete(name));
+    return (
+      this.#broken.has(name) || !this.isInstalled(name) || (name === DEFAULT_MODEL && !this.#isComplete(name))
+    );
+  }
+
+  /** Whether the checkpoint directory has the model, although it may be incomplete. */
+  isInstalled(name: string): boolean {
+    return this.#inRoot(name) !== undefined;
   }
 
   /** Replaces a broken default with the built-in model. @returns false if `name` is no default or already replaced */

@@ -340,7 +340,7 @@ export class LoadedModels implements ModelLoader {
     this.log(
       requested === used || !this.checkpoints.usesEmbedded(requested)
         ? `loading ${requested}`
-        : `${requested} is not installed or is broken: loading the built-in model ${used} instead`,
+        : `${requested} is ${this.checkpoints.isInstalled(requested) ? "broken or incomplete" : "not installed"}: loading the built-in model ${used} instead (npx carillon models pull ${requested})`,
     );
   }
 
