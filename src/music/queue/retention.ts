@@ -43,7 +43,7 @@ export type RetentionForecast = z.output<typeof retentionForecast>;
 export class Retention {
   constructor(
     private readonly queue: Pick<TaskQueue, "finished" | "remove" | "get">,
-    private readonly deletions: Pick<Deletions, "plan" | "delete" | "sweep">,
+    private readonly deletions: Pick<Deletions, "plan" | "discard" | "sweep">,
     private readonly limits: RetentionLimits,
     private readonly log: Logger,
   ) {}
@@ -117,7 +117,8 @@ export class Retention {
   async remove(id: string): Promise<boolean> {
     const removed = await this.#removeRecord(id);
     if (removed === undefined) return false;
-    await this.deletions.delete(objectNames(removed));
+    // Records them again: a sweep that read the task just before its removal has dropped the plan.
+    await this.deletions.discard(objectNames(removed), id);
     return true;
   }
 

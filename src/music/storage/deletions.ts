@@ -38,16 +38,14 @@ export class Deletions {
     if (names.length > 0) await this.record.add(task, names);
   }
 
-  /** Deletes the files of a failed task, or of a task that was not accepted. Never rejects. */
+  /**
+   * Deletes the files of a task that was removed, has failed or was not accepted. The next sweep deletes those that the
+   * storage does not delete now. Never rejects.
+   */
   async discard(names: readonly string[], task: string = randomUUID()): Promise<void> {
     await this.plan(task, names).catch((err: unknown) =>
       this.log.error({ err, names }, "could not record files that are to be deleted"),
     );
-    await this.delete(names);
-  }
-
-  /** Deletes planned files. The next sweep deletes those that the storage does not delete now. Never rejects. */
-  async delete(names: readonly string[]): Promise<void> {
     this.#report(await this.#attempt(names));
   }
 

@@ -68,6 +68,26 @@ describe("retention of tasks and audio", () => {
     expect((await record.all()).map(([name]) => name)).to.deep.equal(refused);
   });
 
+  it("keeps the record of files whose task was removed while a sweep ran, if the storage refuses to delete them", async () => {
+    const remove = async () => {
+      throw new Error("403");
+    };
+    const storage = { prefix: "audio/", remove } as unknown as FileStorage;
+    const record = new OwnDeletionRecord(null, silent);
+    const refused = new Deletions(record, [storage], silent);
+    const { id } = await finishedTask(0, 1000);
+    queue = idleQueue(store);
+    await queue.open(() => {});
+    const plan = async (task: string, names: readonly string[]) => {
+      await refused.plan(task, names);
+      await refused.sweep(async () => "succeeded");
+    };
+    const deletions = { plan, discard: refused.discard.bind(refused), sweep: refused.sweep.bind(refused) };
+    const limits = { maxAgeSeconds: 0, maxAudioBytes: 0, maxRecordBytes: 0 };
+    expect(await new Retention(queue, deletions, limits, silent).remove(id)).to.equal(true);
+    expect(await record.all()).to.deep.equal([[`audio/${files.nameOf(id, 0, "mp3")}`, id]]);
+  });
+
   it("keeps favourites of any age and size", async () => {
     const favorite = await finishedTask(600, 1000);
     await store.update(favorite.id, (task) => ({ ...task, favorite: true }));
