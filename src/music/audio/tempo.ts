@@ -20,6 +20,8 @@ const BEATS_AHEAD = 4;
 const CLEAR_PULSE = 0.3;
 /** A tempo is not clear if another one scores more than this share of its score. */
 const RIVAL_SHARE = 0.8;
+/** A tempo is not clear if the audio has fewer of its beats. */
+const MIN_BEATS = 2 * BEATS_AHEAD;
 /** Tempos at least this far apart are rivals. */
 const RIVAL_OCTAVES = 0.08;
 
@@ -28,11 +30,13 @@ export function measureTempo(audio: Float32Array, sampleRate: number): number | 
   return bestOf(tempoScores(audio, sampleRate))?.bpm ?? null;
 }
 
-/** Like `measureTempo`, but null if the beat is weak, or if half, twice or another tempo fits nearly as well. */
+/** Like `measureTempo`, but null if the audio is short, the beat is weak, or half, twice or another tempo fits nearly as well. */
 export function clearTempo(audio: Float32Array, sampleRate: number): number | null {
   const scores = tempoScores(audio, sampleRate);
   const best = bestOf(scores);
   if (best === undefined || best.pulse < CLEAR_PULSE) return null;
+  const minutes = audio.length / 2 / sampleRate / 60;
+  if (minutes * best.bpm < MIN_BEATS) return null;
   const rivals = scores.filter(({ bpm }) => Math.abs(Math.log2(bpm / best.bpm)) >= RIVAL_OCTAVES);
   return rivals.some(({ score }) => score > RIVAL_SHARE * best.score) ? null : best.bpm;
 }

@@ -25,6 +25,12 @@ describe("clearTempo", () => {
     expect(clearTempo(piece(118, 20), RATE)).to.be.within(117, 119);
   });
 
+  it("finds none in a short piece", () => {
+    const parts = [0.5, 1, 2, 3].map((seconds) => clearTempo(piece(118, seconds), RATE));
+    expect(parts).to.deep.equal([null, null, null, null]);
+    expect(clearTempo(piece(118, 5), RATE)).to.be.within(117, 119);
+  });
+
   it("finds none in silence, in noise, or if half or twice the tempo fits as well", () => {
     expect(clearTempo(new Float32Array(2 * RATE), RATE)).to.equal(null);
     const noise = Float32Array.from(
