@@ -132,9 +132,10 @@ export function within(number: z.ZodType<number>, min: number, max: number) {
   return number.pipe(z.number().min(min, message).max(max, message).meta(typeOf(number)));
 }
 
-/** Like `within`, but with only a lower limit. */
-export function atLeast(number: z.ZodType<number>, min: number) {
-  return number.pipe(z.number().min(min, `must be at least ${min}`).meta(typeOf(number)));
+/** Like `within`, but the message names only the limit that the number exceeds. */
+export function atLeast(number: z.ZodType<number>, min: number, max = Number.MAX_VALUE) {
+  const [low, high] = [`must be at least ${min}`, `must be at most ${max}`];
+  return number.pipe(z.number().min(min, low).max(max, high).meta(typeOf(number)));
 }
 
 /**

@@ -144,7 +144,7 @@ export const renderParameters = {
   guidance: z.object({
     guidanceScale: parameter(
       "guidance_scale",
-      within(finiteNumber, 0, MAX_GUIDANCE).default(7),
+      atLeast(finiteNumber, 0, MAX_GUIDANCE).default(7),
       "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
     ),
     useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance (adg); base models only."),
@@ -165,7 +165,7 @@ export const renderParameters = {
     ),
     normThreshold: parameter(
       "norm_threshold",
-      within(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
+      atLeast(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
       "apg_classic: limit of the guidance's norm; 0: none.",
     ),
     cfgIntervalStart: parameter(

@@ -8,6 +8,7 @@ import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { inferenceSteps, MAX_GUIDANCE, renderParameters } from "../../engine/render-parameters.js";
 import type { Seed } from "../../engine/types.js";
 import {
+  atLeast,
   BPM_UNIT,
   type Fields,
   finiteNumber,
@@ -198,7 +199,7 @@ export const generationSchema = z.object({
   ),
   lmCfgScale: parameter(
     "lm_cfg_scale",
-    within(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
+    atLeast(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
     "Guidance scale of audio codes; 1 or less: no guidance.",
   ),
   lmNegativePrompt: parameter(
