@@ -325,6 +325,8 @@ describe("a fleet of server processes", function () {
     await sweep([strict]);
     await untilExpired(1, strict);
     await untilExpired(5, near, far, strict);
+    // A task expires before its files are deleted.
+    while (readdirSync(join(storage, "api_audio")).length > 1) await sleep(20);
     expect(readdirSync(join(storage, "api_audio"))).to.have.length(1);
     expect((await successor.client.get("/v1/stats")).body.data.jobs.total).to.equal(1);
   });
