@@ -386,14 +386,14 @@ describe("request bodies", () => {
       expect(reply.status).to.equal(400);
     });
 
-    it("answers 500 when the upload directory cannot be written", async () => {
+    it("answers 503 with the reason when the upload directory cannot be written", async () => {
       const failing = start();
       await writeFile(failing.directory, "a file where the directory should be");
       const reply = await request(failing.app)
         .post("/releaseTask")
         .attach("src_audio", Buffer.from("s"), "a.wav");
-      expect(reply.status).to.equal(500);
-      expect(reply.body).to.deep.equal({ detail: "Internal server error", error: "Internal server error" });
+      expect(reply.status).to.equal(503);
+      expect(reply.body.detail).to.include("is not writable (EEXIST)");
       expect(failing.faults.splice(0)).to.have.length(1);
       await rm(failing.directory);
     });
