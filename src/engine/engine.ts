@@ -1,12 +1,12 @@
 /** Assembles the engine: its parts share the models in memory. */
 import { type Gpu, listGpus } from "../libtorch/gpus.js";
-import { AdapterTrainer } from "./adapter-trainer.js";
 import type { NativeAddon } from "./addon.js";
 import { Catalog } from "./catalog.js";
 import { Checkpoints } from "./checkpoints.js";
 import { LoadedModels } from "./loaded-models.js";
 import { LoadingPlanner } from "./loading-planner.js";
 import { LoadingRenderer } from "./loading-renderer.js";
+import { LoadingTrainer } from "./loading-trainer.js";
 import { loadAddon } from "./native.js";
 import type { EngineOptions, MusicEngine } from "./types.js";
 
@@ -17,7 +17,7 @@ export class Engine implements MusicEngine {
   readonly loader: LoadedModels;
   readonly planner: LoadingPlanner;
   readonly renderer: LoadingRenderer;
-  readonly trainer: AdapterTrainer;
+  readonly trainer: LoadingTrainer;
 
   /**
    * Loads the addon; models load on first use or on request.
@@ -36,7 +36,7 @@ export class Engine implements MusicEngine {
     this.catalog = new Catalog(addon, checkpoints, options, gpus, this.loader);
     this.planner = new LoadingPlanner(this.loader, options, log);
     this.renderer = new LoadingRenderer(this.loader, options, log);
-    this.trainer = new AdapterTrainer(addon, this.loader, options);
+    this.trainer = new LoadingTrainer(addon, this.loader, options);
   }
 
   async close(): Promise<void> {

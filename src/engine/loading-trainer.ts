@@ -3,7 +3,7 @@ import type { CallOptions, NativeAddon, SampleInfo, TrainingCall, TrainingResult
 import type { LoadedModels } from "./loaded-models.js";
 import type { EngineOptions, Trainer, TrainingRequest } from "./types.js";
 
-export class AdapterTrainer implements Trainer {
+export class LoadingTrainer implements Trainer {
   readonly #running = new Set<Promise<unknown>>();
   readonly #stopping = new AbortController();
 
