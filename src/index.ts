@@ -46,6 +46,7 @@ export type {
   PlanRequest,
   Rendering,
   RenderRequest,
+  RenderSong,
   SampleRequest,
   ScaledAdapter,
   SlotState,

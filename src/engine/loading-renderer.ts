@@ -3,12 +3,12 @@ import { abbreviateList } from "../parameters.js";
 import type { AdapterInfo, CallOptions, RenderCall } from "./addon.js";
 import { maxRenderedSongs } from "./batch-limits.js";
 import { hasCode, type LoadedModels } from "./loaded-models.js";
-import { firstOfEqualLength } from "./renderer.js";
 import type {
   EngineOptions,
   PlanarAudio,
   Rendering,
   RenderRequest,
+  RenderSong,
   SongAdapter,
   SongRenderer,
   TrainingSampleRequest,
@@ -21,28 +21,23 @@ export class LoadingRenderer implements SongRenderer {
     private readonly log: (message: string) => void,
   ) {}
 
-  async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    return this.loaded.withRenderer(request.slot, call, (renderer) => renderer.render(request, call));
-  }
-
-  async *renderSongs(
-    requests: readonly RenderRequest[],
+  async *render(
+    request: RenderRequest,
     callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering> {
-    const [one] = requests;
-    if (one === undefined) return;
-    let atOnce = maxRenderedSongs(this.options, this.loaded.deviceOf(one.slot) !== "cpu");
-    for (let first = 0; first < requests.length; ) {
-      const batch = firstOfEqualLength(requests.slice(first, first + atOnce));
-      const call = callForBatch(first, batch.length);
+    const { slot } = request;
+    let atOnce = maxRenderedSongs(this.options, this.loaded.deviceOf(slot) !== "cpu");
+    for (let first = 0; first < request.songs.length; ) {
+      const songs = firstOfEqualLength(request.songs.slice(first, first + atOnce));
+      const call = callForBatch(first, songs.length);
       try {
-        yield* await this.loaded.withRenderer(one.slot, call, (renderer) =>
-          renderer.renderSongs(batch, call),
+        yield* await this.loaded.withRenderer(slot, call, (renderer) =>
+          renderer.render({ ...request, songs }, call),
         );
-        first += batch.length;
+        first += songs.length;
       } catch (error) {
-        if (!hasCode(error, "OUT_OF_MEMORY") || batch.length === 1) throw error;
-        atOnce = Math.ceil(batch.length / 2);
+        if (!hasCode(error, "OUT_OF_MEMORY") || songs.length === 1) throw error;
+        atOnce = Math.ceil(songs.length / 2);
         this.log(`${error.message}; rendering ${atOnce} songs at a time`);
       }
     }
@@ -66,4 +61,11 @@ export class LoadingRenderer implements SongRenderer {
     for (const warning of warnings) this.log(`adapter ${adapter.name}: ${warning}`);
     return info;
   }
+}
+
+/** The first songs, up to the first with another length: the songs of a batch are equally long. */
+function firstOfEqualLength(songs: readonly RenderSong[]): readonly RenderSong[] {
+  const lengthOf = ({ metadata, codes }: RenderSong) => `${metadata.durationSeconds} ${codes?.length}`;
+  const end = songs.findIndex((song) => lengthOf(song) !== lengthOf(songs[0] as RenderSong));
+  return end < 0 ? songs : songs.slice(0, end);
 }

@@ -28,6 +28,7 @@ import type {
   PlanarAudio,
   Rendering,
   RenderRequest,
+  RenderSong,
   SongLatents,
   TrainingSampleRequest,
 } from "./types.js";
@@ -84,54 +85,43 @@ export class Renderer {
     return this.#native.info.codebookSize;
   }
 
-  async render(request: RenderRequest, call: RenderCall): Promise<Rendering> {
-    const [prompt, warnings] = await this.#promptOf(request);
-    return this.#renderBatch(request, [prompt], warnings, call);
-  }
-
-  /** Renders songs of equal length as one batch, each with its own seed, words and codes. */
-  async renderSongs(requests: readonly RenderRequest[], call: RenderCall): Promise<Rendering[]> {
-    const [first] = requests;
-    if (first === undefined) return [];
-    const prompts = await Promise.all(requests.map((request) => this.#promptOf(request)));
-    const seeds = requests.flatMap((request) => request.seeds);
-    if (seeds.length !== requests.length) throw new Error("a song of a batch must have one seed");
-    const audioCodes = first.audioCodes && requests.flatMap((request) => request.audioCodes ?? []);
-    const own = prompts.map(([prompt]) => prompt);
-    const rendered = await this.#renderBatch({ ...first, seeds, audioCodes }, own, [], call);
-    return prompts.map(([, warnings], item) => songOf(rendered, item, warnings));
-  }
-
-  /** @param prompts one for all items, or one per item */
-  async #renderBatch(
-    request: RenderRequest,
-    prompts: PromptIds[],
-    promptWarnings: readonly string[],
-    call: RenderCall,
-  ): Promise<Rendering> {
-    const { task, source, referenceAudio, referenceLatents = null, seeds, denoise, guidance, edit } = request;
+  /** Renders songs of equal length as one batch. */
+  async render(request: RenderRequest, call: RenderCall): Promise<Rendering[]> {
+    const { task, source, referenceAudio, referenceLatents = null, denoise, guidance, edit } = request;
     this.#assertOwnSpace("src_latents", source?.latents);
     this.#assertOwnSpace("ref_latents", referenceLatents);
-    const warnings = [...promptWarnings];
+    const prompts = await Promise.all(request.songs.map((song) => this.#promptOf(request, song)));
     const parts = await this.adapters.load(request.adapters ?? [], call);
-    for (const { name, adapter } of parts) {
-      warnings.push(...adapterWarnings(adapter.info).map((warning) => `adapter ${name}: ${warning}`));
-    }
+    const warnings = parts.flatMap(({ name, adapter }) =>
+      adapterWarnings(adapter.info).map((warning) => `adapter ${name}: ${warning}`),
+    );
+    const { samples, codesPerSong } = this.#lengthOf(request, warnings);
+    const codes = request.songs.flatMap((song) => song.codes?.subarray(0, codesPerSong) ?? []);
     const job: RenderJob = {
-      ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, prompts },
-      seeds: seeds.map(BigInt),
-      ...this.#lengthOf(request, warnings),
+      ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, samples },
+      prompts: prompts.map(({ prompt }) => prompt),
+      audioCodes: codes.length > 0 ? codes : null,
+      seeds: request.songs.map(({ seed }) => BigInt(seed)),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const { lyricSeconds, latents, latentGains, ...rendered } = await this.#native.render(job, call);
+    const rendered = await this.#native.render(job, call);
+    const { samplesPerChannel } = rendered;
+    const share = (seconds: number) => seconds / request.songs.length;
+    const { conditions, denoise: denoising, decode } = rendered.timings;
+    const timings = { conditions: share(conditions), denoise: share(denoising), decode: share(decode) };
     const adapters = parts.map(({ name, scale }) => ({ name, scale }));
-    const lyricLines = lyricSeconds.map((seconds, item) =>
-      this.#linesOf((prompts.length === 1 ? prompts[0] : prompts[item]) as PromptIds, seconds),
-    );
-    const songLatents = latents.map((values, item) =>
-      this.#songLatents(values, rendered.samplesPerChannel, latentGains[item] as number),
-    );
-    return { ...rendered, latents: songLatents, lyricLines, model: this.name, adapters, warnings };
+    const shared = { samplesPerChannel, timings, model: this.name, adapters };
+    return prompts.map(({ prompt, warnings: own }, item) => ({
+      ...shared,
+      audio: rendered.audio[item] as PlanarAudio,
+      latents: this.#songLatents(
+        rendered.latents[item] as Float32Array,
+        samplesPerChannel,
+        rendered.latentGains[item] as number,
+      ),
+      lyricLines: this.#linesOf(prompt, rendered.lyricSeconds[item] ?? new Float32Array()),
+      warnings: [...own, ...warnings],
+    }));
   }
 
   #songLatents(values: Float32Array, samples: number, gain: number): SongLatents {
@@ -181,9 +171,12 @@ export class Renderer {
   }
 
   /** Prompt of a song, and warnings about text that was cut. */
-  async #promptOf(request: RenderRequest): Promise<[PromptIds, string[]]> {
+  async #promptOf(
+    { task, denoise, edit, timesLyrics }: RenderRequest,
+    song: RenderSong,
+  ): Promise<{ prompt: PromptIds; warnings: string[] }> {
     const warnings: string[] = [];
-    const { caption, globalCaption, lyrics, language, metadata } = request;
+    const { caption, globalCaption, lyrics, language, metadata } = song;
     const plain: TextConditions = {
       instruction: TEXT_TO_MUSIC_INSTRUCTION,
       caption,
@@ -191,71 +184,45 @@ export class Renderer {
       language,
       metadata,
     };
-    const instruction = instructionOf({ ...request, hasAudioCodes: request.audioCodes !== null });
+    const instruction = instructionOf({ ...song, task, hasAudioCodes: song.codes !== null });
     const own = {
       ...plain,
       instruction,
       caption: this.#native.info.isLegoSft
-        ? legoCaption(caption, globalCaption, instruction, request.edit.chunkMaskMode)
+        ? legoCaption(caption, globalCaption, instruction, edit.chunkMaskMode)
         : caption,
     };
-    const hasPlainSteps = request.denoise.audioCoverStrength < 1;
+    const hasPlainSteps = denoise.audioCoverStrength < 1;
     const text = await encodeTextPrompt(this.#tokenizer, own, warnings);
     const lyricIds = await encodeLyricPrompt(this.#tokenizer, own, warnings);
     const prompt: PromptIds = {
       text,
       lyrics: lyricIds,
       plainText: hasPlainSteps ? await encodeTextPrompt(this.#tokenizer, plain) : null,
-      timedLyrics: request.timesLyrics ? await lyricSpan(this.#tokenizer, request, lyricIds) : null,
+      timedLyrics: timesLyrics ? await lyricSpan(this.#tokenizer, song, lyricIds) : null,
     };
-    return [prompt, warnings];
+    return { prompt, warnings };
   }
 
   /**
-   * Returns the number of samples to render, and the audio codes. If there are codes, the shortest ones of the batch
-   * and the checkpoint's maximum song length limit both.
+   * Length of a batch in samples, and the number of audio codes of a song. The checkpoint's maximum song length limits
+   * both.
    */
   #lengthOf(
-    { audioCodes, metadata, source }: RenderRequest,
+    { source, songs: [song] }: RenderRequest,
     warnings: string[],
-  ): Pick<RenderJob, "samples" | "audioCodes"> {
+  ): { samples: number; codesPerSong: number } {
+    const { codes, metadata } = song as RenderSong;
     const { sampleRate, samplesPerFrame, maxFrames, framesPerCode } = this.#native.info;
     const planned = Math.max(samplesPerFrame, Math.round(sampleRate * metadata.durationSeconds));
     const samples = source?.latents?.samples ?? planned;
-    if (audioCodes === null) return { samples, audioCodes };
-    const shortest = Math.min(...audioCodes.map((codes) => codes.length));
-    const count = Math.min(shortest, Math.floor(maxFrames / framesPerCode));
+    if (codes === null) return { samples, codesPerSong: 0 };
+    const codesPerSong = Math.min(codes.length, Math.floor(maxFrames / framesPerCode));
     const samplesPerCode = framesPerCode * samplesPerFrame;
-    if (count < shortest) {
-      const seconds = (count * samplesPerCode) / sampleRate;
+    if (codesPerSong < codes.length) {
+      const seconds = (codesPerSong * samplesPerCode) / sampleRate;
       warnings.push(`audio codes beyond ${seconds} s were dropped: that is the longest song of ${this.name}`);
     }
-    return {
-      samples: Math.min(samples, count * samplesPerCode),
-      audioCodes: audioCodes.map((codes) => codes.subarray(0, count)),
-    };
+    return { samples: Math.min(samples, codesPerSong * samplesPerCode), codesPerSong };
   }
-}
-
-/** Returns the first songs, up to the first with another length. All songs of a batch must be equally long. */
-export function firstOfEqualLength(requests: readonly RenderRequest[]): readonly RenderRequest[] {
-  const lengthOf = ({ metadata, audioCodes }: RenderRequest) =>
-    `${metadata.durationSeconds} ${audioCodes?.[0]?.length}`;
-  const end = requests.findIndex((request) => lengthOf(request) !== lengthOf(requests[0] as RenderRequest));
-  return end < 0 ? requests : requests.slice(0, end);
-}
-
-/** Result of one song of a batch. Its timings are its share of the batch's timings. */
-function songOf(batch: Rendering, item: number, promptWarnings: readonly string[]): Rendering {
-  const of = <T>(items: readonly T[]) => items.slice(item, item + 1);
-  const share = (seconds: number) => seconds / batch.audio.length;
-  const { conditions, denoise, decode } = batch.timings;
-  return {
-    ...batch,
-    audio: of(batch.audio),
-    latents: of(batch.latents),
-    lyricLines: of(batch.lyricLines),
-    timings: { conditions: share(conditions), denoise: share(denoise), decode: share(decode) },
-    warnings: [...promptWarnings, ...batch.warnings],
-  };
 }

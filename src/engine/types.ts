@@ -165,34 +165,40 @@ export interface SongLatents extends Latents {
   gain: number | null;
 }
 
-export interface RenderRequest extends RenderParameters {
-  /** Number of the slot, 1 to 3. */
-  slot: number;
-  task: TaskType;
+/** What songs of one request differ in. */
+export interface RenderSong {
+  seed: Seed;
+  /** Audio codes, only for text2music and cover; null: none. */
+  codes: Int32Array | null;
+  caption: string;
+  /** Caption of the whole song, for models trained on stems; "" for none. */
+  globalCaption: string;
+  lyrics: string;
+  language: string;
+  /** A source overrides the duration. Audio codes limit the duration to their length. */
+  metadata: Metadata & { durationSeconds: number };
   /** Instruction. If empty, the default instruction of the task is used, which names the tracks. */
   instruction: string;
   /** Stem that the task `extract` or `lego` produces, such as "bass"; "": none. */
   trackName: string;
   /** Stems that the task `complete` adds. */
-  trackClasses: string[];
-  /** Caption of the whole song, for models trained on stems; "" for none. */
-  globalCaption: string;
-  caption: string;
-  lyrics: string;
-  language: string;
-  /** Whether to return lyric timestamps, if the model supports them. */
-  timesLyrics: boolean;
-  /** A source overrides the duration. Audio codes limit the duration to their length. */
-  metadata: Metadata & { durationSeconds: number };
-  audioCodes: Int32Array[] | null;
-  /** Input recording or its latents. The song gets the same length. The task text2music ignores the recording. */
+  trackClasses: readonly string[];
+}
+
+export interface RenderRequest extends RenderParameters {
+  /** Number of the slot, 1 to 3. */
+  slot: number;
+  task: TaskType;
+  /** Input recording or its latents. The songs get the same length. The task text2music ignores the recording. */
   source: (RenderSource & { latents?: SongLatents | null }) | null;
   referenceAudio: PlanarAudio | null;
   /** Latents that replace `referenceAudio`. */
   referenceLatents?: SongLatents | null;
-  seeds: Seed[];
-  /** Adapters for this song; absent: none. */
+  /** Whether to return lyric timestamps, if the model supports them. */
+  timesLyrics: boolean;
+  /** Adapters for the songs; absent: none. */
   adapters?: readonly SongAdapter[] | undefined;
+  songs: readonly RenderSong[];
 }
 
 /** Recording and description to convert into a training sample. */
@@ -220,13 +226,18 @@ export interface LyricLine {
   text: string;
 }
 
-export interface Rendering extends Omit<RenderResult, "lyricSeconds" | "latents" | "latentGains"> {
-  latents: SongLatents[];
-  /** Timed lyric lines of each song; empty if not requested, instrumental or unsupported by the model. */
-  lyricLines: LyricLine[][];
+/** A rendered song. */
+export interface Rendering {
+  audio: PlanarAudio;
+  samplesPerChannel: number;
+  latents: SongLatents;
+  /** Timed lyric lines; empty if not requested, instrumental or unsupported by the model. */
+  lyricLines: LyricLine[];
+  /** Duration of each stage in seconds: the song's share of its batch. */
+  timings: RenderResult["timings"];
   model: string;
   /** Adapters of the song, sorted by name; empty: base model. */
-  adapters: ScaledAdapter[];
+  adapters: readonly ScaledAdapter[];
   /** Warnings about truncated prompts and codes. */
   warnings: string[];
 }
@@ -343,18 +354,16 @@ export interface SongPlanner extends SheetWriter {
 
 /** Renders songs and encodes recordings with the model of a slot. Calls run one at a time; further ones wait. */
 export interface SongRenderer {
-  /** If memory runs out and the render is retried, `onEvent` receives the song again from the beginning. */
-  render(request: RenderRequest, call: RenderCall): Promise<Rendering>;
   /**
-   * Renders songs that share task, source and parameters. Each request has one seed, and its own texts and audio
-   * codes. Songs of equal length share batches of at most `batchMax` songs; by default, of all songs on a GPU and of
-   * one song on the CPU, where batches are no faster. Yields the songs in order. A batch starts when the caller asks
-   * for its first song. On the CPU a song does not depend on its batch.
+   * Renders the songs of a request, and yields them in order. Songs of equal length share batches of at most
+   * `batchMax` songs; by default, of all songs on a GPU and of one song on the CPU, where batches are no faster. A batch
+   * starts when the caller asks for its first song. On the CPU a song does not depend on its batch.
    * @param callForBatch returns the options of a batch; called before each batch with the index of its first song and
-   * the number of its songs
+   * the number of its songs. If memory runs out and a batch is retried, `onEvent` receives its songs again from the
+   * beginning.
    */
-  renderSongs(
-    requests: readonly RenderRequest[],
+  render(
+    request: RenderRequest,
     callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering>;
   /** Audio codes of a recording, five a second, from the model of the slot. */

@@ -10,7 +10,7 @@ import { failureOf } from "../failures.js";
 import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
-import { plainJob, plainSong, plainSongOf } from "./plain-song.js";
+import { plainJob, plainRequest, renderOne, requestOf } from "./plain-song.js";
 
 const codeOf = async (promise: Promise<unknown>) => (await failureOf(promise)).code;
 
@@ -18,7 +18,7 @@ function songAdapter(name: string, path: string, scale = 1): SongAdapter {
   return { name, path, scale, digest: path, doraEpsilon: "float32" };
 }
 
-const shortSong = { ...plainSongOf(0.4), denoise: { ...plainSong.denoise, inferenceSteps: 1 } };
+const shortSong = { ...requestOf(0.4), denoise: { ...plainRequest.denoise, inferenceSteps: 1 } };
 
 describe("loading of adapters through the addon", () => {
   const folder = temporaryDirectory();
@@ -103,8 +103,8 @@ describe("songs of the base model beside adapters", () => {
     it(`a ${kind} changes only songs that use it, and none at scale 0; model weights ${weights}`, async () => {
       const engine = new Engine({ ...engineOptions, ...options }, () => {});
       const song = async (adapters?: SongAdapter[]) => {
-        const { audio } = await engine.renderer.render({ ...shortSong, adapters }, {});
-        return Buffer.from((audio[0] as Float32Array).buffer);
+        const { audio } = await renderOne(engine, { ...shortSong, adapters });
+        return Buffer.from(audio.buffer);
       };
       try {
         const base = await song();
@@ -128,8 +128,7 @@ describe("songs of the base model beside adapters", () => {
   it("a song has the same adapters after its model was unloaded while idle", async () => {
     const engine = new Engine({ ...engineOptions, idleSeconds: 0.2 }, () => {});
     const style = songAdapter("style", kinds.LoRA);
-    const song = async () =>
-      (await engine.renderer.render({ ...shortSong, adapters: [style] }, {})).audio[0] as Float32Array;
+    const song = async () => (await renderOne(engine, { ...shortSong, adapters: [style] })).audio;
     try {
       const styled = await song();
       while (engine.catalog.slots()[0]?.isLoaded) await sleep(20);
@@ -153,8 +152,8 @@ describe("several adapters in one song", () => {
   after(() => engine.close());
 
   const song = async (...adapters: SongAdapter[]) => {
-    const { audio, adapters: acting } = await engine.renderer.render({ ...shortSong, adapters }, {});
-    return { bytes: Buffer.from((audio[0] as Float32Array).buffer).toString("base64"), acting };
+    const { audio, adapters: acting } = await renderOne(engine, { ...shortSong, adapters });
+    return { bytes: Buffer.from(audio.buffer).toString("base64"), acting };
   };
 
   it("several adapters act together at their scales, with the same result in any order", async () => {

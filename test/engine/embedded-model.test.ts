@@ -4,19 +4,23 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { Engine } from "../../src/engine/engine.js";
-import type { PlanarAudio, RenderRequest } from "../../src/engine/types.js";
+import type { PlanarAudio, RenderRequest, RenderSong } from "../../src/engine/types.js";
 import { engineOptions } from "./embedded.js";
-import { plainPlan, plainSong, planOne } from "./plain-song.js";
+import { plainPlan, plainRequest, plainSong, planOne, renderOne, withSong } from "./plain-song.js";
 
 const folder = fileURLToPath(new URL("../../models/carillon-nano", import.meta.url));
 const sampleRate = 48_000;
 const seconds = 12;
-const request: RenderRequest = {
+const song: RenderSong = {
   ...plainSong,
   caption: "upbeat house with a driving bass and bright synth chords",
   metadata: { bpm: 124, keyScale: "A minor", timeSignature: "4", durationSeconds: seconds },
-  denoise: { ...plainSong.denoise, inferenceSteps: 8 },
-  guidance: { ...plainSong.guidance, guidanceScale: 1 },
+};
+const request: RenderRequest = {
+  ...plainRequest,
+  songs: [song],
+  denoise: { ...plainRequest.denoise, inferenceSteps: 8 },
+  guidance: { ...plainRequest.guidance, guidanceScale: 1 },
 };
 
 /** RMS of each second of the left channel. */
@@ -62,16 +66,14 @@ describe("files, songs and plans of the built-in model", () => {
   });
 
   it("the built-in model makes a song of the requested duration that is audible throughout and not noise", async () => {
-    const { audio, samplesPerChannel } = await engine.renderer.render(request, {});
+    const { audio, samplesPerChannel } = await renderOne(engine, request);
     expect(samplesPerChannel).to.equal(seconds * sampleRate);
-    const song = audio[0] as PlanarAudio;
-    expect(Math.min(...levels(song))).to.be.above(0.005);
-    expect(smoothness(song)).to.be.above(0.7);
+    expect(Math.min(...levels(audio))).to.be.above(0.005);
+    expect(smoothness(audio)).to.be.above(0.7);
   });
 
   it("two engines of one process make the same song, and closing one does not affect the other", async () => {
-    const bytes = async (by: Engine) =>
-      Buffer.from(((await by.renderer.render(request, {})).audio[0] as PlanarAudio).buffer);
+    const bytes = async (by: Engine) => Buffer.from((await renderOne(by, request)).audio.buffer);
     const second = new Engine(engineOptions, () => {});
     const [song, same] = await Promise.all([bytes(engine), bytes(second)]);
     expect(same.equals(song)).to.equal(true);
@@ -80,13 +82,13 @@ describe("files, songs and plans of the built-in model", () => {
   });
 
   it("a plan keeps the client's metadata and has audio codes for the whole duration", async () => {
-    const { caption, lyrics, metadata } = request;
+    const { caption, lyrics, metadata } = song;
     const wishes = { caption, lyrics, metadata, detectLanguage: false, seeds: [7] };
     const plan = await planOne(engine, { ...plainPlan, ...wishes }, {});
     expect(plan.metadata).to.deep.equal(metadata);
     const [codes = new Int32Array()] = plan.audioCodes ?? [];
     expect(codes).to.have.length(5 * seconds);
-    const planned = await engine.renderer.render({ ...request, audioCodes: [codes] }, {});
-    expect(smoothness(planned.audio[0] as PlanarAudio)).to.be.above(0.7);
+    const planned = await renderOne(engine, withSong(request, { codes }));
+    expect(smoothness(planned.audio)).to.be.above(0.7);
   });
 });

@@ -12,12 +12,21 @@ import type {
   Plan,
   PlanRequest,
   Rendering,
-  RenderRequest,
+  RenderSong,
 } from "../../src/engine/types.js";
 import { failureOf } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions, testDevice } from "./embedded.js";
-import { plainPlan, plainSampling, plainSong, plainSongOf, planOne } from "./plain-song.js";
+import {
+  plainPlan,
+  plainRequest,
+  plainSampling,
+  planOne,
+  renderOne,
+  requestOf,
+  songOf,
+  withSong,
+} from "./plain-song.js";
 
 const unknown: Metadata = { bpm: null, keyScale: "", timeSignature: "", durationSeconds: null };
 
@@ -147,17 +156,17 @@ describe("the engine with the built-in model", () => {
       ["bfloat16", 2],
     ] as const) {
       const songs = Array.from({ length: 8 }, (_, index) => ({
-        ...plainSongOf(seconds),
+        ...songOf(seconds),
         caption: words[index % words.length] as string,
         lyrics: lyrics[index % lyrics.length] as string,
-        seeds: [index],
+        seed: index,
       }));
       const batching = new Engine({ ...options, dtype, batchMax: 8 }, () => undefined);
       try {
         const { songs: together, batches } = await rendered(batching, songs);
         expect(batches, dtype).to.deep.equal([8]);
         for (const index of [0, 3, 7]) {
-          const alone = await batching.renderer.render(songs[index] as RenderRequest, {});
+          const alone = await renderOne(batching, { ...plainRequest, songs: songs.slice(index, index + 1) });
           expect(together[index]?.audio, `${dtype}, song ${index}`).to.deep.equal(alone.audio);
         }
       } finally {
@@ -171,16 +180,16 @@ describe("the engine with the built-in model", () => {
     const alone = new Engine({ ...options, deterministic: true, batchMax: 8 }, () => undefined);
     try {
       const songs = [1, 2, 3].map((seed) => ({
-        ...plainSongOf(2),
+        ...songOf(2),
         caption: "song ".repeat(seed),
-        seeds: [seed],
+        seed,
       }));
       const { songs: together, batches } = await rendered(alone, songs);
       expect(batches).to.deep.equal([1, 1, 1]);
-      const { audio } = await alone.renderer.render(songs[2] as RenderRequest, {});
+      const { audio } = await renderOne(alone, { ...plainRequest, songs: songs.slice(2) });
       expect(together[2]?.audio).to.deep.equal(audio);
 
-      const requests = songs.map(({ caption, seeds }) => ({ ...plainPlan, caption, seeds }));
+      const requests = songs.map(({ caption, seed }) => ({ ...plainPlan, caption, seeds: [seed] }));
       const plans = await Promise.all([
         alone.planner.planSongs(requests, {}),
         alone.planner.planSongs(requests, {}),
@@ -194,7 +203,7 @@ describe("the engine with the built-in model", () => {
 
   it("makes batches of at most batchMax songs of equal length, and yields the songs in order", async () => {
     const lengths = [1, 1, 1, 2, 2, 1];
-    const songs = lengths.map((seconds, index) => ({ ...plainSongOf(seconds), seeds: [index] }));
+    const songs = lengths.map((seconds, index) => ({ ...songOf(seconds), seed: index }));
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
     try {
       const { songs: made, batches } = await rendered(limited, songs);
@@ -262,22 +271,24 @@ describe("the engine with the built-in model", () => {
 
   it("renders audio codes to stereo of the planned length; equal seeds give equal songs", async () => {
     const { audioCodes } = await planOne(engine, plainPlan, {});
-    const request = { ...plainSongOf(2), audioCodes, seeds: [7, 8] };
-    const first = await engine.renderer.render(request, {});
-    expect(first.samplesPerChannel).to.equal(secondsToSamples(2));
-    expect(first.audio.map((samples) => samples.length)).to.deep.equal(
-      Array(2).fill(2 * secondsToSamples(2)),
-    );
-    expect(first.audio[0]?.every(Number.isFinite)).to.equal(true);
-    expect(first.audio[0]?.some((sample) => Math.abs(sample) > 0.5)).to.equal(true);
-    expect(first.audio[0]).to.not.deep.equal(first.audio[1]);
-    expect((await engine.renderer.render(request, {})).audio).to.deep.equal(first.audio);
+    const songs = [7, 8].map((seed, item) => ({ ...songOf(2), codes: audioCodes?.[item] ?? null, seed }));
+    const { songs: made } = await rendered(engine, songs);
+    for (const { audio, samplesPerChannel } of made) {
+      expect(samplesPerChannel).to.equal(secondsToSamples(2));
+      expect(audio).to.have.length(2 * samplesPerChannel);
+      expect(audio.every(Number.isFinite)).to.equal(true);
+      expect(audio.some((sample) => Math.abs(sample) > 0.5)).to.equal(true);
+    }
+    expect(made[0]?.audio).to.not.deep.equal(made[1]?.audio);
+    const again = await rendered(engine, songs);
+    expect(again.songs.map(({ audio }) => audio)).to.deep.equal(made.map(({ audio }) => audio));
   });
 
   it("renders a song of the requested length without audio codes, with the model of slot 2", async () => {
     const progress: Progress[] = [];
-    const result = await engine.renderer.render(
-      { ...plainSongOf(1.5), slot: 2 },
+    const result = await renderOne(
+      engine,
+      { ...requestOf(1.5), slot: 2 },
       { onProgress: (p) => progress.push(p) },
     );
     expect(result.samplesPerChannel).to.equal(secondsToSamples(1.5));
@@ -307,24 +318,23 @@ describe("the engine with the built-in model", () => {
   it("edits have the length of the source, unless a repaint window extends beyond the source", async () => {
     const source = { audio: tone(2), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
-      const result = await engine.renderer.render({ ...plainSongOf(9), task, source }, {});
+      const result = await renderOne(engine, { ...requestOf(9), task, source });
       expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
     }
     const window = { startSeconds: -1, endSeconds: 3 };
-    const longer = await engine.renderer.render(
-      { ...plainSong, task: "repaint", source: { ...source, window } },
+    const longer = await renderOne(
+      engine,
+      { ...plainRequest, task: "repaint", source: { ...source, window } },
       {},
     );
     expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
     const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
     expect(
       await codeOf(
-        engine.renderer.render({ ...plainSong, task: "repaint", source: { ...source, window: beyond } }, {}),
+        renderOne(engine, { ...plainRequest, task: "repaint", source: { ...source, window: beyond } }),
       ),
     ).to.equal("SONG_TOO_LONG");
-    expect(await codeOf(engine.renderer.render({ ...plainSong, task: "cover" }, {}))).to.equal(
-      "BAD_ARGUMENT",
-    );
+    expect(await codeOf(renderOne(engine, { ...plainRequest, task: "cover" }))).to.equal("BAD_ARGUMENT");
   });
 
   it("offloading loads models on demand; the plan and the length of the song stay the same", async () => {
@@ -336,29 +346,26 @@ describe("the engine with the built-in model", () => {
     try {
       const plan = await planOne(offloading, plainPlan, {});
       expect(plan).to.deep.include({ audioCodes: (await planOne(engine, plainPlan, {})).audioCodes });
-      const { audio } = await offloading.renderer.render(plainSong, {
+      const { audio } = await renderOne(offloading, plainRequest, {
         onProgress: (p) => stages.push(p.stage),
       });
-      expect(audio[0]).to.have.length((await engine.renderer.render(plainSong, {})).audio[0]?.length ?? 0);
+      expect(audio).to.have.length((await renderOne(engine, plainRequest)).audio.length);
       expect(stages).to.include("load");
     } finally {
       await offloading.close();
     }
   });
 
-  it("shortens all songs of a batch to the shortest list of audio codes, and rejects unknown codes", async () => {
-    const render = (...second: number[]) =>
-      engine.renderer.render(
-        { ...plainSong, audioCodes: [Int32Array.of(1, 2, 3, 4, 5), Int32Array.from(second)], seeds: [7, 8] },
-        {},
-      );
+  it("shortens a song to its audio codes, and rejects unknown codes", async () => {
+    const render = (...codes: number[]) =>
+      renderOne(engine, withSong(plainRequest, { codes: Int32Array.from(codes) }));
     expect((await render(1, 4095, 3)).samplesPerChannel).to.equal(secondsToSamples(3 / 5));
     for (const stray of [4096, -3]) expect(await codeOf(render(1, stray, 3))).to.equal("BAD_ARGUMENT");
   });
 
   it("cuts a song made from audio codes to the exact requested length", async () => {
-    const request = { ...plainSongOf(0.9001), audioCodes: [Int32Array.of(1, 2, 3, 4, 5)] };
-    expect((await engine.renderer.render(request, {})).samplesPerChannel).to.equal(43_205);
+    const request = withSong(requestOf(0.9001), { codes: Int32Array.of(1, 2, 3, 4, 5) });
+    expect((await renderOne(engine, request)).samplesPerChannel).to.equal(43_205);
   });
 
   it("stops planning and rendering on abort, and can render afterwards", async () => {
@@ -369,9 +376,9 @@ describe("the engine with the built-in model", () => {
       { signal: stop.signal, onProgress: ({ stage }) => stage === "codes" && stop.abort() },
     );
     expect(await codeOf(cancelled)).to.equal("CANCELLED");
-    const render = engine.renderer.render(plainSongOf(30), { signal: AbortSignal.abort() });
+    const render = renderOne(engine, requestOf(30), { signal: AbortSignal.abort() });
     expect(await codeOf(render)).to.equal("CANCELLED");
-    expect((await engine.renderer.render(plainSong, {})).samplesPerChannel).to.equal(secondsToSamples(1));
+    expect((await renderOne(engine, plainRequest)).samplesPerChannel).to.equal(secondsToSamples(1));
   });
 
   it("keeps the old model if the new one is damaged", async () => {
@@ -381,7 +388,7 @@ describe("the engine with the built-in model", () => {
     await truncate(join(directory, "damaged", "model.safetensors"), 1000);
     expect(await codeOf(engine.loader.loadSlot(2, "damaged"))).to.equal("BAD_CHECKPOINT");
     expect(engine.catalog.slots()[1]?.model).to.equal("carillon-nano");
-    expect((await engine.renderer.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
+    expect((await renderOne(engine, { ...plainRequest, slot: 2 })).audio).to.not.be.empty;
   });
 
   it("loads another model into a slot", async () => {
@@ -401,7 +408,7 @@ describe("the engine with the built-in model", () => {
         .filter(({ isLoaded }) => isLoaded)
         .map(({ name }) => name),
     ).to.deep.equal(["carillon-nano", "mine"]);
-    expect((await engine.renderer.render({ ...plainSong, slot: 2 }, {})).audio).to.have.length(1);
+    expect((await renderOne(engine, { ...plainRequest, slot: 2 })).audio).to.not.be.empty;
   });
 
   it("replaces the language model without changing a plan in progress", async () => {
@@ -421,10 +428,10 @@ describe("the engine with the built-in model", () => {
 
   it("rejects each invalid request with its own error code", async () => {
     expect(await codeOf(engine.loader.loadSlot(3, null))).to.equal("SLOT_UNAVAILABLE");
-    expect(await codeOf(engine.renderer.render({ ...plainSong, slot: 4 }, {}))).to.equal("SLOT_UNAVAILABLE");
+    expect(await codeOf(renderOne(engine, { ...plainRequest, slot: 4 }))).to.equal("SLOT_UNAVAILABLE");
     expect(await codeOf(engine.loader.loadSlot(1, "acestep-v15-base"))).to.equal("MODEL_NOT_FOUND");
     expect(await codeOf(engine.loader.loadLanguageModel("acestep-5Hz-lm-4B"))).to.equal("MODEL_NOT_FOUND");
-    expect(await codeOf(engine.renderer.render(plainSongOf(100_000), {}))).to.equal("SONG_TOO_LONG");
+    expect(await codeOf(renderOne(engine, requestOf(100_000)))).to.equal("SONG_TOO_LONG");
     const endless = { ...plainPlan, lyrics: "la ".repeat(20_000) };
     expect(await codeOf(planOne(engine, endless, {}))).to.equal("PROMPT_TOO_LONG");
   });
@@ -448,7 +455,7 @@ describe("the engine with the built-in model", () => {
       codebookSize: 4096,
     });
     expect(idle.catalog.loadedLanguageModel()).to.equal("carillon-nano/lm");
-    expect((await idle.renderer.render(plainSong, {})).model).to.equal("mine");
+    expect((await renderOne(idle, plainRequest)).model).to.equal("mine");
     expect((await planOne(idle, plainPlan, {})).audioCodes).to.have.length(2);
     await idle.close();
   });
@@ -456,15 +463,15 @@ describe("the engine with the built-in model", () => {
   it("rejects calls after it is closed", async () => {
     const other = new Engine(options, () => undefined);
     await other.close();
-    expect(await codeOf(other.renderer.render(plainSong, {}))).to.equal("CLOSED");
+    expect(await codeOf(renderOne(other, plainRequest))).to.equal("CLOSED");
   });
 });
 
-/** Calls `renderSongs`. Returns the songs in order, and the number of songs in each batch. */
-async function rendered(engine: Engine, requests: readonly RenderRequest[]) {
+/** Returns the songs in order, and the number of songs in each batch. */
+async function rendered(engine: Engine, requested: readonly RenderSong[]) {
   const batches: number[] = [];
   const songs: Rendering[] = [];
-  for await (const song of engine.renderer.renderSongs(requests, (_, count) => {
+  for await (const song of engine.renderer.render({ ...plainRequest, songs: requested }, (_, count) => {
     batches.push(count);
     return {};
   }))

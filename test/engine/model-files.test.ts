@@ -16,7 +16,7 @@ import {
   writeTokenizer,
 } from "./comfy-files.js";
 import { engineOptions } from "./embedded.js";
-import { plainPlan, plainSong, planOne } from "./plain-song.js";
+import { plainPlan, plainRequest, planOne, renderOne } from "./plain-song.js";
 
 /** Writes a sparse safetensors file with tensors of the given shapes. */
 function writeShapes(path: string, shapes: Record<string, number[]>, dtype = "BF16"): string {
@@ -331,9 +331,8 @@ describe("loading of ComfyUI files", () => {
         () => {},
       );
       try {
-        const { audio } = await engine.renderer.render(plainSong, {});
+        const { audio: planar } = await renderOne(engine, plainRequest);
         const listed = { models: engine.catalog.models(), languageModels: engine.catalog.languageModels() };
-        const [planar = new Float32Array()] = audio;
         return {
           bytes: Buffer.from(planar.buffer.slice(planar.byteOffset, planar.byteOffset + planar.byteLength)),
           ...listed,

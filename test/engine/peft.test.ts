@@ -9,7 +9,7 @@ import { attentionProjections } from "../music/adapter-files.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { sampleTensors, writeSample } from "../music/training/sample-files.js";
 import { engineOptions, trainingRequest } from "./embedded.js";
-import { plainSongOf } from "./plain-song.js";
+import { renderOne, requestOf } from "./plain-song.js";
 
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 
@@ -57,12 +57,13 @@ describe("exchange of adapters with PEFT", function () {
     const engine = new Engine(engineOptions, () => {});
     const song = async (path: string) => {
       const adapter = { name: "peft", path, digest: path, scale: 1, doraEpsilon: "float32" as const };
-      const { latents, warnings } = await engine.renderer.render(
-        { ...plainSongOf(0.4), adapters: [adapter] },
+      const { latents, warnings } = await renderOne(
+        engine,
+        { ...requestOf(0.4), adapters: [adapter] },
         { signal: new AbortController().signal, onProgress: () => {} },
       );
       expect(warnings).to.deep.equal([]);
-      return latents[0]?.values;
+      return latents.values;
     };
     for (const name of readdirSync(folder)) {
       const made = await song(join(folder, name, "peft"));

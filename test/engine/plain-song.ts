@@ -1,62 +1,69 @@
-import type { CallOptions, RenderJob } from "../../src/engine/addon.js";
+import type { CallOptions, RenderCall, RenderJob } from "../../src/engine/addon.js";
+import { renderParametersOf } from "../../src/engine/render-parameters.js";
 import type {
   MusicEngine,
   Plan,
   PlanRequest,
+  Rendering,
   RenderRequest,
+  RenderSong,
   SamplingOptions,
 } from "../../src/engine/types.js";
 
-/** Request for a one-second text2music song with few steps. */
-export const plainSong: RenderRequest = {
-  slot: 1,
-  task: "text2music",
+/** A one-second song. */
+export const plainSong: RenderSong = {
+  seed: 7,
+  codes: null,
+  caption: "calm piano",
+  globalCaption: "",
+  lyrics: "[Instrumental]",
+  language: "unknown",
+  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 1 },
   instruction: "",
   trackName: "",
   trackClasses: [],
-  globalCaption: "",
-  caption: "calm piano",
-  lyrics: "[Instrumental]",
-  language: "unknown",
-  timesLyrics: false,
-  metadata: { bpm: null, keyScale: "", timeSignature: "", durationSeconds: 1 },
-  audioCodes: null,
-  source: null,
-  referenceAudio: null,
-  seeds: [7],
-  denoise: {
-    inferenceSteps: 2,
-    shift: 3,
-    timesteps: null,
-    inferMethod: "ode",
-    ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
-    ...{ velocityNormThreshold: 0, velocityEmaFactor: 0, latentRescale: 1, latentShift: 0 },
-    audioCoverStrength: 1,
-    coverNoiseStrength: 0,
-  },
-  guidance: {
-    ...{ guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
-    ...{ guidanceVariant: null, eta: 0, momentum: -0.75, normThreshold: 2.5 },
-  },
-  edit: {
-    ...{ repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit", coverNofsq: false },
-    ...{ repaintLatentCrossfadeFrames: null, repaintWavCrossfadeSeconds: null },
-  },
 };
 
-const { denoise, guidance, edit } = plainSong;
+/** Request for `plainSong` as text2music, with few steps. */
+export const plainRequest: RenderRequest = {
+  ...{ slot: 1, task: "text2music", source: null, referenceAudio: null, timesLyrics: false },
+  ...renderParametersOf({ inferenceSteps: 2 }),
+  songs: [plainSong],
+};
 
-/** A render job for the native addon, with the settings of `plainSong`. */
+/** Returns `plainSong` with the given duration. */
+export function songOf(durationSeconds: number): RenderSong {
+  return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
+}
+
+/** Returns `plainRequest` for a song of the given duration. */
+export function requestOf(durationSeconds: number): RenderRequest {
+  return { ...plainRequest, songs: [songOf(durationSeconds)] };
+}
+
+/** Changes all songs of a request. */
+export function withSong(request: RenderRequest, change: Partial<RenderSong>): RenderRequest {
+  return { ...request, songs: request.songs.map((song) => ({ ...song, ...change })) };
+}
+
+/** Renders the only song of a request. */
+export async function renderOne(
+  engine: MusicEngine,
+  request: RenderRequest,
+  call: RenderCall = {},
+): Promise<Rendering> {
+  for await (const song of engine.renderer.render(request, () => call)) return song;
+  throw new Error("the request has no song");
+}
+
+const { denoise, guidance, edit } = plainRequest;
+
+/** A render job for the native addon, with the settings of `plainRequest`. */
 export const plainJob: RenderJob = {
   ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
   ...{ audioCodes: null, source: null, referenceAudio: null },
   prompts: [{ text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null }],
 };
-
-/** Returns `plainSong` with the given duration. */
-export function plainSongOf(durationSeconds: number): RenderRequest {
-  return { ...plainSong, metadata: { ...plainSong.metadata, durationSeconds } };
-}
 
 export const plainSampling: SamplingOptions = {
   temperature: 0.85,

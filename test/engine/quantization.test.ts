@@ -9,7 +9,7 @@ import { failureOf } from "../failures.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { engineOptions } from "./embedded.js";
 import { writeGguf } from "./gguf.js";
-import { plainPlan, plainSong, plainSongOf, planOne } from "./plain-song.js";
+import { plainPlan, plainRequest, planOne, renderOne, requestOf } from "./plain-song.js";
 
 describe("songs and plans with quantized weights", () => {
   const directory = temporaryDirectory();
@@ -41,7 +41,7 @@ describe("songs and plans with quantized weights", () => {
 
   it("8-bit weights change a song slightly; 4-bit weights change it more", async () => {
     const songOf = async (quantization: Quantization): Promise<Float32Array> =>
-      (await engineWith(quantization).renderer.render(plainSongOf(2), {})).audio[0] as Float32Array;
+      (await renderOne(engineWith(quantization), requestOf(2))).audio;
     const whole = await songOf("none");
     const likeness = [correlation(whole, await songOf("int8")), correlation(whole, await songOf("int4"))];
     expect(likeness[0]).to.be.within(0.99, 0.9999999);
@@ -81,7 +81,7 @@ describe("songs and plans with quantized weights", () => {
 
   it("bit widths other than 4 and 8 are rejected", async () => {
     const wrong = engineWith("int5" as Quantization);
-    expect(await failureOf(wrong.renderer.render(plainSong, {}))).to.include({ code: "BAD_ARGUMENT" });
+    expect(await failureOf(renderOne(wrong, plainRequest))).to.include({ code: "BAD_ARGUMENT" });
   });
 });
 

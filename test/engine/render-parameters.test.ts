@@ -6,9 +6,9 @@ import { renderParameters, renderParametersOf } from "../../src/engine/render-pa
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
 import { testDevice } from "./embedded.js";
-import { plainJob, plainSong } from "./plain-song.js";
+import { plainJob, plainRequest } from "./plain-song.js";
 
-const { denoise, guidance, edit } = plainSong;
+const { denoise, guidance, edit } = plainRequest;
 
 describe("render parameters that requests send to the core", () => {
   const job = plainJob;

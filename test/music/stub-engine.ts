@@ -31,18 +31,18 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
     planner: {} as SongPlanner,
     trainer: {} as Trainer,
     renderer: {
-      async *renderSongs(
-        requests: readonly RenderRequest[],
-        callForBatch: (first: number, count: number) => RenderCall,
-      ) {
-        for (const [index, { metadata, seeds }] of requests.entries()) {
+      async *render({ songs }: RenderRequest, callForBatch: (first: number, count: number) => RenderCall) {
+        for (const [index, { metadata }] of songs.entries()) {
           const { signal } = callForBatch(index, 1);
           await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
           const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
           yield {
-            audio: seeds.map(() => new Float32Array(2 * samplesPerChannel)),
+            audio: new Float32Array(2 * samplesPerChannel),
             samplesPerChannel,
-            latents: [],
+            latents: {
+              ...{ values: new Float32Array(), frames: 0, samples: samplesPerChannel },
+              ...{ silentFrame: null, gain: null },
+            },
             timings: { conditions: 0, denoise: 0, decode: 0 },
             model,
             lyricLines: [],

@@ -11,7 +11,7 @@ import { expect } from "chai";
 import { Engine } from "../../../src/engine/engine.js";
 import type { RenderRequest } from "../../../src/engine/types.js";
 import { engineOptions } from "../../../test/engine/embedded.js";
-import { plainSong } from "../../../test/engine/plain-song.js";
+import { plainRequest, renderOne, withSong } from "../../../test/engine/plain-song.js";
 import { testPython } from "../python.js";
 import { readStatus } from "../supervisor.js";
 
@@ -19,11 +19,12 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 const seconds = 10;
 
 const request: RenderRequest = {
-  ...plainSong,
-  metadata: { bpm: 90, keyScale: "C major", timeSignature: "4", durationSeconds: seconds },
-  seeds: [1],
-  denoise: { ...plainSong.denoise, inferenceSteps: 8 },
-  guidance: { ...plainSong.guidance, guidanceScale: 1 },
+  ...withSong(plainRequest, {
+    metadata: { bpm: 90, keyScale: "C major", timeSignature: "4", durationSeconds: seconds },
+    seed: 1,
+  }),
+  denoise: { ...plainRequest.denoise, inferenceSteps: 8 },
+  guidance: { ...plainRequest.guidance, guidanceScale: 1 },
 };
 
 describe("the training recipe of carillon-nano", () => {
@@ -101,9 +102,9 @@ describe("the training recipe of carillon-nano", () => {
       (message) => expect(message).to.not.contain("unused tensors"),
     );
     try {
-      const { audio, samplesPerChannel } = await engine.renderer.render(request, {});
+      const { audio, samplesPerChannel } = await renderOne(engine, request);
       expect(samplesPerChannel).to.equal(seconds * 48_000);
-      expect(audio[0]?.some((sample) => sample !== 0)).to.equal(true);
+      expect(audio.some((sample) => sample !== 0)).to.equal(true);
       expect(await engine.loader.loadLanguageModel(null)).to.equal("lm");
     } finally {
       await engine.close();

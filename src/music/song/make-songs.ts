@@ -10,6 +10,7 @@ import {
   type Rendering,
   SAMPLE_RATE,
   type SongAdapter,
+  type SongLatents,
 } from "../../engine/types.js";
 import { EncodeError, encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
@@ -65,7 +66,7 @@ export interface SongOptions {
 
 /**
  * Makes all songs of a request and writes their files, or runs an analysis. The songs are planned together
- * and rendered in batches (see `renderSongs` of the engine). Each song has its own seed, which also
+ * and rendered in batches (see `SongRenderer.render` of the engine). Each song has its own seed, which also
  * determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
  * written files are deleted. An exception of `onProgress`, or its rejection, ends the job.
  * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
@@ -189,9 +190,7 @@ async function finishSong(context: SongContext, parts: SongParts) {
   const sourceSeconds = secondsOf(recordings);
   warnings.push(...rendered.warnings);
   progress.enter("encode");
-  const { model, samplesPerChannel } = rendered;
-  const [audio] = rendered.audio;
-  if (audio === undefined) throw new Error("The engine returned no audio");
+  const { audio, model, samplesPerChannel } = rendered;
   const seconds = samplesPerChannel / SAMPLE_RATE;
   const scoring = await scoreSong(context, { song, audio, seconds, slot: ready.slot, lm });
   const finish = outputParametersOf(request);
@@ -211,7 +210,9 @@ async function finishSong(context: SongContext, parts: SongParts) {
     path,
     signal,
   });
-  const latents = request.returnLatents ? await storeLatents(rendered, parts.latentsFile, path) : null;
+  const latents = request.returnLatents
+    ? await storeLatents(rendered.latents, parts.latentsFile, path)
+    : null;
   const { scores, noScoresReason } = scoring;
   const facts: SongFacts = {
     request,
@@ -221,7 +222,7 @@ async function finishSong(context: SongContext, parts: SongParts) {
     written: song.written,
     isLanguageNamed: song.isLanguageNamed,
     hasWords: !isInstrumental(song.lyrics),
-    hasLyricTimes: rendered.lyricLines.some((lines) => lines.length > 0),
+    hasLyricTimes: rendered.lyricLines.length > 0,
     noScoresReason,
     isWholeWindow: sourceSeconds !== null && spansAll(repaintWindows(request, sourceSeconds), sourceSeconds),
   };
@@ -238,11 +239,10 @@ async function finishSong(context: SongContext, parts: SongParts) {
 
 /** Writes the latents of a song beside its audio file. If that fails, the audio file is deleted. */
 async function storeLatents(
-  { latents: [latents] }: Rendering,
+  latents: SongLatents,
   { name, path }: { name: string; path: string },
   songPath: string,
 ): Promise<{ name: string; bytes: number }> {
-  if (latents === undefined) throw new Error("The engine returned no latents");
   try {
     return { name, bytes: await writeLatents(path, latents) };
   } catch (error) {
@@ -273,7 +273,6 @@ function describe(
 ): SongDescription {
   const { song, metas, rendered, scores, peaks } = inputs;
   const [audioCodes] = song.audioCodes ?? [];
-  const [lines = []] = rendered.lyricLines;
   return {
     prompt: song.caption,
     lyrics: song.lyrics,
@@ -285,7 +284,7 @@ function describe(
     peaks,
     ...(makesStems(request.taskType) && request.trackName !== "" && { trackName: request.trackName }),
     ...(audioCodes && { audioCodes: [...audioCodes] }),
-    ...(lines.length > 0 && { lrc: lrcOf(lines) }),
+    ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),
     ...(scores !== null && { scores }),
   };
 }

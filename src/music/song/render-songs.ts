@@ -1,7 +1,14 @@
 /** Renders the composed songs of a task. The engine renders them in one batch if it can. */
 import type { DecodedAudio, RenderCall } from "../../engine/addon.js";
 import { renderParametersOf } from "../../engine/render-parameters.js";
-import { CODES_PER_SECOND, type Rendering, type RenderRequest, SAMPLE_RATE } from "../../engine/types.js";
+import {
+  CODES_PER_SECOND,
+  type Rendering,
+  type RenderRequest,
+  type RenderSong,
+  SAMPLE_RATE,
+  type Seed,
+} from "../../engine/types.js";
 import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
 import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
@@ -32,36 +39,25 @@ export async function* renderSongs(
   preview: Preview | undefined,
 ): AsyncGenerator<Rendering> {
   const [first] = contexts as [SongContext];
+  const { engine, progress } = first;
   const seconds = secondsOf(recordings);
-  const [window = null, ...others] = seconds === null ? [] : repaintWindows(first.request, seconds);
-  const requestOf = (item: number, source: Sources, within: RepaintWindow | null) =>
-    renderRequestOf(contexts[item] as SongContext, songs[item] as PlannedComposition, {
-      ...{ recordings, slot, source, window: within },
+  const windows = seconds === null ? [] : repaintWindows(first.request, seconds);
+  /** Renders the window `index` of the songs [begin, end). */
+  const render = (index: number, source: Sources, begin = 0, end = songs.length) => {
+    const parts = { recordings, slot, source, window: windows[index] ?? null };
+    const request = renderRequestOf(contexts.slice(begin, end), songs.slice(begin, end), parts);
+    const isLast = index + 1 >= windows.length;
+    return engine.renderer.render(request, (item, count) => {
+      progress.beginSongs(begin + item, count);
+      return callOf(first, isLast && begin + item === 0 ? preview : undefined);
     });
+  };
 
-  const requests = songs.map((_, item) => requestOf(item, recordings, window));
   let item = 0;
-  for await (let rendered of first.engine.renderer.renderSongs(requests, (begin, count) => {
-    first.progress.beginSongs(begin, count);
-    return callOf(first, begin === 0 && others.length === 0 ? preview : undefined);
-  })) {
-    for (const [index, other] of others.entries()) {
-      first.progress.beginSongs(item, 1);
-      const isPreviewed = item === 0 && index === others.length - 1;
-      const request = requestOf(item, resultOf(rendered, recordings), other);
-      const next = await first.engine.renderer.render(
-        request,
-        callOf(first, isPreviewed ? preview : undefined),
-      );
-      rendered = {
-        ...next,
-        timings: {
-          conditions: rendered.timings.conditions + next.timings.conditions,
-          denoise: rendered.timings.denoise + next.timings.denoise,
-          decode: rendered.timings.decode + next.timings.decode,
-        },
-        warnings: [...rendered.warnings, ...next.warnings],
-      };
+  for await (let rendered of render(0, recordings)) {
+    for (let index = 1; index < windows.length; index++) {
+      const source = resultOf(rendered, recordings);
+      for await (const next of render(index, source, item, item + 1)) rendered = withCostsOf(rendered, next);
     }
     if (item === 0) preview?.complete();
     item++;
@@ -69,11 +65,22 @@ export async function* renderSongs(
   }
 }
 
+/** The song `next`, with the time and the warnings of both. */
+function withCostsOf(previous: Rendering, next: Rendering): Rendering {
+  return {
+    ...next,
+    timings: {
+      conditions: previous.timings.conditions + next.timings.conditions,
+      denoise: previous.timings.denoise + next.timings.denoise,
+      decode: previous.timings.decode + next.timings.decode,
+    },
+    warnings: [...previous.warnings, ...next.warnings],
+  };
+}
+
 /** Returns a rendered song as the source of its next window, in the form of the task's source: audio or latents. */
 function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings): Sources {
-  const [source = null] = audio;
-  const [ownLatents = null] = latents;
-  return sourceLatents === null ? { source } : { source: null, sourceLatents: ownLatents };
+  return sourceLatents === null ? { source: audio } : { source: null, sourceLatents: latents };
 }
 
 /** @param preview receives the decoded audio of the first song */
@@ -87,8 +94,8 @@ function callOf({ signal, progress }: SongContext, preview: Preview | undefined)
 }
 
 function renderRequestOf(
-  { request, adapters, warnings }: SongContext,
-  song: PlannedComposition,
+  contexts: readonly SongContext[],
+  songs: readonly PlannedComposition[],
   {
     recordings: { reference, referenceLatents },
     slot,
@@ -96,27 +103,38 @@ function renderRequestOf(
     window,
   }: { recordings: Recordings; slot: number; source: Sources; window: RepaintWindow | null },
 ): RenderRequest {
+  const [{ request, adapters }] = contexts as [SongContext];
   const sourceSeconds = secondsOf({ source, sourceLatents });
-  const durationSeconds = sourceSeconds ?? plannedSeconds(request, song) ?? estimatedSeconds(song, warnings);
   return {
     slot,
     task: request.taskType,
-    instruction: request.instruction ?? "",
-    trackName: request.trackName,
-    trackClasses: request.trackClasses,
-    globalCaption: request.globalCaption,
-    caption: song.renderCaption,
-    lyrics: song.lyrics,
-    language: song.language,
-    timesLyrics: request.timesLyrics,
-    metadata: { ...song.metadata, durationSeconds },
-    audioCodes: song.audioCodes,
     source: sourceSeconds === null ? null : { audio: source, latents: sourceLatents, window },
     referenceAudio: reference,
     referenceLatents,
-    seeds: request.seeds,
+    timesLyrics: request.timesLyrics,
     adapters,
     ...renderParametersOf(request),
+    songs: songs.map((song, item) => renderSongOf(contexts[item] as SongContext, song, sourceSeconds)),
+  };
+}
+
+function renderSongOf(
+  { request, warnings }: SongContext,
+  song: PlannedComposition,
+  sourceSeconds: number | null,
+): RenderSong {
+  const durationSeconds = sourceSeconds ?? plannedSeconds(request, song) ?? estimatedSeconds(song, warnings);
+  return {
+    seed: request.seeds[0] as Seed,
+    codes: song.audioCodes?.[0] ?? null,
+    caption: song.renderCaption,
+    globalCaption: request.globalCaption,
+    lyrics: song.lyrics,
+    language: song.language,
+    metadata: { ...song.metadata, durationSeconds },
+    instruction: request.instruction ?? "",
+    trackName: request.trackName,
+    trackClasses: request.trackClasses,
   };
 }
 
