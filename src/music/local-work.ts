@@ -2,10 +2,13 @@
 import type { Config } from "../config.js";
 import type { MusicEngine } from "../engine/types.js";
 import type { Logger } from "../system/log.js";
+import { BackgroundWork } from "./background-work.js";
 import { DataSetEditor } from "./dataset/editor.js";
-import { LabelTasks } from "./dataset/label.js";
-import { PreparationTasks } from "./dataset/prepare.js";
+import { type LabelProgress, type LabelResult, labelingWork } from "./dataset/label.js";
+import { type PreparationResult, preparationWork } from "./dataset/prepare.js";
+import type { SampleProgress } from "./dataset/sample-work.js";
 import { ModelPulls } from "./models/model-pulls.js";
+import type { LabelRequest, PreparationOptions } from "./request/data-set-bodies.js";
 import type { PermittedRoot } from "./storage/permitted-root.js";
 import { AdapterTrainer } from "./training/trainer.js";
 
@@ -13,28 +16,33 @@ export class LocalWork {
   readonly modelPulls: ModelPulls;
   readonly training: AdapterTrainer;
   readonly dataSet: DataSetEditor;
-  readonly labeling: LabelTasks;
-  readonly preparations: PreparationTasks;
+  readonly labeling: BackgroundWork<LabelProgress, LabelResult>;
+  readonly preprocessing: BackgroundWork<SampleProgress, PreparationResult>;
 
   constructor(
     config: Config,
     readonly engine: MusicEngine,
-    root: PermittedRoot,
+    private readonly root: PermittedRoot,
     log: Logger,
   ) {
     this.modelPulls = new ModelPulls(config, log);
     this.training = new AdapterTrainer(engine, root, log);
     this.dataSet = new DataSetEditor(root);
-    this.labeling = new LabelTasks(engine, root, this.dataSet, log);
-    this.preparations = new PreparationTasks(engine, root, log);
+    this.labeling = new BackgroundWork("Labeling", log);
+    this.preprocessing = new BackgroundWork("Preprocessing", log);
+  }
+
+  label(request: LabelRequest) {
+    return this.labeling.start(() => labelingWork(this.engine, this.root, this.dataSet, request));
+  }
+
+  preprocess(request: PreparationOptions) {
+    const { current } = this.dataSet;
+    return this.preprocessing.start(() => preparationWork(this.engine, this.root, current, request));
   }
 
   async close(): Promise<void> {
-    await Promise.all([
-      this.training.close(),
-      this.labeling.close(),
-      this.preparations.close(),
-      this.modelPulls.close(),
-    ]);
+    const work = [this.training, this.labeling, this.preprocessing, this.modelPulls];
+    await Promise.all(work.map((kind) => kind.close()));
   }
 }

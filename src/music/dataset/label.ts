@@ -1,11 +1,11 @@
 /** Automatic labels: the language model describes music from its audio codes. */
 import { appendFile } from "node:fs/promises";
 import type { z } from "zod";
+import { EngineError } from "../../engine/errors.js";
 import { UNKNOWN_LANGUAGE, UNKNOWN_METADATA } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import type { MusicEngine, SongSheet } from "../../engine/types.js";
-import type { Logger } from "../../system/log.js";
-import { RequestError } from "../errors.js";
+import type { Work } from "../background-work.js";
 import { ensureLanguageModel } from "../models/models.js";
 import type { labeledDataSet } from "../openapi/answers.js";
 import type { LabelRequest } from "../request/data-set-bodies.js";
@@ -13,114 +13,79 @@ import { drawSeed } from "../song/seeds.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";
 import type { DataSetEditor } from "./editor.js";
-import {
-  BackgroundTasks,
-  failureOf,
-  readSampleAudio,
-  type SampleFailure,
-  type StartedTask,
-  withFailures,
-} from "./sample-work.js";
+import { forEachSample, readSampleAudio, type SampleProgress, withFailures } from "./sample-work.js";
 
 const SLOT = 1;
 const LISTENING = { temperature: 0.7, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, constrained: true };
 const FORMATTING = { ...LISTENING, temperature: 0.85 };
 
-type LabelResult = z.output<typeof labeledDataSet>;
+export type LabelResult = z.output<typeof labeledDataSet>;
 
-interface LabelDetails {
+export interface LabelProgress extends SampleProgress {
   save_path: string | null;
   last_updated_index: number | null;
   last_updated_sample: SampleSummary | null;
 }
 
-export class LabelTasks extends BackgroundTasks<LabelResult, LabelDetails> {
-  constructor(
-    private readonly engine: MusicEngine,
-    private readonly root: PermittedRoot,
-    private readonly editor: DataSetEditor,
-    log: Logger,
-  ) {
-    super("Labeling", log);
-  }
-
-  /**
-   * Starts labeling the samples of the current data set. Each sample changes as soon as its label is written.
-   * @throws RequestError if labeling cannot start
-   */
-  async start(request: LabelRequest): Promise<StartedTask<LabelResult>> {
-    const { savePath } = request;
-    const { samples } = this.editor.current;
-    const file = savePath === null ? null : await this.editor.resolveSavePath(savePath);
-    const ids = samples
-      .filter(({ labeled, caption }) => !request.onlyUnlabeled || !labeled || caption === "")
-      .map(({ id }) => id);
-    const details = { save_path: savePath, last_updated_index: null, last_updated_sample: null };
-    return this.begin(ids.length, details, async ({ signal, report }) => {
-      if (ids.length > 0)
-        await ensureLanguageModel(this.engine.catalog, this.engine.planner, { signal }, request.lmModelPath);
-      const failures: SampleFailure[] = [];
-      for (const [done, id] of ids.entries()) {
-        signal.throwIfAborted();
-        const outcome = await this.#label(id, request, file, signal);
-        if (outcome === null) continue;
-        if ("reason" in outcome) failures.push(outcome);
-        const isLabeled = "index" in outcome;
-        report(
-          done + 1,
-          isLabeled ? { last_updated_index: outcome.index, last_updated_sample: outcome } : {},
-        );
-      }
-      return this.#result(ids.length, failures);
-    });
-  }
-
-  /** Labels a sample and returns it, or the fault; null if the sample has been removed from the data set. */
-  async #label(
-    id: string,
-    request: LabelRequest,
-    file: string | null,
-    signal: AbortSignal,
-  ): Promise<SampleSummary | SampleFailure | null> {
-    const sample = this.editor.find(id);
-    if (sample === undefined) return null;
-    try {
-      const { labeled, fault } = await labelSample(this.engine, this.root, sample, request, signal);
-      const index = this.editor.replace(labeled);
-      if (index === null) return null;
+/**
+ * Labels the samples of the current data set. Each sample changes as soon as its label is written; a sample that was
+ * removed meanwhile is left out.
+ * @throws RequestError if labeling cannot start
+ */
+export async function labelingWork(
+  engine: MusicEngine,
+  root: PermittedRoot,
+  editor: DataSetEditor,
+  request: LabelRequest,
+): Promise<Work<LabelProgress, LabelResult>> {
+  const { savePath, lmModelPath, onlyUnlabeled } = request;
+  const chosen = editor.current.samples.filter(
+    ({ labeled, caption }) => !onlyUnlabeled || !labeled || caption === "",
+  );
+  const file = savePath === null ? null : await editor.resolveSavePath(savePath);
+  const total = chosen.length;
+  const run = async (progress: LabelProgress, signal: AbortSignal): Promise<LabelResult> => {
+    if (total > 0) await ensureLanguageModel(engine.catalog, engine.planner, { signal }, lmModelPath);
+    const onNext = (done: number) => {
+      progress.done = done;
+    };
+    const failures = await forEachSample(chosen, "labeled", { signal, onNext }, async ({ id }) => {
+      const sample = editor.find(id);
+      if (sample === undefined) return;
+      const { labeled, fault } = await labelSample(engine, root, sample, request, signal);
+      const index = editor.replace(labeled);
+      if (index === null) return;
       const summary = sampleSummary(labeled, index);
-      if (file !== null) await this.#save(file, summary);
-      return fault === null ? summary : { filename: sample.filename, reason: fault };
-    } catch (error) {
-      signal.throwIfAborted();
-      return failureOf(error, sample.filename);
-    }
-  }
-
-  /** Saves the data set, and appends the label to a JSON Lines log beside the file. */
-  async #save(file: string, summary: SampleSummary): Promise<void> {
-    await this.editor.write(file);
-    const status = summary.labeled ? "labeled" : "unlabeled";
-    const line = { ts: new Date().toISOString(), index: summary.index, status, sample: summary };
-    await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
-  }
-
-  #result(total: number, failures: SampleFailure[]): LabelResult {
-    const { samples } = this.editor.current;
-    if (total > 0 && failures.length === total) {
-      const [first] = failures as [SampleFailure];
-      throw new RequestError(`No sample could be labeled; ${first.filename}: ${first.reason}`);
-    }
-    const message =
-      total === 0
-        ? "✅ All samples already labeled"
-        : withFailures(`✅ Labeled ${total - failures.length}/${total} samples`, failures);
+      if (file !== null) await save(editor, file, summary);
+      if (fault !== null) throw new EngineError("LM_OUTPUT", fault);
+      progress.last_updated_index = index;
+      progress.last_updated_sample = summary;
+    });
+    progress.done = total;
+    const { samples } = editor.current;
+    const done = `✅ Labeled ${total - failures.length}/${total} samples`;
     return {
-      message,
+      message: total === 0 ? "✅ All samples already labeled" : withFailures(done, failures),
       labeled_count: samples.filter(({ labeled }) => labeled).length,
       samples: samples.map(sampleSummary),
     };
-  }
+  };
+  const progress = {
+    done: 0,
+    total,
+    save_path: savePath,
+    last_updated_index: null,
+    last_updated_sample: null,
+  };
+  return { progress, run };
+}
+
+/** Saves the data set, and appends the label to a JSON Lines log beside the file. */
+async function save(editor: DataSetEditor, file: string, summary: SampleSummary): Promise<void> {
+  await editor.write(file);
+  const status = summary.labeled ? "labeled" : "unlabeled";
+  const line = { ts: new Date().toISOString(), index: summary.index, status, sample: summary };
+  await appendFile(`${file}.autolabel.jsonl`, `${JSON.stringify(line)}\n`);
 }
 
 /**

@@ -7,60 +7,55 @@ import { basename, join } from "node:path";
 import type { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { MusicEngine } from "../../engine/types.js";
-import type { Logger } from "../../system/log.js";
+import type { Work } from "../background-work.js";
 import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
 import type { preparedDataSet } from "../openapi/answers.js";
+import type { PreparationOptions } from "../request/data-set-bodies.js";
 import { createOutputDirectory, type PermittedRoot } from "../storage/permitted-root.js";
 import { withoutTimes } from "../words/lrc.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";
 import { MANIFEST_NAME } from "./sample-set.js";
 import {
-  BackgroundTasks,
-  failureOf,
+  forEachSample,
   readSampleAudio,
   type SampleFailure,
-  type StartedTask,
+  type SampleProgress,
   withFailures,
 } from "./sample-work.js";
 
 const NOTHING_LABELED = "No labeled samples: add captions first";
 
-type PreparationResult = z.output<typeof preparedDataSet>;
+export type PreparationResult = z.output<typeof preparedDataSet>;
 
-export class PreparationTasks extends BackgroundTasks<PreparationResult> {
-  constructor(
-    private readonly engine: MusicEngine,
-    private readonly root: PermittedRoot,
-    log: Logger,
-  ) {
-    super("Preprocessing", log);
-  }
-
-  /** @throws RequestError if a path is outside the root, no sample is labeled, or another preparation is running */
-  async start(
-    dataSet: DataSet,
-    { outputDir, skipExisting }: { outputDir: string; skipExisting: boolean },
-  ): Promise<StartedTask<PreparationResult>> {
-    const outputDirectory = await this.root.resolve(outputDir);
-    requireModel(this.engine.catalog);
-    const total = dataSet.samples.filter(({ labeled }) => labeled).length;
-    if (total === 0) throw new RequestError(NOTHING_LABELED);
-    await createOutputDirectory(outputDirectory, outputDir);
-    return this.begin(total, {}, async ({ signal, report }) => {
-      const request = { dataSet, outputDirectory, skipExisting };
-      const { files, failures } = await prepareDataSet(this.engine, this.root, request, {
-        signal,
-        onProgress: ({ done }) => report(done),
-      });
-      const done = `✅ Preprocessed ${files.length}/${dataSet.samples.length} samples to ${outputDir}`;
-      return {
-        message: withFailures(done, [...failures, ...unlabeledSamples(dataSet)]),
-        output_dir: outputDir,
-        num_tensors: files.length,
-      };
-    });
-  }
+/** @throws RequestError if a path is outside the root or no sample is labeled */
+export async function preparationWork(
+  engine: MusicEngine,
+  root: PermittedRoot,
+  dataSet: DataSet,
+  { outputDir, skipExisting }: PreparationOptions,
+): Promise<Work<SampleProgress, PreparationResult>> {
+  const outputDirectory = await root.resolve(outputDir);
+  requireModel(engine.catalog);
+  const total = dataSet.samples.filter(({ labeled }) => labeled).length;
+  if (total === 0) throw new RequestError(NOTHING_LABELED);
+  await createOutputDirectory(outputDirectory, outputDir);
+  const run = async (progress: SampleProgress, signal: AbortSignal): Promise<PreparationResult> => {
+    const { files, failures } = await prepareDataSet(
+      engine,
+      root,
+      { dataSet, outputDirectory, skipExisting },
+      { signal, onProgress: ({ done }) => Object.assign(progress, { done }) },
+    );
+    progress.done = total;
+    const done = `✅ Preprocessed ${files.length}/${dataSet.samples.length} samples to ${outputDir}`;
+    return {
+      message: withFailures(done, [...failures, ...unlabeledSamples(dataSet)]),
+      output_dir: outputDir,
+      num_tensors: files.length,
+    };
+  };
+  return { progress: { done: 0, total }, run };
 }
 
 export interface PreparationRequest {
@@ -95,34 +90,25 @@ export async function prepareDataSet(
 ): Promise<PreparedSamples> {
   const prompts = trainingPrompts(dataSet);
   if (prompts.size === 0) throw new RequestError(NOTHING_LABELED);
-  const result: PreparedSamples = { files: [], failures: [] };
-  for (const sample of dataSet.samples.filter(({ labeled }) => labeled)) {
-    signal.throwIfAborted();
-    const done = result.files.length + result.failures.length;
-    onProgress?.({ done, total: prompts.size, filename: sample.filename });
+  const files: string[] = [];
+  const labeled = dataSet.samples.filter(({ labeled }) => labeled);
+  const onNext = (done: number, { filename }: DataSetSample) =>
+    onProgress?.({ done, total: prompts.size, filename });
+  const failures = await forEachSample(labeled, "prepared", { signal, onNext }, async (sample) => {
     const path = join(outputDirectory, `${sample.id}.pt`);
-    try {
-      // It may have been deleted since the start.
-      await mkdir(outputDirectory, { recursive: true });
-      if (!(skipExisting && (await isFile(path)))) {
-        await prepareSample(engine, root, { sample, prompt: prompts.get(sample.id) as string, path, signal });
-      }
-      result.files.push(path);
-    } catch (error) {
-      signal.throwIfAborted();
-      result.failures.push(failureOf(error, sample.filename));
+    // It may have been deleted since the start.
+    await mkdir(outputDirectory, { recursive: true });
+    if (!(skipExisting && (await isFile(path)))) {
+      await prepareSample(engine, root, { sample, prompt: prompts.get(sample.id) as string, path, signal });
     }
-  }
-  const [firstFailure] = result.failures;
-  if (result.files.length === 0 && firstFailure !== undefined) {
-    throw new RequestError(`No sample could be prepared; ${firstFailure.filename}: ${firstFailure.reason}`);
-  }
+    files.push(path);
+  });
   await writeJson(join(outputDirectory, MANIFEST_NAME), {
     metadata: metadataFields(dataSet),
-    samples: result.files.map((path) => basename(path)),
-    num_samples: result.files.length,
+    samples: files.map((path) => basename(path)),
+    num_samples: files.length,
   });
-  return result;
+  return { files, failures };
 }
 
 /** The samples that a preparation leaves out. */

@@ -1,125 +1,66 @@
-/** Background tasks on the samples of a data set, polled by clients. One task of each kind runs at a time. */
-import { randomUUID } from "node:crypto";
+/** Work on the samples of a data set, one by one: its status, the audio of a sample, and failures of single samples. */
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
-import type { Logger } from "../../system/log.js";
 import { DecodeError, decodeAudio } from "../audio/decode.js";
-import { HttpError, RequestError, toHttpError } from "../errors.js";
+import type { BackgroundWork } from "../background-work.js";
+import { RequestError } from "../errors.js";
 import { type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import type { DataSetSample } from "./data-set.js";
 
-/** Number of finished tasks whose status is kept. */
-const KEPT_TASKS = 100;
-
-/** Arguments of a task's work function. `details` are added to the fields of the task's status. */
-export interface WorkCall<Details> {
-  /** Signal that aborts the work when the server stops. */
-  signal: AbortSignal;
-  report: (done: number, details?: Partial<Details>) => void;
-}
-
-export interface StartedTask<Result> {
-  taskId: string;
-  total: number;
-  finished: Promise<Result>;
-}
-
-interface Task<Result, Details> {
-  id: string;
-  status: "running" | "completed" | "failed";
+/** Progress of a run; other fields than these are added to the status as they are. */
+export interface SampleProgress {
   done: number;
   total: number;
-  details: Details;
-  result?: Result;
-  error?: string;
 }
 
-export abstract class BackgroundTasks<Result extends { message: string }, Details extends object = object> {
-  readonly #closing = new AbortController();
-  /** Tasks in the order in which they started. */
-  readonly #tasks = new Map<string, Task<Result, Details>>();
-  /** Resolves when nothing is running. */
-  #idle: Promise<unknown> = Promise.resolve();
+/** Status of the run with this id, or of the latest run if `id` is null. @throws HttpError 404 */
+export function taskStatus<Progress extends SampleProgress, Result extends { message: string }>(
+  work: BackgroundWork<Progress, Result>,
+  id: string | null,
+) {
+  const run = id === null ? work.latest : work.find(id);
+  if (run === undefined) return { task_id: null, status: "idle", progress: "", current: 0, total: 0 };
+  const { state, result, failure } = run;
+  const { done, total, ...details } = run.progress;
+  const line = failure ? `❌ ${failure.detail}` : result?.message;
+  return {
+    task_id: run.id,
+    status: state === "cancelled" ? "failed" : state,
+    progress: line ?? `${work.name} ${Math.min(done + 1, total)}/${total}`,
+    current: done,
+    total,
+    ...details,
+    ...(result && { result }),
+    ...(failure && { error: failure.detail }),
+  };
+}
 
-  /** @param taskName name of the work in messages, for example "Preprocessing" */
-  constructor(
-    private readonly taskName: string,
-    private readonly log: Logger,
-  ) {}
-
-  /** @throws RequestError if another task is running */
-  protected begin(
-    total: number,
-    details: Details,
-    work: (call: WorkCall<Details>) => Promise<Result>,
-  ): StartedTask<Result> {
-    if (this.#latest?.status === "running") throw new RequestError(`${this.taskName} already in progress`);
-    const task: Task<Result, Details> = { id: randomUUID(), status: "running", done: 0, total, details };
-    this.#tasks.set(task.id, task);
-    const [oldest] = this.#tasks.keys();
-    if (this.#tasks.size > KEPT_TASKS && oldest !== undefined) this.#tasks.delete(oldest);
-    const finished = this.#run(task, work);
-    // Prevents an unhandled rejection if the caller does not await the result.
-    this.#idle = finished.catch(() => {});
-    return { taskId: task.id, total, finished };
-  }
-
-  /** Status of the task with this id, or of the latest task if `id` is null. @throws HttpError 404 */
-  status(id: string | null) {
-    const task = id === null ? this.#latest : this.#tasks.get(id);
-    if (task === undefined && id !== null) throw new HttpError(404, "Task not found");
-    if (task === undefined) return { task_id: null, status: "idle", progress: "", current: 0, total: 0 };
-    const { status, done, total, details, result, error } = task;
-    return {
-      task_id: task.id,
-      status,
-      progress: this.#progressLine(task),
-      current: done,
-      total,
-      ...details,
-      ...(result && { result }),
-      ...(error && { error }),
-    };
-  }
-
-  /** Aborts the running task and waits for its end. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#idle;
-  }
-
-  get #latest(): Task<Result, Details> | undefined {
-    return [...this.#tasks.values()].at(-1);
-  }
-
-  async #run(
-    task: Task<Result, Details>,
-    work: (call: WorkCall<Details>) => Promise<Result>,
-  ): Promise<Result> {
-    const { signal } = this.#closing;
+/**
+ * Calls `work` for each sample. A failure that concerns only one sample is returned; others end the work.
+ * @param onNext called before each sample with the number of samples done
+ * @throws RequestError if every sample fails; the signal's reason
+ */
+export async function forEachSample<Sample extends { filename: string }>(
+  samples: readonly Sample[],
+  action: "labeled" | "prepared",
+  { signal, onNext }: { signal: AbortSignal; onNext: (done: number, sample: Sample) => void },
+  work: (sample: Sample) => Promise<void>,
+): Promise<SampleFailure[]> {
+  const failures: SampleFailure[] = [];
+  for (const [done, sample] of samples.entries()) {
+    signal.throwIfAborted();
+    onNext(done, sample);
     try {
-      const report = (done: number, details: Partial<Details> = {}) => {
-        task.done = done;
-        Object.assign(task.details, details);
-      };
-      task.result = await work({ signal, report });
-      task.done = task.total;
-      task.status = "completed";
-      return task.result;
+      await work(sample);
     } catch (error) {
-      const failure = toHttpError(error);
-      if (failure.status >= 500 && !signal.aborted) {
-        this.log.error({ err: error }, `${this.taskName.toLowerCase()} failed`);
-      }
-      task.error = failure.detail;
-      task.status = "failed";
-      throw failure;
+      signal.throwIfAborted();
+      failures.push(failureOf(error, sample.filename));
     }
   }
-
-  #progressLine({ status, done, total, result, error }: Task<Result, Details>): string {
-    if (status === "running") return `${this.taskName} ${Math.min(done + 1, total)}/${total}`;
-    return status === "completed" ? (result?.message ?? "") : `❌ ${error}`;
+  const [first] = failures;
+  if (first !== undefined && failures.length === samples.length) {
+    throw new RequestError(`No sample could be ${action}; ${first.filename}: ${first.reason}`);
   }
+  return failures;
 }
 
 /** Music is cut to this length, as in other trainers. */
@@ -154,7 +95,7 @@ export interface SampleFailure {
 const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY", "PROMPT_TOO_LONG"];
 
 /** Describes the failure of one sample. @throws `error` itself if it would affect all samples */
-export function failureOf(error: unknown, filename: string): SampleFailure {
+function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =
     error instanceof UnsafePathError ||

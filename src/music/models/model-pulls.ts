@@ -1,53 +1,55 @@
-/** Model downloads started, polled and cancelled by clients; one at a time. */
+/** Model downloads started, polled and cancelled by clients. */
 import type { z } from "zod";
 import type { Config } from "../../config.js";
 import { PullError } from "../../models/errors.js";
 import { Hub } from "../../models/hub.js";
 import { PUBLISHED_MODELS, repositoryFolderOf, SINGING_MODEL } from "../../models/published.js";
-import { type PullProgress, pullModel } from "../../models/pull.js";
+import { pullModel } from "../../models/pull.js";
 import { DirectoryInUseError } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
+import { BackgroundWork } from "../background-work.js";
 import { detailFilter, HttpError, RequestError } from "../errors.js";
 import type { modelPullStatus } from "../openapi/answers.js";
 
-type PullState = NonNullable<z.output<typeof modelPullStatus>["pull"]>;
-
-const NOTHING_DONE: Pick<PullProgress, "doneBytes" | "totalBytes" | "file"> = {
-  doneBytes: 0,
-  totalBytes: 0,
-  file: "",
-};
+type PullStatus = z.output<typeof modelPullStatus>;
+type PullProgress = Omit<NonNullable<PullStatus["pull"]>, "state" | "error">;
 
 export class ModelPulls {
-  #pull: PullState | null = null;
-  #cancelling = new AbortController();
-  #finished: Promise<void> = Promise.resolve();
+  readonly #work: BackgroundWork<PullProgress, void>;
 
   constructor(
     private readonly config: Config,
-    private readonly log: Logger,
-  ) {}
+    log: Logger,
+  ) {
+    this.#work = new BackgroundWork("Model pull", log);
+  }
 
-  status(): z.output<typeof modelPullStatus> {
-    return { published: PUBLISHED_MODELS, singing: SINGING_MODEL, pull: this.#pull && { ...this.#pull } };
+  status(): PullStatus {
+    const { latest } = this.#work;
+    let pull: PullStatus["pull"] = null;
+    if (latest !== undefined) {
+      const { progress, state, failure } = latest;
+      const error = state === "failed" && failure ? detailFilter(this.config)(failure.detail) : null;
+      pull = { ...progress, state, error };
+    }
+    return { published: PUBLISHED_MODELS, singing: SINGING_MODEL, pull };
   }
 
   /** @throws RequestError for an invalid model name, HttpError 409 while another download runs */
-  start(model: string) {
+  async start(model: string): Promise<PullStatus> {
     try {
       repositoryFolderOf(model);
     } catch (error) {
-      throw error instanceof PullError ? new RequestError(error.message) : error;
+      throw asRequestError(error);
     }
-    const running = this.#pull?.state === "running" ? this.#pull.model : null;
-    if (running !== null) {
+    const { latest } = this.#work;
+    if (latest?.state === "running") {
+      const running = latest.progress.model;
       const what = running === model ? `${model} is already being pulled` : `${running} is being pulled`;
       throw new HttpError(409, `${what}: wait for the download, or cancel it with DELETE /v1/models/pull`);
     }
-    const pull = stateOf(model, NOTHING_DONE);
-    this.#pull = pull;
-    this.#cancelling = new AbortController();
-    this.#finished = this.#run(pull, this.#cancelling.signal);
+    const progress = { model, done_bytes: 0, total_bytes: 0, file: "", new_folders: [] };
+    await this.#work.start(async () => ({ progress, run: (...call) => this.#pull(...call) }));
     return this.status();
   }
 
@@ -55,37 +57,33 @@ export class ModelPulls {
    * Cancels the download. Downloaded parts are kept, so the next pull of the model resumes.
    * @throws HttpError 404 if no download runs
    */
-  async cancel() {
-    if (this.#pull?.state !== "running") throw new HttpError(404, "No model is being pulled");
-    await this.close();
+  async cancel(): Promise<PullStatus> {
+    if (!this.#work.cancel()) throw new HttpError(404, "No model is being pulled");
+    await this.#work.latest?.finished.catch(() => {});
     return this.status();
   }
 
-  /** Cancels a running download and waits for it. */
-  async close(): Promise<void> {
-    this.#cancelling.abort();
-    await this.#finished;
+  close(): Promise<void> {
+    return this.#work.close();
   }
 
-  async #run(pull: PullState, signal: AbortSignal): Promise<void> {
+  async #pull(progress: PullProgress, signal: AbortSignal): Promise<void> {
     const { checkpointsDirectory, hubUrl, hubToken } = this.config;
     try {
       const hub = new Hub({ url: hubUrl, token: hubToken, signal });
-      pull.new_folders = await pullModel(pull.model, checkpointsDirectory, hub, (progress) =>
-        Object.assign(pull, stateOf(pull.model, progress)),
-      );
-      pull.state = "completed";
+      progress.new_folders = await pullModel(progress.model, checkpointsDirectory, hub, (now) => {
+        progress.done_bytes = now.doneBytes;
+        progress.total_bytes = now.totalBytes;
+        progress.file = now.file;
+      });
     } catch (error) {
-      pull.state = signal.aborted ? "cancelled" : "failed";
-      if (signal.aborted) return;
-      pull.error = detailFilter(this.config)(error instanceof Error ? error.message : String(error));
-      const isExpected = error instanceof PullError || error instanceof DirectoryInUseError;
-      this.log[isExpected ? "warn" : "error"]({ err: error, model: pull.model }, "model pull failed");
+      throw asRequestError(error);
     }
   }
 }
 
-function stateOf(model: string, { doneBytes, totalBytes, file }: typeof NOTHING_DONE): PullState {
-  const done = { done_bytes: doneBytes, total_bytes: totalBytes, file };
-  return { model, state: "running", ...done, new_folders: [], error: null };
+/** Faults that the client can fix get status 400, with their message as the detail. */
+function asRequestError(error: unknown): unknown {
+  const isExpected = error instanceof PullError || error instanceof DirectoryInUseError;
+  return isExpected ? new RequestError(error.message, { cause: error }) : error;
 }

@@ -100,6 +100,8 @@ export const parsePreparation = strictParser({
   skipExisting: parameter("skip_existing", offByDefault, "Keep existing files."),
 });
 
+export type PreparationOptions = ReturnType<typeof parsePreparation>;
+
 /** Body of the labeling endpoints. Chunk and batch sizes are ignored: samples are labeled one at a time. */
 export const parseLabeling = strictParser({
   skipMetas: parameter("skip_metas", offByDefault, "Keep tempo, key and metre."),

@@ -1,9 +1,10 @@
 /** Endpoints for adapters, training and data sets. */
 import type { Request } from "express";
+import type { Run } from "../background-work.js";
 import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
 import { storeRecording } from "../dataset/recordings.js";
 import { tensorInfo } from "../dataset/sample-set.js";
-import { type StartedTask, withWarnings } from "../dataset/sample-work.js";
+import { type SampleProgress, taskStatus, withWarnings } from "../dataset/sample-work.js";
 import { HttpError } from "../errors.js";
 import * as answers from "../openapi/answers.js";
 import * as adapters from "../request/adapter-bodies.js";
@@ -160,44 +161,39 @@ const DATA_SETS = withTag("Data sets", {
     summary: "Label all samples and wait for the result",
     body: dataSets.parseLabeling,
     answer: answers.labeledDataSet,
-    run: async ({ service }, input) => (await service.local.labeling.start(input)).finished,
+    run: async ({ service }, input) => (await service.local.label(input)).finished,
   }),
   "POST /v1/dataset/auto_label_async": command({
     summary: "Start labeling all samples",
     body: dataSets.parseLabeling,
     answer: answers.startedDataSetTask,
-    run: async ({ service }, input) =>
-      started(await service.local.labeling.start(input), "Auto-labeling started"),
+    run: async ({ service }, input) => started(await service.local.label(input), "Auto-labeling started"),
   }),
   "GET /v1/dataset/auto_label_status{/:taskId}": createGetEndpoint({
     summary: "Progress of labeling",
     answer: answers.dataSetTaskStatus,
     errors: [404],
-    run: ({ service }, request) => service.local.labeling.status(taskIdOf(request)),
+    run: ({ service }, request) => taskStatus(service.local.labeling, taskIdOf(request)),
   }),
   "POST /v1/dataset/preprocess": command({
     summary: "Prepare all samples for training and wait for the result",
     body: dataSets.parsePreparation,
     answer: answers.preparedDataSet,
     errors: [507],
-    run: async ({ service }, input) =>
-      (await service.local.preparations.start(service.local.dataSet.current, input)).finished,
+    run: async ({ service }, input) => (await service.local.preprocess(input)).finished,
   }),
   "POST /v1/dataset/preprocess_async": command({
     summary: "Start preparing all samples for training",
     body: dataSets.parsePreparation,
     answer: answers.startedDataSetTask,
     run: async ({ service }, input) =>
-      started(
-        await service.local.preparations.start(service.local.dataSet.current, input),
-        "Preprocessing started",
-      ),
+      started(await service.local.preprocess(input), "Preprocessing started"),
   }),
   "GET /v1/dataset/preprocess_status{/:taskId}": createGetEndpoint({
     summary: "Progress of preparing",
     answer: answers.dataSetTaskStatus,
     errors: [404],
-    run: ({ service }, request) => service.local.preparations.status(taskIdOf(request)),
+    run: ({ service }, request) => taskStatus(service.local.preprocessing, taskIdOf(request)),
   }),
 });
 
@@ -221,8 +217,8 @@ async function load({ service }: RouteContext, { path }: { path: string }) {
   return { message: withWarnings(loaded, warnings), ...contentOf(dataSet) };
 }
 
-function started({ taskId, total }: StartedTask<unknown>, message: string) {
-  return { task_id: taskId, message, total };
+function started({ id, progress }: Run<SampleProgress, unknown>, message: string) {
+  return { task_id: id, message, total: progress.total };
 }
 
 function taskIdOf(request: Request): string | null {

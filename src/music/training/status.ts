@@ -1,128 +1,195 @@
-/** Record of a training run, and the response of GET /v1/training/status. */
-import { join } from "node:path";
-import { v4 as uuid } from "uuid";
+/** Progress of a training run, and the response of GET /v1/training/status. Clients search the log for fixed words. */
+import type { z } from "zod";
+import type { TrainingEvent } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
+import type { Run } from "../background-work.js";
+import type { trainingStatus as statusSchema } from "../openapi/answers.js";
 
-export interface RunPlan {
-  adapterType: AdapterDesign["kind"];
-  /** Directory of sample files, as sent by the client. */
-  tensorDir: string;
-  /** Absolute path of the run's output directory. */
-  outputDirectory: string;
-  /** Parameters of the run, as they appear in the response to the start request. */
-  config: object;
-  epochs: number;
+const MAX_LOSSES = 1000;
+const MAX_LINES = 15;
+/** Optimizer steps between two progress lines. */
+const STEPS_PER_LINE = 10;
+const STARTING_LINE = "Starting...";
+const STOPPING_LINE = "Stopping...";
+const STOPPED_LINE = "⏹️ Training stopped by user";
+const ADAPTER_NAMES: Readonly<Record<AdapterDesign["kind"], string>> = { lora: "LoRA", lokr: "LoKr" };
+
+export type TrainingStatus = z.output<typeof statusSchema>;
+
+/** What a run was asked to do, with the field names of the status. */
+type Plan = Pick<TrainingStatus, "tensor_dir" | "config" | "total_epochs" | "tensorboard_logdir"> & {
+  adapter_type: AdapterDesign["kind"];
+};
+
+/** Losses, rates and norms are null before the first step and if they are not finite. */
+const NOTHING_DONE = {
+  /** 0 if unknown. */
+  total_steps: 0,
+  /** Counted from 1; 0 before the first step. */
+  current_epoch: 0,
+  /** Includes the steps of the checkpoint that the run resumed from. */
+  current_step: 0,
+  current_loss: null as number | null,
+  learning_rate: null as number | null,
+  grad_norm: null as number | null,
+  loss_history: [] as TrainingStatus["loss_history"],
+  /** Path of the trained adapter, or of the checkpoint if the run was stopped. */
+  output_path: null as string | null,
+};
+
+export interface TrainingProgress {
+  /** Fields of the status. */
+  fields: Plan & typeof NOTHING_DONE;
   gradientCheckpointing: boolean;
-  notices: readonly string[];
+  /** Latest log lines, newest last. */
+  lines: string[];
+  /** Time of the first step; null before that step. */
+  firstStepAtMs: number | null;
+  /** Number of steps of the checkpoint that the run resumed from. */
+  resumedSteps: number;
+}
+
+export type TrainingRun = Run<TrainingProgress, void>;
+
+export function newProgress(plan: Plan, gradientCheckpointing: boolean, notices: string[]): TrainingProgress {
+  return {
+    fields: { ...plan, ...NOTHING_DONE, loss_history: [] },
+    gradientCheckpointing,
+    lines: [STARTING_LINE, ...notices.map(noticeLine)],
+    firstStepAtMs: null,
+    resumedSteps: 0,
+  };
+}
+
+/** Updates the progress by an event of the engine. */
+export function applyEvent(progress: TrainingProgress, event: TrainingEvent): void {
+  const { fields } = progress;
+  switch (event.kind) {
+    case "started":
+      fields.total_steps = event.totalSteps;
+      progress.firstStepAtMs = Date.now();
+      break;
+    case "resumed":
+      progress.resumedSteps = event.step;
+      fields.current_step = event.step;
+      fields.current_epoch = event.epoch;
+      break;
+    case "step":
+      fields.current_epoch = event.epoch;
+      fields.current_step = event.step;
+      fields.current_loss = finiteOrNull(event.loss);
+      fields.learning_rate = event.learningRate;
+      fields.grad_norm = finiteOrNull(event.gradientNorm);
+      if (fields.current_loss !== null) {
+        fields.loss_history.push({ step: event.step, loss: fields.current_loss });
+        if (fields.loss_history.length > MAX_LOSSES) fields.loss_history.shift();
+      }
+      break;
+    case "epoch":
+      fields.current_epoch = event.epoch;
+      break;
+  }
+  progress.lines = [...progress.lines, ...progressLines(event, progress)].slice(-MAX_LINES);
+}
+
+const NO_PLAN = { tensor_dir: "", config: {}, total_epochs: 0, tensorboard_logdir: null, adapter_type: null };
+
+/** @param run undefined: no run since the process started */
+export function trainingStatus(run: TrainingRun | undefined, nowMs: number): TrainingStatus {
+  const fields = run?.progress.fields ?? { ...NO_PLAN, ...NOTHING_DONE };
+  const lines = run === undefined ? [] : logOf(run);
+  const state = run === undefined ? "idle" : stateOf(run);
+  const isTraining = run?.state === "running";
+  const stepsPerSecond = run === undefined ? 0 : rateOf(run, nowMs);
+  const stepsLeft = fields.total_steps - fields.current_step;
+  return {
+    ...fields,
+    is_training: isTraining,
+    should_stop: state === "stopping",
+    state,
+    status: lines.at(-1) ?? "Idle",
+    training_log: lines.join("\n"),
+    tensorboard_url: null,
+    start_time: run === undefined ? null : run.startedAtMs / 1000,
+    steps_per_second: stepsPerSecond,
+    estimated_time_remaining: isTraining && stepsPerSecond > 0 ? stepsLeft / stepsPerSecond : 0,
+    error: (state === "failed" && run?.failure?.detail) || null,
+    run_id: run?.id ?? null,
+  };
 }
 
 /**
- * idle: no run since the process started. A run is first starting, then running; after a stop request it is
- * stopping. It ends as completed (`final/` was written), stopped or failed, and keeps this state until the
- * next start.
+ * A run is first starting, then running; after a stop request it is stopping. It ends as completed (`final/` was
+ * written), stopped or failed.
  */
-export type RunState = "idle" | "starting" | "running" | "stopping" | "completed" | "stopped" | "failed";
-
-/** State of a run. Losses, rates and norms are null before the first step and if they are not finite. */
-export interface RunRecord {
-  id: string;
-  state: RunState;
-  plan: RunPlan;
-  /** Number of optimiser steps of the whole run; 0 if unknown. */
-  totalSteps: number;
-  /** Current epoch, counted from 1; 0 before the first step. */
-  epoch: number;
-  /** Number of optimiser steps so far, including those of the checkpoint that the run resumed from. */
-  step: number;
-  /** Number of steps of the checkpoint that the run resumed from. */
-  resumedSteps: number;
-  loss: number | null;
-  learningRate: number | null;
-  gradientNorm: number | null;
-  /** Latest losses, newest last. */
-  lossHistory: { step: number; loss: number }[];
-  /** Latest progress lines, newest last. */
-  lines: string[];
-  error: string | null;
-  /** Path of the trained adapter, or of the checkpoint if the run was stopped. */
-  outputPath: string | null;
-  acceptedAtMs: number;
-  /** Time of the first step; null before that step. */
-  firstStepAtMs: number | null;
-  endedAtMs: number | null;
+function stateOf({ state, signal, progress }: TrainingRun): TrainingStatus["state"] {
+  if (state === "cancelled") return "stopped";
+  if (state !== "running") return state;
+  if (signal.aborted) return "stopping";
+  return progress.firstStepAtMs === null ? "starting" : "running";
 }
 
-export function newRunRecord(plan: RunPlan): RunRecord {
-  return {
-    id: uuid(),
-    state: "starting",
-    plan,
-    totalSteps: 0,
-    epoch: 0,
-    step: 0,
-    resumedSteps: 0,
-    loss: null,
-    learningRate: null,
-    gradientNorm: null,
-    lossHistory: [],
-    lines: [],
-    error: null,
-    outputPath: null,
-    acceptedAtMs: Date.now(),
-    firstStepAtMs: null,
-    endedAtMs: null,
+function logOf({ state, signal, failure, progress }: TrainingRun): string[] {
+  const { adapter_type, output_path } = progress.fields;
+  const endLines = {
+    running: [],
+    completed: [`✅ Training complete! ${ADAPTER_NAMES[adapter_type]} saved to ${output_path}`],
+    cancelled: [STOPPED_LINE],
+    failed: [`❌ Training failed: ${failure?.detail}`],
   };
+  return [...progress.lines, ...(signal.aborted ? [STOPPING_LINE] : []), ...endLines[state]].slice(
+    -MAX_LINES,
+  );
 }
 
-const NO_PLAN = { tensorDir: "", outputDirectory: "", config: {}, epochs: 0, notices: [] };
-const NO_RUN: RunRecord = {
-  ...newRunRecord({ ...NO_PLAN, adapterType: "lora", gradientCheckpointing: false }),
-  state: "idle",
-};
-
-/** @param run null: no run since the process started */
-export function trainingStatus(run: RunRecord | null, nowMs: number) {
-  const record = run ?? NO_RUN;
-  const { plan } = record;
-  const isTraining = isActive(record.state);
-  const stepsPerSecond = rateOf(record, nowMs);
-  const stepsLeft = record.totalSteps - record.step;
-  return {
-    is_training: isTraining,
-    should_stop: record.state === "stopping",
-    current_step: record.step,
-    current_loss: record.loss,
-    status: record.lines.at(-1) ?? "Idle",
-    config: plan.config,
-    tensor_dir: plan.tensorDir,
-    loss_history: record.lossHistory,
-    tensorboard_url: null,
-    tensorboard_logdir: run && join(plan.outputDirectory, "logs"),
-    training_log: record.lines.join("\n"),
-    start_time: run && run.acceptedAtMs / 1000,
-    current_epoch: record.epoch,
-    steps_per_second: stepsPerSecond,
-    estimated_time_remaining: isTraining && stepsPerSecond > 0 ? stepsLeft / stepsPerSecond : 0,
-    error: record.error,
-    state: record.state,
-    run_id: run?.id ?? null,
-    adapter_type: run && plan.adapterType,
-    total_steps: record.totalSteps,
-    total_epochs: plan.epochs,
-    learning_rate: record.learningRate,
-    grad_norm: record.gradientNorm,
-    output_path: record.outputPath,
-  };
+function rateOf({ progress, endedAtMs }: TrainingRun, nowMs: number): number {
+  if (progress.firstStepAtMs === null) return 0;
+  const seconds = ((endedAtMs ?? nowMs) - progress.firstStepAtMs) / 1000;
+  return seconds > 0 ? (progress.fields.current_step - progress.resumedSteps) / seconds : 0;
 }
 
-export type TrainingStatus = ReturnType<typeof trainingStatus>;
-
-export function isActive(state: RunState): boolean {
-  return state === "starting" || state === "running" || state === "stopping";
+function finiteOrNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
 }
 
-function rateOf(record: RunRecord, nowMs: number): number {
-  if (record.firstStepAtMs === null) return 0;
-  const seconds = ((record.endedAtMs ?? nowMs) - record.firstStepAtMs) / 1000;
-  return seconds > 0 ? (record.step - record.resumedSteps) / seconds : 0;
+/** Returns the log lines of an event. Most events of kind "step" give no line. */
+function progressLines(event: TrainingEvent, { fields, gradientCheckpointing }: TrainingProgress): string[] {
+  switch (event.kind) {
+    case "loaded":
+      return [
+        `📂 Loaded ${event.samples} preprocessed samples`,
+        ...(gradientCheckpointing ? ["🧠 Gradient checkpointing enabled for decoder"] : []),
+      ];
+    case "started": {
+      const [device] = event.device.split(":", 1);
+      return [
+        `🚀 Starting training (device: ${device}, precision: ${event.precision})...`,
+        `🎯 Training ${event.trainableParameters.toLocaleString("en-US")} parameters`,
+      ];
+    }
+    case "resumed": {
+      const optimizer = event.hasOptimizer ? ", optimizer ✓" : "";
+      return [`✅ Resumed from epoch ${event.epoch}, step ${event.step}${optimizer}, scheduler ✓`];
+    }
+    case "step":
+      return event.step % STEPS_PER_LINE === 0
+        ? [`Epoch ${event.epoch}/${fields.total_epochs}, Step ${event.step}, Loss: ${event.loss.toFixed(4)}`]
+        : [];
+    case "skipped":
+      return [`⚠️ Non-finite gradients (${event.notFinite}/${event.parameters}); skipping optimizer step`];
+    case "epoch": {
+      const seconds = event.seconds.toFixed(1);
+      return [
+        `✅ Epoch ${event.epoch}/${fields.total_epochs} in ${seconds}s, Loss: ${event.loss.toFixed(4)}`,
+      ];
+    }
+    case "checkpoint":
+      return [`💾 Checkpoint saved at epoch ${event.epoch}`];
+    case "notice":
+      return [noticeLine(event.text)];
+  }
+}
+
+function noticeLine(text: string): string {
+  return `ℹ️ ${text}`;
 }

@@ -1,10 +1,9 @@
 /**
- * Adapter training, at most one run at a time in this process. A run uses its own copy of the weights, so songs made
- * meanwhile do not change. A start request is answered just before the first step, so a mistake in the request gives
- * an HTTP error instead of a failed run.
+ * Adapter training. A run uses its own copy of the weights, so songs made meanwhile do not change. A start request is
+ * answered just before the first step, so a mistake in the request gives an HTTP error instead of a failed run.
  */
-import { basename } from "node:path";
-import type { TrainingOptions } from "../../engine/addon.js";
+import { basename, join } from "node:path";
+import type { TrainingEvent, TrainingOptions } from "../../engine/addon.js";
 import {
   type AdapterDesign,
   lokrParameters,
@@ -16,8 +15,9 @@ import type { MusicEngine } from "../../engine/types.js";
 import { abbreviateList, namesOf } from "../../parameters.js";
 import { isDirectory } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
+import { BackgroundWork, type Work } from "../background-work.js";
 import { discoverSamples } from "../dataset/sample-set.js";
-import { HttpError, RequestError } from "../errors.js";
+import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
 import type { LokrTraining, LoraTraining } from "../request/adapter-bodies.js";
 import {
@@ -26,35 +26,24 @@ import {
   type PermittedRoot,
   UnsafePathError,
 } from "../storage/permitted-root.js";
-import { noticeLine, TrainingRun } from "./run.js";
-import { type RunPlan, trainingStatus } from "./status.js";
+import { applyEvent, newProgress, type TrainingProgress, trainingStatus } from "./status.js";
 
 const MEMORY_NOTICE =
   "Training uses its own copy of the weights: songs can be made meanwhile, and the model takes twice its memory";
 const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's own precision";
 
-/** Error codes of the engine for mistakes of the client. */
-const CLIENT_CODES: readonly unknown[] = ["BAD_ARGUMENT", "BAD_CHECKPOINT"];
-
 type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
-  /** The latest run, even if it has ended. */
-  #run: TrainingRun | null = null;
-  /**
-   * Whether a start request is being checked or a run is in progress. Of two simultaneous start requests, only one
-   * is accepted.
-   */
-  #isClaimed = false;
-  /** Whether a stop request arrived while a start request was being checked. The run is then stopped at once. */
-  #isStopRequested = false;
-  #isClosed = false;
+  readonly #work: BackgroundWork<TrainingProgress, void>;
 
   constructor(
     private readonly engine: MusicEngine,
     private readonly root: PermittedRoot,
-    private readonly log: Logger,
-  ) {}
+    log: Logger,
+  ) {
+    this.#work = new BackgroundWork("Training", log);
+  }
 
   /** Starts training a LoRA. Returns the response of POST /v1/training/start just before the first step. */
   async startLora({ useFp8, ...request }: LoraTraining) {
@@ -78,21 +67,16 @@ export class AdapterTrainer {
 
   /** Stops the current run, or the run that is being started. The message says whether there was one. */
   stop(): { message: string } {
-    if (!this.#isClaimed) return { message: "No training in progress" };
-    this.#isStopRequested = true;
-    this.#run?.stop();
-    return { message: "Stopping training..." };
+    return { message: this.#work.cancel() ? "Stopping training..." : "No training in progress" };
   }
 
   status() {
-    return trainingStatus(this.#run?.record ?? null, Date.now());
+    return trainingStatus(this.#work.latest, Date.now());
   }
 
   /** Rejects further start requests, and stops the run, which saves a checkpoint to resume from. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#run?.stop();
-    await this.#run?.ended;
+  close(): Promise<void> {
+    return this.#work.close();
   }
 
   /**
@@ -102,74 +86,57 @@ export class AdapterTrainer {
    * @throws HttpError 400 if another run is in progress or the request is invalid, 500 for server errors
    */
   async #start(request: RunRequest, adapter: AdapterDesign, design: object, notices: readonly string[]) {
-    if (this.#isClaimed) throw new RequestError("Training already in progress");
-    this.#isClaimed = true;
-    this.#isStopRequested = false;
     const { tensorDir, outputDir, learningRate, epochs } = request;
     const config = { ...design, learning_rate: learningRate, epochs };
-    let run: TrainingRun;
-    try {
-      run = await this.#accept(request, adapter, config, notices);
-    } catch (error) {
-      this.#isClaimed = false;
-      throw error;
-    }
-    this.#run = run;
-    if (this.#isStopRequested) run.stop();
-    void run.ended.then(() => {
-      this.#isClaimed = false;
-      this.#logEnd(run);
+    let onFirstStep = () => {};
+    const firstStep = new Promise<void>((resolve) => {
+      onFirstStep = resolve;
     });
-    await run.started;
-    if (run.failure !== null && run.record.firstStepAtMs === null) throw refusal(run);
-    return { tensor_dir: tensorDir, output_dir: outputDir, config, run_id: run.record.id };
+    const run = await this.#work.start(() => this.#check(request, adapter, config, notices, onFirstStep));
+    await Promise.race([firstStep, run.finished]).catch((error: unknown) => {
+      if (run.state === "failed") throw error;
+    });
+    return { tensor_dir: tensorDir, output_dir: outputDir, config, run_id: run.id };
   }
 
-  async #accept(
+  async #check(
     request: RunRequest,
     adapter: AdapterDesign,
-    config: object,
+    config: Record<string, unknown>,
     notices: readonly string[],
-  ): Promise<TrainingRun> {
+    onFirstStep: () => void,
+  ): Promise<Work<TrainingProgress, void>> {
     const { conditionDropout, ...options } = pickValues(loraParameters.run, request);
     const { skipped, ...checked } = await checkStartRequest(this.engine, this.root, request);
-    if (this.#isClosed) throw new HttpError(500, "The server is stopping");
-    const { outputDirectory } = checked;
-    const plan: RunPlan = {
-      adapterType: adapter.kind,
-      tensorDir: request.tensorDir,
-      outputDirectory,
+    const plan = {
+      adapter_type: adapter.kind,
+      tensor_dir: request.tensorDir,
+      tensorboard_logdir: join(checked.outputDirectory, "logs"),
       config,
-      epochs: options.epochs,
-      gradientCheckpointing: options.gradientCheckpointing,
-      notices: [MEMORY_NOTICE, ...notices, ...skippedNotice(skipped)].map(noticeLine),
+      total_epochs: options.epochs,
     };
+    const progress = newProgress(plan, options.gradientCheckpointing, [
+      MEMORY_NOTICE,
+      ...notices,
+      ...skippedNotice(skipped),
+    ]);
     const training = { adapter, ...checked, ...options, conditionDropout: conditionDropout ?? undefined };
-    const run = new TrainingRun(plan, (call) => this.engine.trainer.train(training, call));
-    const { id } = run.record;
-    this.log.info(
-      { run: id, adapter, samples: checked.samples.length, output: outputDirectory },
-      "training starts",
-    );
-    return run;
-  }
-
-  #logEnd({ record, failure }: TrainingRun): void {
-    const { id, state, step, outputPath } = record;
-    if (failure !== null) this.log.error({ run: id, step, err: failure }, "training failed");
-    else this.log.info({ run: id, state, step, output: outputPath }, "training ended");
+    const run = async (progress: TrainingProgress, signal: AbortSignal) => {
+      const onEvent = (event: TrainingEvent) => {
+        applyEvent(progress, event);
+        if (event.kind === "started") onFirstStep();
+      };
+      const result = await this.engine.trainer.train(training, { signal, onEvent }).catch(refuseFiles);
+      progress.fields.output_path = result.path;
+      if (result.outcome === "stopped") signal.throwIfAborted();
+    };
+    return { progress, run };
   }
 }
 
 function skippedNotice(skipped: readonly string[]): string[] {
   if (skipped.length === 0) return [];
   return [`The manifest names missing files: ${abbreviateList(skipped)}`];
-}
-
-/** Error response to a start request whose run failed before its first step. */
-function refusal({ failure, record }: TrainingRun): HttpError {
-  const isClients = CLIENT_CODES.includes((failure as { code?: unknown }).code);
-  return new HttpError(isClients ? 400 : 500, record.error ?? "", {}, { cause: failure });
 }
 
 /** Paths of a start request, as sent by the client. */
@@ -202,7 +169,7 @@ export async function checkStartRequest(
   const resumeFrom = paths.resumeFrom === null ? undefined : await resolveCheckpoint(root, paths.resumeFrom);
   const { samples, skipped } = await discoverSamples(tensorDirectory, await root.resolve("."));
   if (samples.length === 0) throw new RequestError("No valid samples found in tensor directory");
-  await engine.trainer.inspectSamples(samples).catch(refuseSamples);
+  await engine.trainer.inspectSamples(samples).catch(refuseFiles);
   await createOutputDirectory(outputDirectory, paths.outputDir);
   return { dataSetName: basename(tensorDirectory), samples, skipped, outputDirectory, resumeFrom };
 }
@@ -224,8 +191,8 @@ async function resolveCheckpoint(root: PermittedRoot, path: string): Promise<str
   return directory;
 }
 
-/** A sample that does not fit the model is a mistake of the client. Other errors are server errors. */
-function refuseSamples(error: unknown): never {
+/** A sample or checkpoint that does not fit the model is a mistake of the client. Other errors are server errors. */
+function refuseFiles(error: unknown): never {
   const { code, message } = error as Error & { code?: unknown };
   if (code === "BAD_CHECKPOINT") throw new RequestError(message, { cause: error });
   throw error;

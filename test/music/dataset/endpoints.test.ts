@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createEngine, loadConfig } from "../../../src/index.js";
+import { taskStatus } from "../../../src/music/dataset/sample-work.js";
 import { writeRecording, writeSilence } from "../audio/recordings.js";
 import { type Answer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -320,7 +321,7 @@ describe("end of a running preprocessing when the server stops", () => {
     const { status } = await server.client.post("/v1/dataset/preprocess_async", { output_dir: "tensors" });
     await server.close();
     expect(status).to.equal(200);
-    expect(server.service.local.preparations.status(null)).to.include({ status: "failed" });
+    expect(taskStatus(server.service.local.preprocessing, null)).to.include({ status: "failed" });
     expect(readdirSync(join(root, "tensors"))).to.deep.equal([]);
   });
 });

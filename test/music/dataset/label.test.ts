@@ -5,10 +5,9 @@ import { expect } from "chai";
 import { UNKNOWN_METADATA } from "../../../src/engine/metadata.js";
 import type { MusicEngine } from "../../../src/engine/types.js";
 import { DataSetEditor } from "../../../src/music/dataset/editor.js";
-import { LabelTasks } from "../../../src/music/dataset/label.js";
+import { labelingWork } from "../../../src/music/dataset/label.js";
 import type { LabelRequest } from "../../../src/music/request/data-set-bodies.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
-import { createLogger } from "../../../src/system/log.js";
 import { writeRecording } from "../audio/recordings.js";
 import { serverForAll } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -131,10 +130,11 @@ describe("labels of a model that writes text", () => {
     const permitted = new PermittedRoot(root);
     const editor = new DataSetEditor(permitted);
     await editor.load("set.json");
-    const tasks = new LabelTasks(engine as unknown as MusicEngine, permitted, editor, createLogger("silent"));
-    const request = { skipMetas: false, formatLyrics: false, transcribeLyrics: false, onlyUnlabeled: false };
-    const { finished } = await tasks.start({ ...request, lmModelPath: null, savePath: null, ...change });
-    return { ...(await finished), labeled: editor.current.samples };
+    const flags = { skipMetas: false, formatLyrics: false, transcribeLyrics: false, onlyUnlabeled: false };
+    const request = { ...flags, lmModelPath: null, savePath: null, ...change };
+    const work = await labelingWork(engine as unknown as MusicEngine, permitted, editor, request);
+    const result = await work.run(work.progress, new AbortController().signal);
+    return { ...result, labeled: editor.current.samples };
   }
 
   it("adds captions, keeps own lyrics and languages, and names a sample without a caption", async () => {

@@ -1,36 +1,20 @@
 import { expect } from "chai";
-import type { TrainingCall, TrainingEvent, TrainingResult } from "../../../src/engine/addon.js";
-import { completedLine, failedLine, progressLines, TrainingRun } from "../../../src/music/training/run.js";
-import { type RunPlan, trainingStatus } from "../../../src/music/training/status.js";
+import type { TrainingEvent } from "../../../src/engine/addon.js";
+import { Run } from "../../../src/music/background-work.js";
+import {
+  applyEvent,
+  newProgress,
+  type TrainingRun,
+  trainingStatus,
+} from "../../../src/music/training/status.js";
 
-/** Fake trainer: the test controls its events and its end. */
-class ScriptedTrainer {
-  call!: TrainingCall;
-  resolve!: (result: TrainingResult) => void;
-  reject!: (error: Error) => void;
-
-  train = (call: TrainingCall): Promise<TrainingResult> => {
-    this.call = call;
-    return new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  };
-
-  emit(...events: TrainingEvent[]): void {
-    for (const event of events) this.call.onEvent(event);
-  }
-}
-
-const plan: RunPlan = {
-  adapterType: "lora",
-  tensorDir: "sets/mine",
-  outputDirectory: "/data/out",
+const plan = {
+  adapter_type: "lora",
+  tensor_dir: "sets/mine",
+  tensorboard_logdir: "/data/out/logs",
   config: { lora_rank: 4 },
-  epochs: 10,
-  gradientCheckpointing: false,
-  notices: ["ℹ️ a notice"],
-};
+  total_epochs: 10,
+} as const;
 
 const started: TrainingEvent = {
   kind: "started",
@@ -51,18 +35,23 @@ function step(number: number, loss = 1): TrainingEvent {
   };
 }
 
-function codedError(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code });
-}
-
 describe("states and progress of a training run", () => {
-  let trainer: ScriptedTrainer;
   let run: TrainingRun;
-  const status = (nowMs = Date.now()) => trainingStatus(run.record, nowMs);
+  let stop: () => void;
+  let resolve: () => void;
+  let reject: (error: Error) => void;
+  const status = (nowMs = Date.now()) => trainingStatus(run, nowMs);
+  const emit = (...events: TrainingEvent[]) => {
+    for (const event of events) applyEvent(run.progress, event);
+  };
 
   beforeEach(() => {
-    trainer = new ScriptedTrainer();
-    run = new TrainingRun(plan, trainer.train);
+    const stopping = new AbortController();
+    stop = () => stopping.abort();
+    const ended = new Promise<void>((...settle) => {
+      [resolve, reject] = settle;
+    });
+    run = new Run({ progress: newProgress(plan, false, ["a notice"]), run: () => ended }, stopping.signal);
   });
 
   it("reports that a run starts", () => {
@@ -82,11 +71,10 @@ describe("states and progress of a training run", () => {
   });
 
   it("reports steps, rates and the remaining time from the first step on", async () => {
-    trainer.emit(started);
-    await run.started;
+    emit(started);
     expect(status().state).to.equal("running");
-    trainer.emit(step(1, 3), step(2, 2));
-    const tenSecondsOn = (run.record.firstStepAtMs ?? 0) + 10_000;
+    emit(step(1, 3), step(2, 2));
+    const tenSecondsOn = (run.progress.firstStepAtMs ?? 0) + 10_000;
     expect(status(tenSecondsOn)).to.include({
       current_step: 2,
       current_loss: 2,
@@ -104,16 +92,15 @@ describe("states and progress of a training run", () => {
   });
 
   it("the step rate counts only the steps since the run resumed", () => {
-    trainer.emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
-    const firstMs = run.record.firstStepAtMs ?? 0;
+    emit({ kind: "resumed", epoch: 1, step: 100, hasOptimizer: true }, started, step(101));
+    const firstMs = run.progress.firstStepAtMs ?? 0;
     expect(status(firstMs).steps_per_second).to.equal(0);
     expect(status(firstMs + 2000).steps_per_second).to.equal(0.5);
   });
 
   it("keeps the last 1000 finite losses and the last 15 log lines", () => {
-    trainer.emit(started);
-    for (let number = 1; number <= 1200; number++)
-      trainer.emit(step(number, number === 1100 ? Number.NaN : number));
+    emit(started);
+    for (let number = 1; number <= 1200; number++) emit(step(number, number === 1100 ? Number.NaN : number));
     const { loss_history, training_log, status: line } = status();
     expect(loss_history).to.have.length(1000);
     expect(loss_history.at(-1)).to.deep.equal({ step: 1200, loss: 1200 });
@@ -123,7 +110,7 @@ describe("states and progress of a training run", () => {
   });
 
   it("reports null for a loss or norm that is not finite", () => {
-    trainer.emit(started, {
+    emit(started, {
       ...step(1, Number.NaN),
       gradientNorm: Number.POSITIVE_INFINITY,
     } as TrainingEvent);
@@ -131,9 +118,10 @@ describe("states and progress of a training run", () => {
   });
 
   it("reports the path of the adapter when the run completes", async () => {
-    trainer.emit(started, step(1));
-    trainer.resolve({ outcome: "completed", path: "/data/out/final", steps: 1 });
-    await run.ended;
+    emit(started, step(1));
+    run.progress.fields.output_path = "/data/out/final";
+    resolve();
+    await run.finished;
     expect(status()).to.include({
       is_training: false,
       state: "completed",
@@ -146,31 +134,20 @@ describe("states and progress of a training run", () => {
   });
 
   it("a run stops on request, and its status still shows the last step", async () => {
-    trainer.emit(started, step(1));
-    run.stop();
+    emit(started, step(1));
+    stop();
     expect(status()).to.include({ state: "stopping", should_stop: true, status: "Stopping..." });
-    expect(trainer.call.signal.aborted).to.equal(true);
-    trainer.resolve({ outcome: "stopped", path: "/data/out/checkpoints/stopped_epoch_1_step_1", steps: 1 });
-    await run.ended;
+    reject(run.signal.reason);
+    await run.finished.catch(() => {});
     expect(status()).to.include({ state: "stopped", should_stop: false, current_step: 1, current_loss: 1 });
-    expect(status().status).to.equal("⏹️ Training stopped by user");
-    run.stop();
-    expect(status().state).to.equal("stopped");
-  });
-
-  it("reports a run as stopped even if it has no checkpoint", async () => {
-    run.stop();
-    trainer.reject(codedError("CANCELLED", "cancelled"));
-    await run.ended;
-    expect(status()).to.include({ state: "stopped", output_path: null, error: null });
-    expect(run.failure).to.equal(null);
+    expect(status()).to.include({ status: "⏹️ Training stopped by user", output_path: null, error: null });
   });
 
   it("reports a one-line reason if a run fails while it stops", async () => {
-    trainer.emit(started, step(1));
-    run.stop();
-    trainer.reject(codedError("STORAGE", "no room\nat somewhere"));
-    await run.ended;
+    emit(started, step(1));
+    stop();
+    reject(Object.assign(new Error("no room\nat somewhere"), { code: "STORAGE" }));
+    await run.finished.catch(() => {});
     expect(status()).to.include({
       state: "failed",
       status: "❌ Training failed: no room",
@@ -181,7 +158,12 @@ describe("states and progress of a training run", () => {
 });
 
 describe("log lines for training events", () => {
-  const run = { epochs: 10, gradientCheckpointing: false };
+  /** Lines that the events add to the log of a run. */
+  function linesOf(event: TrainingEvent, gradientCheckpointing = false): string[] {
+    const progress = newProgress(plan, gradientCheckpointing, []);
+    applyEvent(progress, event);
+    return progress.lines.slice(1);
+  }
   const step = { kind: "step", epoch: 4, loss: 0.41268, learningRate: 1e-4, gradientNorm: 1 } as const;
   const cases: [event: TrainingEvent, lines: string[]][] = [
     [{ kind: "loaded", samples: 3 }, ["📂 Loaded 3 preprocessed samples"]],
@@ -211,22 +193,20 @@ describe("log lines for training events", () => {
   ];
   for (const [event, lines] of cases) {
     it(`logs the event ${JSON.stringify(event)}`, () => {
-      expect(progressLines(event, run)).to.deep.equal(lines);
+      expect(linesOf(event)).to.deep.equal(lines);
     });
   }
 
   it("logs that gradient checkpointing is on", () => {
-    expect(
-      progressLines({ kind: "loaded", samples: 1 }, { ...run, gradientCheckpointing: true }),
-    ).to.deep.equal(["📂 Loaded 1 preprocessed samples", "🧠 Gradient checkpointing enabled for decoder"]);
+    expect(linesOf({ kind: "loaded", samples: 1 }, true)).to.deep.equal([
+      "📂 Loaded 1 preprocessed samples",
+      "🧠 Gradient checkpointing enabled for decoder",
+    ]);
   });
 
-  it("logs skipped steps and the end of a run", () => {
-    expect(
-      progressLines({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 }, run),
-    ).to.deep.equal(["⚠️ Non-finite gradients (2/64); skipping optimizer step"]);
-    expect(completedLine("lora", "/o/final")).to.equal("✅ Training complete! LoRA saved to /o/final");
-    expect(completedLine("lokr", "/o/final")).to.equal("✅ Training complete! LoKr saved to /o/final");
-    expect(failedLine("no room")).to.equal("❌ Training failed: no room");
+  it("logs skipped steps", () => {
+    expect(linesOf({ kind: "skipped", epoch: 1, step: 3, notFinite: 2, parameters: 64 })).to.deep.equal([
+      "⚠️ Non-finite gradients (2/64); skipping optimizer step",
+    ]);
   });
 });
