@@ -30,7 +30,8 @@ export function useTrack(
   useEffect(() => {
     if (track === null || connection !== "online") return;
     let isOver = false;
-    const take = (task: Task) => setTrack((now) => now && { ...now, task });
+    // The user may have chosen another song since this render.
+    const take = (task: Task) => setTrack((now) => (now?.task.task_id === id ? { ...now, task } : now));
     const known = library.find((task) => task.task_id === id);
     if (known !== undefined) {
       take(known);

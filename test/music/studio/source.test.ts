@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { shortSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, effectsRun, Studio } from "./studio-fixture.js";
 
 describe("use of recordings in the studio", function () {
   this.timeout(180_000);
@@ -47,6 +47,7 @@ describe("use of recordings in the studio", function () {
     const wave = page.locator(".source .canvas > div");
     /** Drags the mouse over the visible waveform, between two fractions of its width. */
     const drag = async (from: number, to: number) => {
+      await effectsRun(page);
       const { x, y, width, height } = (await wave.boundingBox()) as {
         x: number;
         y: number;

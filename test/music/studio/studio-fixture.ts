@@ -73,3 +73,10 @@ export class Studio {
 export function button(page: Page, name: string | RegExp): Locator {
   return page.getByRole("button", { name, exact: true });
 }
+
+/** Waits for the effects of the last render, which run after the next frame and show nothing. */
+export function effectsRun(page: Page): Promise<void> {
+  return page.evaluate(
+    () => new Promise<void>((resolve) => requestAnimationFrame(() => setTimeout(resolve))),
+  );
+}
