@@ -4,7 +4,6 @@
  * to one worker and returns the result. If the worker dies, another one gets the call.
  */
 import type { EventEmitter } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Job, Queue, QueueEvents, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { v4 as uuid } from "uuid";
@@ -12,7 +11,6 @@ import { z } from "zod";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
 import { withTimeLimit } from "../../system/time-limit.js";
 import { type Fleet, onceBroken } from "./fleet.js";
-import { parseJson } from "./messages.js";
 import { isDataFault } from "./redis.js";
 import { noWorkerError } from "./workers.js";
 
@@ -21,7 +19,8 @@ import { noWorkerError } from "./workers.js";
  * in the queue.
  */
 const TIMEOUT_MS = 120_000;
-const RESTART_MS = 200;
+/** Delay before a worker asks for a call again after an error. */
+const RETRY_MS = 1_000;
 /** Redis answers blocking commands of BullMQ after 10 seconds. A connection that is silent for longer is replaced. */
 const SILENCE_MS = 30_000;
 
@@ -39,10 +38,17 @@ export function adapterCallQueue(model: string): string {
   return `adapters~${encodeURIComponent(model)}`;
 }
 
+interface Client {
+  queue: Queue;
+  results: QueueEvents;
+  /** Aborted when the client cannot receive results any more. */
+  broken: AbortController;
+}
+
 export type CallHandler = (name: string, data: unknown, signal: AbortSignal) => Promise<unknown>;
 
 export class RemoteCalls {
-  readonly #clients = new Map<string, { queue: Queue; results: QueueEvents }>();
+  readonly #clients = new Map<string, Client>();
   readonly #servers: Worker[] = [];
   readonly #closing = new AbortController();
   #blocking: Redis | undefined;
@@ -55,20 +61,19 @@ export class RemoteCalls {
    * EngineError
    */
   async call<T>(target: string, name: string, data: object, signal?: AbortSignal): Promise<T> {
-    const { queue, results } = this.#clientOf(target);
+    const { queue, results, broken } = await this.#clientOf(target);
     const jobId = uuid();
     const completed = `completed:${jobId}`;
-    const limit = { ms: TIMEOUT_MS, signal, error: () => noWorkerError("answer in time") };
+    const ends = AbortSignal.any([broken.signal, ...(signal ? [signal] : [])]);
+    const limit = { ms: TIMEOUT_MS, signal: ends, error: () => noWorkerError("answer in time") };
     try {
       const { returnvalue } = await withTimeLimit(limit, async () => {
         // Not `once` of node:events: it would reject on every "error" event, even if BullMQ goes on listening.
         const completion = new Promise<{ returnvalue: unknown }>((resolve) => {
           (results as EventEmitter).once(completed, resolve);
         });
-        await this.fleet.redis.attempt(
-          () => queue.add(name, data, { jobId, removeOnComplete: true, removeOnFail: true }),
-          () => queue.remove(jobId),
-        );
+        const options = { jobId, removeOnComplete: true, removeOnFail: true };
+        await this.fleet.redis.attempt(() => queue.add(name, data, options));
         return completion;
       });
       const read = resultSchema.safeParse(returnvalue).data;
@@ -98,6 +103,7 @@ export class RemoteCalls {
       ...this.#options(),
       lockDuration,
       stalledInterval: lockDuration,
+      runRetryDelay: RETRY_MS,
     });
     worker.on("error", (err) => this.fleet.noteQueueError(err));
     this.#servers.push(worker);
@@ -114,51 +120,30 @@ export class RemoteCalls {
     this.#blocking?.disconnect();
   }
 
-  #clientOf(target: string) {
+  async #clientOf(target: string): Promise<Client> {
+    // Events are numbered by Redis's clock. A result may arrive before this process listens.
+    const lastEventId = String((await this.fleet.redis.timeMs()) - 1);
     const known = this.#clients.get(target);
     if (known !== undefined) return known;
-    const client = {
+    const client: Client = {
       queue: new Queue(queueNameOf(target), { ...this.fleet.bullOptions(), skipMetasUpdate: true }),
-      // Listening starts at the oldest event in Redis, because a result may arrive before this process
-      // listens.
-      results: new QueueEvents(queueNameOf(target), { ...this.#options(), lastEventId: "0" }),
+      results: new QueueEvents(queueNameOf(target), { ...this.#options(), lastEventId }),
+      broken: new AbortController(),
     };
-    const note = (err: Error) => this.fleet.noteQueueError(err);
-    client.queue.on("error", note);
+    const forget = () => {
+      if (this.#clients.get(target) === client) this.#clients.delete(target);
+      client.broken.abort(noWorkerError("return a readable result"));
+      client.results.close().catch(() => {});
+    };
+    client.queue.on("error", (err) => this.fleet.noteQueueError(err));
     client.results.on("error", (err) => {
-      note(err);
-      this.#restartListening(client.results, client.queue.toKey("events"), err);
+      this.fleet.noteQueueError(err);
+      // BullMQ stops at an event that it cannot read. The next call listens to later events.
+      if (isDataFault(err)) forget();
     });
     this.#clients.set(target, client);
-    onceBroken(client.queue, () => {
-      this.#clients.delete(target);
-      client.results.close().catch(() => {});
-    });
+    onceBroken(client.queue, forget);
     return client;
-  }
-
-  /** BullMQ stops listening at an event that it cannot read. Removes such events and listens again. */
-  #restartListening(results: QueueEvents, key: string, err: Error): void {
-    if (!(err instanceof SyntaxError) && !isDataFault(err)) return;
-    sleep(RESTART_MS, undefined, { signal: this.#closing.signal, ref: false })
-      .then(() => this.#removeUnreadableEvents(key))
-      .then(() => results.run())
-      .catch((error: Error) => {
-        if (!this.#closing.signal.aborted) results.emit("error", error);
-      });
-  }
-
-  async #removeUnreadableEvents(key: string): Promise<void> {
-    const { redis, quarantine } = this.fleet;
-    const events = await redis.attempt(() => redis.xrange(key, "-", "+"));
-    const unreadable = events.filter(([, fields]) =>
-      ["returnvalue", "data"].some((name) => {
-        const text = fields[fields.indexOf(name) + 1];
-        return fields.includes(name) && text !== undefined && parseJson(text) === undefined;
-      }),
-    );
-    const entries = unreadable.map(([id, fields]) => [id, fields.join(" ")] as const);
-    await quarantine.moveEntries(key, entries);
   }
 
   /**

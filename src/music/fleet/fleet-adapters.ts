@@ -16,7 +16,6 @@ import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterCallQueue, type RemoteCalls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";
-import type { Quarantine } from "./quarantine.js";
 import { KEY_PREFIX, redisKey } from "./redis.js";
 
 const ADAPTERS_KEY = redisKey("adapters");
@@ -39,13 +38,13 @@ export class FleetAdapters implements AdapterRecord {
   }
 
   async read(model: string): Promise<LoadedAdapters> {
-    return readAdapters(this.fleet.quarantine, model, await this.#text(model));
+    return this.#parse(await this.#text(model));
   }
 
   async change(model: string, change: (loaded: LoadedAdapters) => LoadedAdapters): Promise<LoadedAdapters> {
     for (;;) {
       const text = await this.#text(model);
-      const next = change(await readAdapters(this.fleet.quarantine, model, text));
+      const next = change(this.#parse(text));
       const args = [KEY_PREFIX, model, text ?? "", JSON.stringify(next)];
       if ((await this.fleet.redis.attempt(() => this.fleet.redis.eval(CHANGE, 0, ...args))) === 1)
         return next;
@@ -83,6 +82,14 @@ export class FleetAdapters implements AdapterRecord {
   #text(model: string): Promise<string | null> {
     return this.fleet.redis.attempt(() => this.fleet.redis.hget(ADAPTERS_KEY, model));
   }
+
+  /** Loaded adapters of a model; none if the list in Redis cannot be read. */
+  #parse(text: string | null): LoadedAdapters {
+    if (text === null) return [];
+    const { data } = listSchema.safeParse(parseJson(text));
+    if (data === undefined) this.fleet.redis.logUnreadable(ADAPTERS_KEY, "it is not a list of adapters");
+    return (data ?? []) as unknown as LoadedAdapters;
+  }
 }
 
 const stored = z.object({
@@ -108,16 +115,3 @@ const listSchema = z.union([
       adapters.map(({ digest, files, entry, ...rest }) => ({ ...rest, stored: { digest, files, entry } })),
     ),
 ]);
-
-/** Loaded adapters of a model in Redis. An invalid list goes to quarantine and counts as no adapters. */
-async function readAdapters(
-  quarantine: Quarantine,
-  model: string,
-  text: string | null,
-): Promise<LoadedAdapters> {
-  if (text === null) return [];
-  const { data } = listSchema.safeParse(parseJson(text));
-  if (data !== undefined) return data as unknown as LoadedAdapters;
-  await quarantine.moveEntries(ADAPTERS_KEY, [[model, text]]);
-  return [];
-}

@@ -1,21 +1,18 @@
 /** Record of the files that a fleet has to delete, which survives the servers that could not delete them. */
 import { type DeletionRecord, STORED_NAME } from "../storage/deletion-record.js";
-import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, redisKey } from "./redis.js";
 
 const KEY = redisKey("deletions");
 
 export class FleetDeletionRecord implements DeletionRecord {
-  constructor(
-    private readonly redis: FleetRedis,
-    private readonly quarantine: Quarantine,
-  ) {}
+  constructor(private readonly redis: FleetRedis) {}
 
   async all(): Promise<[string, string][]> {
     const entries = Object.entries(await this.redis.attempt(() => this.redis.hgetall(KEY)));
-    const foreign = entries.filter(([name]) => !STORED_NAME.test(name));
-    await this.quarantine.moveEntries(KEY, foreign);
-    return entries.filter(([name]) => STORED_NAME.test(name));
+    const readable = entries.filter(([name]) => STORED_NAME.test(name));
+    if (readable.length < entries.length)
+      this.redis.logUnreadable(KEY, "it is not the name of a stored file");
+    return readable;
   }
 
   async has(name: string): Promise<boolean> {

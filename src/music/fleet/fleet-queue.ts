@@ -241,7 +241,7 @@ export class FleetQueue implements TaskQueue {
     const position = isTaskQueueName(route) ? await this.#positionOf(route, id) : undefined;
     if (position !== undefined) return { progress: undefined, position };
     if (running !== null) {
-      const parsed = progressSchema.safeParse(progress === null ? null : parseJson(progress));
+      const parsed = progressSchema.safeParse(parseJson(progress ?? ""));
       return { progress: parsed.data ?? INITIAL_PROGRESS, position };
     }
     // The job of the task is not in the queue yet, or it is delayed.
@@ -287,15 +287,9 @@ export class FleetQueue implements TaskQueue {
   }
 
   async #averageJobSeconds(): Promise<number> {
-    const { redis, quarantine } = this.fleet;
+    const { redis } = this.fleet;
     const texts = await redis.attempt(() => redis.lrange(redisKey("seconds"), 0, -1));
-    const isDuration = (text: string) =>
-      text !== "" && Number(text) >= 0 && Number(text) < Number.POSITIVE_INFINITY;
-    await quarantine.moveEntries(
-      redisKey("seconds"),
-      texts.filter((text) => !isDuration(text)).map((text) => [text]),
-    );
-    const seconds = texts.filter(isDuration).map(Number);
+    const seconds = texts.map(Number).filter(Number.isFinite);
     if (seconds.length === 0) return this.options.averageJobSeconds;
     return seconds.reduce((sum, value) => sum + value, 0) / seconds.length;
   }
@@ -310,7 +304,6 @@ export class FleetQueue implements TaskQueue {
 
   async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {
     if (!(await this.fleet.tryAcquireLease("clean-up", CLEAN_UP_LEASE_MS))) return;
-    await this.fleet.store.dropForeignEntries();
     await work(await this.fleet.redis.timeMs());
   }
 

@@ -9,12 +9,10 @@ import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../queue/store.js";
 import { DuplicateSubmissionError } from "../queue/task-queue.js";
 import { makeCallbackDue } from "./fleet-callbacks.js";
-import type { Quarantine } from "./quarantine.js";
-import { type FleetRedis, FleetUnreachableError, KEY_PREFIX, redisKey } from "./redis.js";
+import { type FleetRedis, FleetUnreachableError, isDataFault, KEY_PREFIX, redisKey } from "./redis.js";
 import { parseSummary, SummaryMirror } from "./summary-mirror.js";
 import {
-  DISCARD_CHANGES_SCRIPT,
-  REMOVE_IDS_SCRIPT,
+  DROP_ID_SCRIPT,
   REMOVE_TASK_SCRIPT,
   RESERVE_PLACE_SCRIPT,
   WRITE_TASK_SCRIPT,
@@ -25,19 +23,6 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
-/** Sorted sets of task ids in Redis, except those of waiting and running tasks. */
-const SORTED_INDICES = ["tasks", "favorites", "ended", "state:succeeded", "state:failed"];
-const HASH_INDICES = ["summaries", "routes"];
-
-const INDEX_KEYS = [
-  ...SORTED_INDICES,
-  ...HASH_INDICES,
-  "state:queued",
-  "state:running",
-  "submissions",
-  "queues",
-].map((name) => redisKey(name));
-const CHANGE_KEYS = ["changes", "revision", "forgotten"].map((name) => redisKey(name));
 
 interface StoredRecord {
   task: Task;
@@ -49,10 +34,7 @@ export class FleetStore {
   readonly #remembered = new Map<string, Task>();
   readonly #mirror: SummaryMirror;
 
-  constructor(
-    private readonly redis: FleetRedis,
-    private readonly quarantine: Quarantine,
-  ) {
+  constructor(private readonly redis: FleetRedis) {
     this.#mirror = new SummaryMirror(redis, (ids) => this.#summaries(ids));
   }
 
@@ -66,8 +48,9 @@ export class FleetStore {
     return { sequence, turn, position, createdAtMs };
   }
 
-  release(id: string): Promise<void> {
-    return this.drop([id]);
+  /** Removes the id of a task without a record from all indices, and so gives back a reserved place. */
+  async release(id: string): Promise<void> {
+    await this.#eval(DROP_ID_SCRIPT, [id]);
   }
 
   /**
@@ -108,99 +91,25 @@ export class FleetStore {
     }
   }
 
-  /** Moves a damaged record to quarantine; the task is then reported as failed for a day. @throws DamagedRecordError */
+  /** A task with a damaged record leaves all lists, and is reported as failed for a day. @throws DamagedRecordError */
   async #read(id: string): Promise<StoredRecord | undefined> {
     const key = redisKey("task", id);
-    const record = await this.redis.attempt(() => this.redis.getBuffer(key));
-    if (record === null) return undefined;
     try {
+      const record = await this.redis.attempt(() =>
+        this.redis.getBuffer(key).catch((error: unknown) => {
+          throw isDataFault(error) ? new DamagedRecordError(id, "corrupt", "it is no text") : error;
+        }),
+      );
+      if (record === null) return undefined;
       return { task: decodeFleetTask(id, record), head: record.subarray(0, record.indexOf("\n")) };
     } catch (error) {
       if (error instanceof DamagedRecordError && error.kind === "corrupt") {
-        await this.quarantine.moveKey(key, error.message);
-        await this.#markLost(id);
+        this.redis.logUnreadable(redisKey("task"), error.message);
+        await this.redis.attempt(() => this.redis.set(key, "", "EX", LOST_SECONDS));
+        await this.release(id);
       }
       throw error;
     }
-  }
-
-  /** Reports the task as failed and removes it from all lists and queues. */
-  async #markLost(id: string): Promise<void> {
-    await this.redis.attempt(() => this.redis.set(redisKey("task", id), "", "EX", LOST_SECONDS, "NX"));
-    await this.drop([id]);
-  }
-
-  /** Removes ids without a record from all indices. */
-  async drop(ids: readonly string[]): Promise<void> {
-    for (let begin = 0; begin < ids.length; begin += BATCH) {
-      await this.#eval(REMOVE_IDS_SCRIPT, ids.slice(begin, begin + BATCH));
-    }
-  }
-
-  /** Rebuilds the indices of a task from its record. */
-  async restore(id: string): Promise<Task | undefined> {
-    const stored = await this.#read(id).catch((error: unknown) => {
-      if (error instanceof DamagedRecordError) return undefined;
-      throw error;
-    });
-    if (stored === undefined) await this.drop([id]);
-    // If another process has changed the task meanwhile, nothing is written: that process has updated the
-    // indices.
-    else await this.#write(stored, stored.task);
-    return stored?.task;
-  }
-
-  /** Rebuilds indices after keys were moved to quarantine. */
-  async restoreAll(moved: readonly string[]): Promise<void> {
-    const lost = moved.filter((key) => key.startsWith(redisKey("task", "")));
-    for (const key of lost) await this.#markLost(key.slice(redisKey("task", "").length));
-    const isIndexLost = moved.some((key) => INDEX_KEYS.includes(key));
-    if (isIndexLost) {
-      let cursor = "0";
-      do {
-        const [next, keys] = await this.redis.scan(cursor, "MATCH", redisKey("task", "*"), "COUNT", BATCH);
-        cursor = next;
-        for (const key of keys) await this.restore(key.slice(redisKey("task", "").length));
-      } while (cursor !== "0");
-    }
-    if (isIndexLost || moved.some((key) => CHANGE_KEYS.includes(key)))
-      await this.#eval(DISCARD_CHANGES_SCRIPT, []);
-    // If the sequence counter was quarantined, continue from the number of the latest task. New tasks then still
-    // sort last.
-    if (moved.includes(redisKey("sequence"))) {
-      const [, latest = "0"] = await this.redis.zrevrange(redisKey("tasks"), "0", "0", "WITHSCORES");
-      await this.redis.incrby(redisKey("sequence"), latest);
-    }
-  }
-
-  /** Removes ids without a task record from the indices, except reserved ids. */
-  async dropForeignEntries(): Promise<void> {
-    for (const name of [...SORTED_INDICES, ...HASH_INDICES]) {
-      const key = redisKey(name);
-      const isHash = HASH_INDICES.includes(name);
-      const ids = await this.redis.attempt(() =>
-        isHash ? this.redis.hkeys(key) : this.redis.zrange(key, "0", "-1"),
-      );
-      const foreign = await this.#withoutRecord(ids);
-      const values = isHash && foreign.length > 0 ? await this.redis.hmget(key, ...foreign) : [];
-      await this.quarantine.moveEntries(
-        key,
-        foreign.map((id, index) => [id, values[index] ?? ""]),
-      );
-      await this.drop(foreign);
-    }
-  }
-
-  async #withoutRecord(ids: readonly string[]): Promise<string[]> {
-    const missing: string[] = [];
-    for (let begin = 0; begin < ids.length; begin += BATCH) {
-      const batch = ids.slice(begin, begin + BATCH);
-      const lengths = await this.redis.batch((pipeline) => {
-        for (const id of batch) pipeline.strlen(redisKey("task", id));
-      });
-      missing.push(...batch.filter((_, index) => lengths[index] === 0));
-    }
-    return missing;
   }
 
   async remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
@@ -215,8 +124,10 @@ export class FleetStore {
   async submittedAs(key: string): Promise<string | null> {
     const submissions = redisKey("submissions");
     const id = await this.redis.attempt(() => this.redis.hget(submissions, key));
-    if (id === null || (await this.#withoutRecord([id])).length === 0) return id;
-    await this.quarantine.moveEntries(submissions, [[key, id]]);
+    if (id === null) return null;
+    if ((await this.redis.attempt(() => this.redis.strlen(redisKey("task", id)))) > 0) return id;
+    // The task was lost.
+    await this.redis.attempt(() => this.redis.hdel(submissions, key));
     return null;
   }
 
@@ -240,23 +151,19 @@ export class FleetStore {
     return (await this.#summaries(ids)).filter((summary) => summary !== undefined);
   }
 
-  /** Summaries in the order of the ids; undefined for unknown ids. Damaged summaries are rebuilt. */
+  /** Summaries in the order of the ids; undefined for unknown ids and for summaries that cannot be read. */
   async #summaries(ids: readonly string[]): Promise<(TaskSummary | undefined)[]> {
+    const key = redisKey("summaries");
     const summaries: (TaskSummary | undefined)[] = [];
     for (let begin = 0; begin < ids.length; begin += BATCH) {
       const batch = ids.slice(begin, begin + BATCH);
-      const texts = await this.redis.attempt(() => this.redis.hmget(redisKey("summaries"), ...batch));
-      const read = texts.map((text, index) => parseSummary(batch[index] as string, text));
-      const damaged = batch.flatMap((id, index) =>
-        read[index] === undefined && texts[index] != null ? [[id, texts[index]] as const] : [],
-      );
-      await this.quarantine.moveEntries(redisKey("summaries"), damaged);
-      for (const [id] of damaged) {
-        const task = await this.restore(id);
-        if (task !== undefined)
-          read[batch.indexOf(id)] = summaryOf(task, hasEnded(task.state) ? encodeTask(task).length : 0);
+      const texts = await this.redis.attempt(() => this.redis.hmget(key, ...batch));
+      for (const [index, text] of texts.entries()) {
+        const summary = parseSummary(batch[index] as string, text);
+        if (summary === undefined && text !== null)
+          this.redis.logUnreadable(key, "it is not a task's summary");
+        summaries.push(summary);
       }
-      summaries.push(...read);
     }
     return summaries;
   }

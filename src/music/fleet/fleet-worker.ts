@@ -234,9 +234,10 @@ export class FleetWorker {
 
   async #nextJob(route: string, token: string): Promise<FleetJob | undefined> {
     try {
-      return await this.fleet.redis.attempt(() => this.#queueOf(route).getNextJob(token, { block: false }));
+      return await this.#queueOf(route).getNextJob(token, { block: false });
     } catch (error) {
-      // BullMQ has moved an unreadable job to the active list. Remove the job.
+      this.fleet.noteQueueError(error as Error);
+      // BullMQ has moved an unreadable job to the active list.
       if (error instanceof SyntaxError || error instanceof TypeError)
         await this.fleet.removeUnreadableJobs(route);
       throw error;

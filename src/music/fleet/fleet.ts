@@ -5,12 +5,10 @@ import { type Job, type JobType, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { ConfigError } from "../../system/config-error.js";
 import type { Logger } from "../../system/log.js";
-import { StoreError } from "../errors.js";
 import { hasEnded } from "../queue/catalog.js";
 import type { Task } from "../queue/store.js";
 import { FleetStore } from "./fleet-store.js";
-import { type FleetEvent, MessageReader } from "./messages.js";
-import { Quarantine } from "./quarantine.js";
+import { type FleetEvent, readMessage } from "./messages.js";
 import { connectRedis, type FleetRedis, isDataFault, redisKey } from "./redis.js";
 import type { SharedStore } from "./shared-store.js";
 import { isTaskQueueName, RECORD_VERSION, Workers } from "./workers.js";
@@ -26,12 +24,12 @@ const CHECKS_PER_LEASE = 3;
 const RECONCILE_MS = 30_000;
 /** A task that has been in no queue for less than this time may still be on its way into one. */
 const SUBMISSION_MS = 5_000;
-/** After an inspection of all keys finds no damage, the next inspection starts no sooner than this. */
-const INSPECT_INTERVAL_MS = 100;
 /** Interval at which the connection for messages asks for an answer, so that a dead one is noticed and replaced. */
 const PING_MS = 10_000;
 /** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
+/** BullMQ's lists of jobs that have not ended. */
+const JOB_LISTS: JobType[] = ["active", "waiting", "prioritized", "delayed"];
 
 /** Payload of a job. Workers read the task itself from Redis, by the job's id. */
 export interface FleetJobData {
@@ -60,7 +58,6 @@ interface FleetEvents {
 }
 
 export class Fleet {
-  readonly quarantine: Quarantine;
   readonly store: FleetStore;
   readonly workers: Workers;
   /** Check of the shared storage; set when the process has joined the fleet. */
@@ -71,11 +68,6 @@ export class Fleet {
   #readySinceMs = performance.now();
   #recoveryTimer: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout | undefined;
-  /** Resolves after the last requested inspection of all Redis keys. At most one runs and one waits. */
-  #inspections: Promise<void> = Promise.resolve();
-  #nextInspection: Promise<void> | undefined;
-  #foundNothingAtMs = Number.NEGATIVE_INFINITY;
-  #restoring: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
 
   private constructor(
@@ -84,10 +76,8 @@ export class Fleet {
     readonly log: Logger,
     readonly leaseMs: number,
   ) {
-    this.quarantine = new Quarantine(redis, log);
-    this.store = new FleetStore(redis, this.quarantine);
-    this.workers = new Workers(redis, this.quarantine, preferredModel, log);
-    redis.repair = () => this.#repair();
+    this.store = new FleetStore(redis);
+    this.workers = new Workers(redis, preferredModel, log);
     this.#listener = redis.duplicate();
     this.#listener.on("error", (err: Error) => log.debug({ err }, "the connection for messages failed"));
     redis.on("ready", () => {
@@ -127,11 +117,10 @@ export class Fleet {
     await listener.connect();
     const subscribe = () => listener.subscribe(this.redis.eventsChannel);
     await subscribe();
-    const reader = new MessageReader(this.log);
     listener.on("message", (channel, text) => {
-      const event = reader.read(channel, text);
-      if (event === null) return;
-      if (event.type !== "workers") this.events.emit("event", event);
+      const event = readMessage(text);
+      if (event === undefined) this.redis.logUnreadable(channel, "a message that the fleet did not write");
+      else if (event.type !== "workers") this.events.emit("event", event);
       else
         this.workers.refresh().catch((err: unknown) => this.log.debug({ err }, "could not list the workers"));
     });
@@ -166,50 +155,16 @@ export class Fleet {
     return { connection: this.redis, prefix: redisKey("queue") };
   }
 
-  /** Logs an error that BullMQ emitted as an event, and repairs foreign data. */
+  /** Logs an error that BullMQ emitted as an event. */
   noteQueueError(err: Error): void {
-    this.log.debug({ err }, "a BullMQ command failed");
-    if (isDataFault(err))
-      this.#repair().catch((err: unknown) =>
-        this.log.debug({ err }, "could not repair the fleet's Redis keys"),
-      );
-  }
-
-  /**
-   * Moves foreign data to quarantine and rebuilds the indices. Calls that arrive before the next inspection
-   * starts share it.
-   */
-  #repair(): Promise<void> {
-    this.#nextInspection ??= this.#inspections.then(() => {
-      this.#nextInspection = undefined;
-      return this.#inspect();
-    });
-    this.#inspections = this.#nextInspection.catch(() => {});
-    return this.#nextInspection;
-  }
-
-  async #inspect(): Promise<void> {
-    const waitMs = this.#foundNothingAtMs + INSPECT_INTERVAL_MS - performance.now();
-    if (waitMs > 0) await sleep(waitMs);
-    const moved = await this.quarantine.inspectAll();
-    if (moved.length === 0) this.#foundNothingAtMs = performance.now();
-    else this.#restore(moved);
-  }
-
-  #restore(moved: readonly string[]): void {
-    this.#restoring = this.#restoring
-      .then(() => this.store.restoreAll(moved))
-      .catch((err: unknown) => this.log.error({ err }, "could not rebuild the indices of tasks"));
+    if (isDataFault(err)) this.redis.logUnreadable("a queue", err.message);
+    else this.log.debug({ err }, "a BullMQ command failed");
   }
 
   /** Puts the task into its queue. Idempotent. */
   async enqueue({ id, route = "", turn = 0 }: Task): Promise<void> {
     const options = { jobId: id, priority: turn, removeOnComplete: true, removeOnFail: true };
-    const queue = this.queueOf(route);
-    await this.redis.attempt(
-      () => queue.add("song", { version: RECORD_VERSION }, options),
-      () => queue.remove(id),
-    );
+    await this.redis.attempt(() => this.queueOf(route).add("song", { version: RECORD_VERSION }, options));
   }
 
   /** BullMQ's key of a task's job, or with `suffix` another key of the job, such as ":lock". */
@@ -244,9 +199,7 @@ export class Fleet {
     // After a Redis outage all leases have expired: give live workers time to renew them.
     if (performance.now() - this.#readySinceMs < this.leaseMs) return;
     try {
-      const routes = await this.#routes();
-      await this.#inspectExpiring(routes);
-      for (const route of routes) {
+      for (const route of await this.#routes()) {
         const stalled = await this.redis.attempt(() =>
           this.queueOf(route).getBackend().moveStalledJobsToWait(),
         );
@@ -262,24 +215,8 @@ export class Fleet {
   }
 
   async #routes(): Promise<string[]> {
-    const key = redisKey("queues");
-    const routes = await this.redis.attempt(() => this.redis.smembers(key));
-    await this.quarantine.moveEntries(
-      key,
-      routes.filter((route) => !isTaskQueueName(route)).map((route) => [route]),
-    );
+    const routes = await this.redis.attempt(() => this.redis.smembers(redisKey("queues")));
     return routes.filter(isTaskQueueName);
-  }
-
-  /** Quarantines locks and leases without an expiry, which would never be released. */
-  async #inspectExpiring(routes: readonly string[]): Promise<void> {
-    const models = this.workers.known.flatMap((worker) => worker.models.map(({ name }) => name));
-    await this.quarantine.inspect([
-      redisKey("lease", "clean-up"),
-      redisKey("lease", "reconcile"),
-      ...[...new Set(models)].map((name) => redisKey("checkpoint", name)),
-      ...routes.map((route) => this.jobKey(route, "stalled-check")),
-    ]);
   }
 
   /** Requeues accepted tasks that are in no queue, now and after `waitMs`. */
@@ -287,7 +224,11 @@ export class Fleet {
     const unqueued = await this.#unqueued(await this.store.unfinished());
     if (unqueued.length === 0) return;
     await sleep(waitMs, undefined, { signal: this.#closing.signal });
-    for (const id of await this.#unqueued(unqueued)) await this.#requeue(id);
+    for (const id of await this.#unqueued(unqueued)) {
+      await this.#requeue(id).catch((err: unknown) =>
+        this.log.debug({ task: id, err }, "could not requeue a task"),
+      );
+    }
   }
 
   /** Returns the tasks that are in no list of their queue and have no worker. */
@@ -311,35 +252,30 @@ export class Fleet {
     return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : redisKey("none");
   }
 
-  /** Ids of a queue's jobs. Also quarantines foreign locks, which would hold jobs forever. */
-  async #heldIn(route: string): Promise<string[]> {
-    const idsOf = (...lists: JobType[]) =>
-      this.redis.attempt(() => this.queueOf(route).getRanges(lists, 0, -1));
-    const active = await idsOf("active");
-    await this.quarantine.inspect(active.map((id) => this.jobKey(route, id, ":lock")));
-    return [...active, ...(await idsOf("waiting", "prioritized", "delayed"))];
+  /** Ids of a queue's jobs. */
+  #heldIn(route: string): Promise<string[]> {
+    return this.redis.attempt(() => this.queueOf(route).getRanges(JOB_LISTS, 0, -1));
   }
 
-  /** Quarantines the data of active jobs if BullMQ cannot read it. The jobs stay in their lists. */
+  /** Removes active jobs that BullMQ cannot read. `reconcile` queues their tasks again. */
   async removeUnreadableJobs(route: string): Promise<void> {
     const queue = this.queueOf(route);
-    for (const id of await this.redis.attempt(() => queue.getRanges(["active"], 0, -1))) {
-      try {
-        await this.redis.attempt(() => queue.getJob(id));
-      } catch (error) {
-        if (error instanceof StoreError) throw error;
-        await this.quarantine.moveKey(
-          this.jobKey(route, id),
-          `BullMQ cannot read it: ${(error as Error).message}`,
-        );
-        await this.redis.attempt(() => this.redis.del(this.jobKey(route, id, ":lock")));
-      }
+    for (const id of await queue.getRanges(["active"], 0, -1)) {
+      const isReadable = await queue.getJob(id).then(
+        () => true,
+        (error: Error) => !(error instanceof SyntaxError || error instanceof TypeError),
+      );
+      if (isReadable) continue;
+      await this.redis.del(this.jobKey(route, id, ":lock"));
+      await queue.remove(id);
     }
   }
 
   async #requeue(id: string): Promise<void> {
-    const task = await this.store.restore(id);
-    if (task === undefined || hasEnded(task.state)) return;
+    const task = await this.store.get(id);
+    // The gateway died before it stored the task: gives back the place.
+    if (task === undefined) return this.store.release(id);
+    if (hasEnded(task.state)) return;
     this.log.warn({ task: id }, "an accepted task was in no queue; it is requeued");
     // A leftover job would keep BullMQ from adding the task.
     await this.redis.attempt(() => this.queueOf(task.route ?? "").remove(id));

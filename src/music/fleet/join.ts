@@ -64,7 +64,7 @@ export async function joinFleet(
     await fleet.close();
     throw error;
   });
-  runner.deletions.record = new FleetDeletionRecord(fleet.redis, fleet.quarantine);
+  runner.deletions.record = new FleetDeletionRecord(fleet.redis);
   const calls = new RemoteCalls(fleet);
   const worker =
     engine === null
@@ -104,7 +104,7 @@ function sharedStore(fleet: Fleet, { storage: setting }: Config, objects: Object
   const directory = setting?.directory ?? "";
   const tokens = objects === null ? directoryTokens(directory) : objectTokens(objects);
   const location = objects?.location ?? pathToFileURL(directory).href;
-  return new SharedStore(fleet.redis, fleet.quarantine, tokens, location, log);
+  return new SharedStore(fleet.redis, tokens, location, log);
 }
 
 function serveCalls(calls: RemoteCalls, engine: MusicEngine, storage: AdapterStorage): void {

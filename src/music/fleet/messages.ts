@@ -3,7 +3,6 @@
  * Redis can publish there too.
  */
 import { z } from "zod";
-import type { Logger } from "../../system/log.js";
 
 export const progressSchema = z.object({
   value: z.number().min(0).max(1),
@@ -29,34 +28,12 @@ const messageSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("workers") }),
 ]);
 
-export type FleetMessage = z.output<typeof messageSchema>;
+type FleetMessage = z.output<typeof messageSchema>;
 export type FleetEvent = Exclude<FleetMessage, { type: "workers" }>;
 
-/** Minimum interval between two log lines about foreign messages. */
-const LOG_INTERVAL_MS = 60_000;
-/** Maximum number of characters of a foreign message that the log shows. */
-const MAX_SHOWN = 100;
-
-export class MessageReader {
-  #dropped = 0;
-  #loggedAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(private readonly log: Logger) {}
-
-  /** Parses a message; null if it is not a message of the fleet. */
-  read(channel: string, text: string): FleetMessage | null {
-    const { data } = messageSchema.safeParse(parseJson(text));
-    if (data !== undefined) return data;
-    this.#dropped++;
-    const nowMs = performance.now();
-    if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
-      const shown = { channel, dropped: this.#dropped, latest: text.slice(0, MAX_SHOWN) };
-      this.log.warn(shown, "dropped foreign messages on the fleet's channel");
-      this.#loggedAtMs = nowMs;
-      this.#dropped = 0;
-    }
-    return null;
-  }
+/** Parses a message; undefined if it is not a message of the fleet. */
+export function readMessage(text: string): FleetMessage | undefined {
+  return messageSchema.safeParse(parseJson(text)).data;
 }
 
 /** Parses JSON; undefined for other text. */

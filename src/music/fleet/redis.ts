@@ -1,5 +1,5 @@
 /** The fleet's Redis: connections, key names, and classification of errors. */
-import { Redis } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
 import type { Logger } from "../../system/log.js";
 import { StoreError } from "../errors.js";
 
@@ -11,6 +11,19 @@ const COMMAND_TIMEOUT_MS = 10_000;
 /** A connection that owes an answer for this time is replaced: a router may have dropped it without a word. */
 const SILENCE_MS = 15_000;
 const MAX_RETRY_MS = 1_000;
+/** Minimum interval between two log lines about unreadable data at the same place. */
+const UNREADABLE_LOG_MS = 60_000;
+
+const OPTIONS = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+  socketTimeout: SILENCE_MS,
+  retryStrategy: (attempt) => Math.min(50 * attempt, MAX_RETRY_MS),
+} satisfies RedisOptions;
 
 export function redisKey(...parts: string[]): string {
   return [KEY_PREFIX, ...parts].join(":");
@@ -18,27 +31,36 @@ export function redisKey(...parts: string[]): string {
 
 /** Without a connection, commands fail at once, because the caller knows best whether to retry. */
 export class FleetRedis extends Redis {
-  /** Callback that moves foreign data to quarantine; set by `Fleet`. */
-  repair: () => Promise<void> = async () => {};
+  readonly #loggedAtMs = new Map<string, number>();
+
+  constructor(
+    url: string,
+    private readonly log: Logger,
+  ) {
+    super(url, OPTIONS);
+  }
+
+  /** Runs a command. @throws FleetUnreachableError if Redis is at fault, or if a key holds data of another type */
+  async attempt<T>(command: () => Promise<T>): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      if (!(error instanceof Error) || error instanceof StoreError) throw error;
+      if (isDataFault(error)) this.logUnreadable("a key of another type", error.message);
+      else if (!REDIS_FAULTS.test(error.message)) throw error;
+      throw new FleetUnreachableError(error);
+    }
+  }
 
   /**
-   * Runs a command. If a key holds data of the wrong type or format, moves foreign data to quarantine and retries once.
-   * @param undo removes partial results of a failed command
-   * @throws FleetUnreachableError if Redis is at fault
+   * Logs data that is skipped because it cannot be read. The same data is read again and again, so each place is logged
+   * once a minute.
    */
-  async attempt<T>(command: () => Promise<T>, undo: () => Promise<unknown> = async () => {}): Promise<T> {
-    try {
-      return await command().catch(async (error: unknown) => {
-        if (!isDataFault(error)) throw error;
-        await this.repair();
-        await undo();
-        return command();
-      });
-    } catch (error) {
-      if (error instanceof Error && !(error instanceof StoreError) && REDIS_FAULTS.test(error.message))
-        throw new FleetUnreachableError(error);
-      throw error;
-    }
+  logUnreadable(place: string, reason: string): void {
+    const nowMs = performance.now();
+    if (nowMs - (this.#loggedAtMs.get(place) ?? Number.NEGATIVE_INFINITY) < UNREADABLE_LOG_MS) return;
+    this.#loggedAtMs.set(place, nowMs);
+    this.log.error({ place, reason }, "skipped unreadable data in the fleet's Redis");
   }
 
   /** Sends several commands at once. Resolves with their results in order. @throws the first error, as `attempt` does */
@@ -69,16 +91,7 @@ export class FleetRedis extends Redis {
 type Pipeline = ReturnType<Redis["pipeline"]>;
 
 export function connectRedis(url: string, log: Logger): FleetRedis {
-  const redis = new FleetRedis(url, {
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    socketTimeout: SILENCE_MS,
-    retryStrategy: (attempt) => Math.min(50 * attempt, MAX_RETRY_MS),
-  });
+  const redis = new FleetRedis(url, log);
   let isGone = false;
   redis.on("error", (err: Error) => {
     if (!isGone) log.error({ reason: err.message }, "Redis is unreachable");
@@ -91,19 +104,20 @@ export function connectRedis(url: string, log: Logger): FleetRedis {
   return redis;
 }
 
-/** Redis is unreachable, or refuses to write. */
+/** Redis is unreachable, refuses to write, or holds data that the fleet did not write. */
 export class FleetUnreachableError extends StoreError {
   constructor(cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    super("UNREACHABLE", `the fleet's Redis is unreachable or not writable: ${reason}`, { cause });
+    super("UNREACHABLE", `the fleet's Redis is unreachable or not usable: ${reason}`, { cause });
   }
 }
 
 const REDIS_FAULTS =
   /^(Stream isn't writeable|Connection is closed|Command timed out|Reached the max retries|connect E|read E|write E|getaddrinfo|NOAUTH|WRONGPASS|NOPERM|OOM|MISCONF|READONLY|LOADING|CLUSTERDOWN|MASTERDOWN)/;
 
-/** True if a key's type or content is not what the command or script expects. */
+/** True if a key's type or content is not what the command, the script or BullMQ expects. */
 export function isDataFault(error: unknown): boolean {
+  if (error instanceof SyntaxError) return true;
   return error instanceof Error && error.name === "ReplyError" && DATA_FAULTS.test(error.message);
 }
 

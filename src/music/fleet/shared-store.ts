@@ -10,12 +10,15 @@ import { ConfigError } from "../../system/config-error.js";
 import type { Logger } from "../../system/log.js";
 import type { StoreTokens } from "../storage/store-token.js";
 import { parseJson } from "./messages.js";
-import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, FleetUnreachableError, redisKey } from "./redis.js";
 
 const KEY = redisKey("store");
 const EXPIRY_MS = 30_000;
 const CHECK_MS = 5_000;
+
+/** Lua script: announces a store, unless the announcement has changed since it was read. */
+const ANNOUNCE = `
+if (redis.call('GET', KEYS[1]) or '') == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end`;
 
 const announcedSchema = z.object({ token: z.uuid(), storage: z.string() });
 
@@ -29,7 +32,6 @@ export class SharedStore {
   /** @param storage value of SVC_STORAGE, for messages */
   constructor(
     private readonly redis: FleetRedis,
-    private readonly quarantine: Quarantine,
     private readonly tokens: StoreTokens,
     private readonly storage: string,
     private readonly log: Logger,
@@ -56,7 +58,7 @@ export class SharedStore {
   }
 
   async check(): Promise<void> {
-    const announced = (await this.#announced()) ?? (await this.#announce());
+    const announced = await this.#announced();
     if (announced.token !== this.#found) {
       const isFound = await this.tokens.has(announced.token);
       this.#setFault(isFound ? null : this.#explain(announced.storage));
@@ -66,20 +68,16 @@ export class SharedStore {
     await this.redis.attempt(() => this.redis.pexpire(KEY, EXPIRY_MS));
   }
 
-  async #announced(): Promise<z.output<typeof announcedSchema> | null> {
+  /** Announces this server's store in Redis, unless a server has announced one. Returns the announced store. */
+  async #announced(): Promise<z.output<typeof announcedSchema>> {
     const text = await this.redis.attempt(() => this.redis.get(KEY));
-    if (text === null) return null;
-    const { data } = announcedSchema.safeParse(parseJson(text));
-    if (data === undefined) await this.quarantine.moveKey(KEY, "it is not the name of a store");
-    return data ?? null;
-  }
-
-  /** Announces this server's store in Redis, unless another server has announced its store. */
-  async #announce(): Promise<z.output<typeof announcedSchema>> {
+    const { data } = announcedSchema.safeParse(parseJson(text ?? ""));
+    if (data !== undefined) return data;
+    if (text !== null) this.redis.logUnreadable(KEY, "it is not the name of a store");
     const own = { token: await this.tokens.getOrCreate(randomUUID), storage: this.storage };
-    const set = () => this.redis.set(KEY, JSON.stringify(own), "PX", EXPIRY_MS, "NX");
-    if ((await this.redis.attempt(set)) === "OK") return own;
-    return (await this.#announced()) ?? own;
+    const args = [text ?? "", JSON.stringify(own), EXPIRY_MS];
+    await this.redis.attempt(() => this.redis.eval(ANNOUNCE, 1, KEY, ...args));
+    return this.#announced();
   }
 
   #setFault(fault: string | null): void {

@@ -50,19 +50,13 @@ export class SummaryMirror {
     const known = this.#revision;
     // `revision` is read first: the next search then reads any change between these reads again. `forgotten` is
     // read last: it then covers every change that Redis had dropped from the list by then.
-    const ask = () =>
-      this.redis.batch((pipeline) =>
-        pipeline
-          .get(redisKey("revision"))
-          .zrange(redisKey("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
-          .get(redisKey("forgotten")),
-      ) as Promise<[string | null, string[], string | null]>;
-    let [revision, changed, forgotten] = await ask();
-    if (!isCount(revision) || !isCount(forgotten)) {
-      await this.redis.repair();
-      [revision, changed, forgotten] = await ask();
-    }
-    const latest = Number(revision);
+    const [revision, changed, forgotten] = (await this.redis.batch((pipeline) =>
+      pipeline
+        .get(redisKey("revision"))
+        .zrange(redisKey("changes"), `(${known ?? 0}`, "+inf", "BYSCORE")
+        .get(redisKey("forgotten")),
+    )) as [string | null, string[], string | null];
+    const latest = Number(revision) || 0;
     const isComplete = known !== null && known <= latest && Number(forgotten) <= known;
     const ids = isComplete
       ? changed
@@ -83,10 +77,6 @@ export class SummaryMirror {
       throw error;
     }
   }
-}
-
-function isCount(text: string | null): boolean {
-  return text === null || /^\d+$/.test(text);
 }
 
 /** Parses a summary; undefined if the text is not the summary of this task. */

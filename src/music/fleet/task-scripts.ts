@@ -7,24 +7,17 @@ import { NOTE_CHANGE_LUA } from "./summary-mirror.js";
  */
 const MAX_TURN = 2 ** 21 - 1;
 
-/** Lua function that parses a whole number; returns 0 for anything else. */
-const INTEGER = `
-local function integer(text)
-  if text and #text < 16 and string.match(text, '^%d+$') then return tonumber(text) end
-  return 0
-end`;
-
 /**
  * Reserves a place for a new task. Returns the task's sequence, turn (see `FairTurns`) and position, and Redis's time.
  * Returns an empty list if the queue is full.
  */
-export const RESERVE_PLACE_SCRIPT = `${INTEGER}
+export const RESERVE_PLACE_SCRIPT = `
 local p, capacity, client, id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local waiting = redis.call('ZCARD', p .. ':state:queued')
 if capacity > 0 and waiting >= capacity then return {} end
 if waiting + redis.call('ZCARD', p .. ':state:running') == 0 then redis.call('DEL', p .. ':turn', p .. ':turns') end
-local current = integer(redis.call('GET', p .. ':turn'))
-local last = integer(redis.call('HGET', p .. ':turns', client))
+local current = tonumber(redis.call('GET', p .. ':turn') or 0)
+local last = tonumber(redis.call('HGET', p .. ':turns', client) or 0)
 local turn = math.min(math.max(current, last + 1), ${MAX_TURN})
 redis.call('HSET', p .. ':turns', client, turn)
 local sequence = redis.call('INCR', p .. ':sequence')
@@ -39,7 +32,7 @@ return {sequence, turn, waiting + 1, nowMs}`;
  * learn of it even if the worker dies. The record is written last, so that the script can run again after an error.
  * Returns 1, 0 if the stored record or the owner of the idempotency key differs, or -1 after the deadline.
  */
-export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}${INTEGER}
+export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local turn, channel, ends, deadline = tonumber(ARGV[12]), ARGV[13], ARGV[14], tonumber(ARGV[15])
@@ -65,7 +58,7 @@ redis.call('HSET', p .. ':summaries', id, summary)
 redis.call('HSET', p .. ':routes', id, route)
 if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
 else redis.call('ZREM', p .. ':favorites', id) end
-if state == 'running' and turn > integer(redis.call('GET', p .. ':turn')) then redis.call('SET', p .. ':turn', turn) end
+if state == 'running' and turn > tonumber(redis.call('GET', p .. ':turn') or 0) then redis.call('SET', p .. ':turn', turn) end
 if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
 noteChange(p, id)
 redis.call('SET', key, record)
@@ -84,25 +77,13 @@ redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
 redis.call('ZREM', p .. ':ended', id)
 return 1`;
 
-/** Removes ids without a record from the indices. */
-export const REMOVE_IDS_SCRIPT = `${NOTE_CHANGE_LUA}
-local p = ARGV[1]
-for i = 2, #ARGV do
-  local id = ARGV[i]
-  if redis.call('STRLEN', p .. ':task:' .. id) == 0 then
-    for _, key in ipairs({'tasks', 'favorites', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
-      redis.call('ZREM', p .. ':' .. key, id)
-    end
-    redis.call('HDEL', p .. ':summaries', id)
-    redis.call('HDEL', p .. ':routes', id)
-    noteChange(p, id)
-  end
-end`;
-
-/** Discards the log of changes. Every process then reads all task summaries again. */
-export const DISCARD_CHANGES_SCRIPT = `
-local p, time = ARGV[1], redis.call('TIME')
-local ms = time[1] .. string.format('%03d', math.floor(time[2] / 1000))
-redis.call('DEL', p .. ':changes')
-redis.call('SET', p .. ':revision', ms)
-redis.call('SET', p .. ':forgotten', ms)`;
+/** Removes an id without a record from the indices. */
+export const DROP_ID_SCRIPT = `${NOTE_CHANGE_LUA}
+local p, id = ARGV[1], ARGV[2]
+if redis.call('STRLEN', p .. ':task:' .. id) > 0 then return end
+for _, key in ipairs({'tasks', 'favorites', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
+  redis.call('ZREM', p .. ':' .. key, id)
+end
+redis.call('HDEL', p .. ':summaries', id)
+redis.call('HDEL', p .. ':routes', id)
+noteChange(p, id)`;

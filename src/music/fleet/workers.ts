@@ -5,7 +5,6 @@ import { HttpError, RequestError } from "../errors.js";
 import { findModelByName } from "../models/models.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { parseJson } from "./messages.js";
-import type { Quarantine } from "./quarantine.js";
 import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
 
 /**
@@ -92,7 +91,6 @@ export class Workers {
   /** @param preferred name of the default model; ignored while no worker has this model */
   constructor(
     private readonly redis: FleetRedis,
-    private readonly quarantine: Quarantine,
     private readonly preferred: string,
     private readonly log: Logger,
   ) {}
@@ -151,7 +149,7 @@ export class Workers {
       const [name, text] = texts.slice(index, index + 2) as [string, string];
       const { data } = announcementSchema.safeParse(parseJson(text));
       if (data?.name === name) known.push(data);
-      else await this.quarantine.moveKey(redisKey("worker", name), "it is not a worker's announcement");
+      else this.redis.logUnreadable(redisKey("worker"), "it is not a worker's announcement");
     }
     this.#known = known;
     this.#known.sort((a, b) => a.name.localeCompare(b.name));

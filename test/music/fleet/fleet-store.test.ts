@@ -3,7 +3,6 @@ import { expect } from "chai";
 import type { Redis } from "ioredis";
 import { pino } from "pino";
 import { FleetStore } from "../../../src/music/fleet/fleet-store.js";
-import { Quarantine } from "../../../src/music/fleet/quarantine.js";
 import { connectRedis } from "../../../src/music/fleet/redis.js";
 import { EVERY_TASK, makeTask } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
@@ -21,7 +20,7 @@ describe("task search in a fleet", () => {
     const redis = connectRedis(server.url, log);
     connections.push(redis);
     await redis.connect();
-    return new FleetStore(redis, new Quarantine(redis, log));
+    return new FleetStore(redis);
   }
 
   before(async () => {

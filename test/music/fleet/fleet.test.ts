@@ -284,7 +284,7 @@ describe("gateways and workers of a fleet", () => {
       const cancelled = queue.cancel(task.id);
       while ((await queue.get(task.id))?.isCancelled !== true) await sleep(5);
       await server.forget(`carillon:task:${task.id}`);
-      await fleet.store.drop([task.id]);
+      await fleet.store.release(task.id);
       expect(await cancelled).to.equal(false);
       expect(await queue.cancel(task.id)).to.equal(false);
       expect(await queue.remove(task.id)).to.equal(undefined);

@@ -24,7 +24,7 @@ describe("task store that is shared by a fleet", () => {
   async function enter(directory: string, name = directory) {
     const fleet = await Fleet.open(server.url, "", log);
     fleets.push(fleet);
-    const store = new SharedStore(fleet.redis, fleet.quarantine, directoryTokens(directory), name, log);
+    const store = new SharedStore(fleet.redis, directoryTokens(directory), name, log);
     fleet.sharedStore = store;
     await store.join();
     return { fleet, store };
@@ -61,6 +61,14 @@ describe("task store that is shared by a fleet", () => {
     // The servers have stopped, so the key would expire soon. Deleting it saves the wait.
     await server.forget("carillon:store");
     await enter(second, "s3://other");
+  });
+
+  it("an announcement that cannot be read is replaced, and a server with another store is still rejected", async () => {
+    const { fleet, store } = await enter(temporaryDirectory());
+    await fleet.redis.set("carillon:store", "garbage");
+    await store.check();
+    expect(store.fault).to.equal(null);
+    expect(await refusal(enter(temporaryDirectory()))).to.include("is not the storage of the fleet");
   });
 
   it("a server that lost the store neither accepts nor starts tasks until it finds the store again", async () => {
