@@ -31,7 +31,7 @@ export function useTrack(
     if (track === null || connection !== "online") return;
     let isOver = false;
     // The user may have chosen another song since this render.
-    const take = (task: Task) => setTrack((now) => (now?.task.task_id === id ? { ...now, task } : now));
+    const take = (task: Task) => setTrack((now) => (now && now.task.task_id === id ? { ...now, task } : now));
     const known = library.find((task) => task.task_id === id);
     if (known !== undefined) {
       take(known);
