@@ -303,16 +303,6 @@ export const SETTINGS = {
   ),
   uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB=200", megabytes, "maximum size of an uploaded file"),
   uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES=4", integer(0), "maximum number of files in a request"),
-  tritonCacheDirectory: setting(
-    `TRITON_CACHE_DIR=${CACHE}/triton`,
-    directory,
-    "cache of kernels compiled at run time, if the inference runtime compiles any",
-  ),
-  inductorCacheDirectory: setting(
-    `TORCHINDUCTOR_CACHE_DIR=${CACHE}/torchinductor`,
-    directory,
-    "cache of graphs compiled at run time, if the inference runtime compiles any",
-  ),
   libtorch: setting("LIBTORCH=", optionalText, "libtorch directory for set-up, instead of searching for one"),
   cityPort: setting("CITY_BRIDGE_PORT=32123", integer(0, 65535), "port of the city bridge"),
   cityGameUrl: setting(
