@@ -44,6 +44,11 @@ export class DataUrls {
     return this.songs.map(({ url }) => url);
   }
 
+  /** Like `urls`, but for the base64 text alone. */
+  get data(): string[] {
+    return this.songs.map(({ mark }) => mark);
+  }
+
   /** Number of bytes of the text once the songs replace their placeholders. */
   byteLength(text: string): number {
     const added = this.songs.map(({ mark, bytes }) => 4 * Math.ceil(bytes / 3) - mark.length);

@@ -69,6 +69,8 @@ export function listModels(catalog: ModelCatalog) {
 export function openRouterModels(catalog: ModelCatalog) {
   const data = listModels(catalog).models.map(({ name }) => ({
     id: `acestep/${name}`,
+    object: "model",
+    owned_by: "acestep",
     name,
     created: STARTED_AT_SECONDS,
     input_modalities: ["text", "audio"],

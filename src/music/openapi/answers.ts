@@ -164,7 +164,12 @@ export const chatCompletion = z.looseObject({
       message: z.object({
         role: z.literal("assistant"),
         content: text,
-        audio: z.array(z.object({ type: z.literal("audio_url"), audio_url: z.object({ url: text }) })),
+        audio: z.union([
+          z.array(z.object({ type: z.literal("audio_url"), audio_url: z.object({ url: text }) })),
+          z
+            .object({ id: text, data: text, transcript: text, expires_at: z.int() })
+            .meta({ description: "with `modalities` or `audio`: one song in base64, and its lyrics" }),
+        ]),
       }),
       finish_reason: text,
     }),

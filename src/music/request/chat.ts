@@ -23,11 +23,19 @@ export interface ChatRequest {
   isStream: boolean;
   /** Whether the client asked for several choices (`n`). Each song is then a choice of its own. */
   hasChoices: boolean;
+  /**
+   * Whether the client asked for audio as OpenAI's clients do, with `modalities` or `audio`. The audio of a choice is
+   * then one song in base64; otherwise it is a list of data URLs, as OpenRouter's clients read it.
+   */
+  isOpenAi: boolean;
+  /** Whether the songs are sent as raw samples. */
+  isPcm16: boolean;
 }
 
 /** Fields of a chat completion request that are not parameters of songs. */
 const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
-  ...["messages", "stream", "stream_options", "modalities", "audio_config", "max_tokens", "stop", "user"],
+  ...["messages", "stream", "stream_options", "modalities", "audio", "audio_config", "max_tokens", "stop"],
+  ...["user", "store"],
   ...["max_completion_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"],
 ]);
 
@@ -35,7 +43,11 @@ const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
 export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest {
   const { text, audio } = lastUserMessage(body.messages);
   const config = isObject(body.audio_config) ? body.audio_config : {};
-  const { format, instrumental, ...metadata } = config;
+  const { format: ownFormat, instrumental, ...metadata } = config;
+  const { format: openAiFormat } = isObject(body.audio) ? body.audio : {};
+  const isPcm16 = openAiFormat === "pcm16";
+  // No file of ours holds raw samples: the song is a wav file, and converted for the response.
+  const format = isPcm16 ? "wav" : (ownFormat ?? openAiFormat);
   const isSample = parseField(generationSchema.shape.sampleMode, new FieldSources(body), policy, []);
   if (!isSample && text === "" && audio.length === 0) {
     throw new RequestError("messages must contain a user message with text or audio");
@@ -68,6 +80,8 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
     })),
     isStream: isTrue(body.stream),
     hasChoices: Number(body.n) > 1,
+    isOpenAi: isObject(body.audio) || (Array.isArray(body.modalities) && body.modalities.includes("audio")),
+    isPcm16,
   };
 }
 

@@ -1,15 +1,21 @@
 /** OpenAI-compatible chat completions: makes a song and returns it as one response or as a stream. */
+import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { Response } from "express";
 import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
 import { DataUrls } from "../audio/data-urls.js";
+import { AUDIO_FORMATS } from "../audio/formats.js";
+import { writePcm16 } from "../audio/pcm16.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
 import { HttpError, RequestError, useOpenAiErrors } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongDescription, SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
+import { removeFiles } from "../request/multipart.js";
+import { makeFolder } from "../storage/file-storage.js";
 import { callerOf, type Route, type RouteContext, withTag } from "./route.js";
 import { acceptTask } from "./task-endpoints.js";
 
@@ -24,21 +30,32 @@ const route: Route = (context) => async (request, response) => {
   const { fields, client } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);
   const { uploads, dispose } = await storeRecordings(context, chat.recordings);
-  const { defaults, hasChoices } = chat;
+  const { defaults, hasChoices, isOpenAi, isPcm16 } = chat;
   const body = { fields: chat.fields, uploads, dispose, client };
   const accepted = await acceptTask(context, body, caller, { defaults });
   const ended = songOf(context, accepted.task_id, caller.signal);
   const model = typeof fields.model === "string" ? fields.model : "";
   const head = chatHead(accepted.task_id, model);
-  const messagesOf = hasChoices ? oneMessagePerSong : oneMessage;
+  const messagesOf = isOpenAi ? openAiMessages(head) : hasChoices ? oneMessagePerSong : oneMessage;
   const { audioFiles } = service;
-  const fileOf = (name: string) => audioFiles.localPath(audioFiles.pathOf(name), caller.signal);
+  const converted: string[] = [];
+  const fileOf = async (name: string) => {
+    const path = await audioFiles.localPath(audioFiles.pathOf(name), caller.signal);
+    if (!isPcm16) return path;
+    const raw = join(service.uploadsDirectory, `${randomUUID()}.pcm`);
+    converted.push(raw);
+    await makeFolder(service.uploadsDirectory);
+    await writePcm16(path, raw, caller.signal);
+    return raw;
+  };
   try {
     if (chat.isStream) await stream(response, head, ended, fileOf, messagesOf);
     else await answer(response, head, await ended, fileOf, messagesOf);
   } catch (error) {
     // Ignore errors after the client has disconnected.
     if (!caller.signal.aborted) throw error;
+  } finally {
+    await removeFiles(converted);
   }
 };
 
@@ -59,6 +76,22 @@ export const CHAT_ENDPOINTS = withTag("Chat", {
           stream: {
             type: "boolean",
             description: "Stream the response as server-sent events.",
+          },
+          modalities: {
+            type: "array",
+            items: { type: "string" },
+            description: "With `audio`, the answer has `message.audio.data`, as OpenAI's clients read it.",
+          },
+          audio: {
+            type: "object",
+            properties: {
+              format: {
+                type: "string",
+                enum: [...AUDIO_FORMATS, "pcm16"],
+                description: "Audio format; pcm16: raw 16-bit mono at 24 kHz.",
+              },
+            },
+            description: "Like `modalities` with `audio`. `voice` has no effect.",
           },
           n: {
             type: "integer",
@@ -81,7 +114,11 @@ export const CHAT_ENDPOINTS = withTag("Chat", {
 });
 
 /** Cancels the task if the client disconnects or the service stops: nobody gets the song. @throws HttpError 500 if the task fails */
-async function songOf({ service }: RouteContext, id: string, signal: AbortSignal): Promise<SongResult> {
+export async function songOf(
+  { service }: RouteContext,
+  id: string,
+  signal: AbortSignal,
+): Promise<SongResult> {
   const { tasks } = service;
   const { result, error } = await tasks.whenEnded(id, signal).catch(async (reason: unknown) => {
     await tasks.cancel(id).catch(() => {});
@@ -129,7 +166,7 @@ async function stream(
           ...(index > 0 && { role: "assistant" as const }),
           content: `\n\n${content}`,
         }),
-        ...(audio.length > 0 ? [chatChunk(head, index, { audio })] : []),
+        ...(isEmpty(audio) ? [] : [chatChunk(head, index, { audio })]),
         chatChunk(head, index, {}, "stop"),
       ]);
       await songs.send(chunks.join(""), response, false);
@@ -170,12 +207,25 @@ async function storeRecordings({ service, config }: RouteContext, recordings: re
   return { uploads, dispose };
 }
 
-/** Songs as data URLs. */
-type Audio = { type: "audio_url"; audio_url: { url: string } }[];
+/** Songs as data URLs, or one song as OpenAI's clients read it. */
+type Audio = { type: "audio_url"; audio_url: { url: string } }[] | OpenAiAudio;
+
+interface OpenAiAudio {
+  id: string;
+  /** Base64. */
+  data: string;
+  transcript: string;
+  /** Seconds since the epoch. */
+  expires_at: number;
+}
 
 interface ChatMessage {
   content: string;
   audio: Audio;
+}
+
+function isEmpty(audio: Audio): boolean {
+  return Array.isArray(audio) && audio.length === 0;
 }
 
 interface ChatHead {
@@ -214,8 +264,22 @@ const oneMessagePerSong: MessagesOf = (result, songs) =>
         audio: [audioPart(url)],
       }));
 
-function audioPart(url: string): Audio[number] {
-  return { type: "audio_url", audio_url: { url } };
+function audioPart(url: string) {
+  return { type: "audio_url" as const, audio_url: { url } };
+}
+
+/** OpenAI keeps the audio of a response for an hour. Our songs stay longer. */
+const OPENAI_AUDIO_SECONDS = 3600;
+
+function openAiMessages({ id, created }: ChatHead): MessagesOf {
+  return (result, songs) => {
+    if (songs.data.length === 0) return oneMessage(result, songs);
+    return songs.data.map((data, index) => {
+      const song = result.audioFiles[index]?.description ?? result;
+      const audio = { data, transcript: song.lyrics, expires_at: created + OPENAI_AUDIO_SECONDS };
+      return { content: describeSong(song), audio: { id: `audio-${id}-${index}`, ...audio } };
+    });
+  };
 }
 
 function describeSong({ prompt, lyrics, metas }: SongDescription): string {

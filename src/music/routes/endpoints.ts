@@ -18,6 +18,7 @@ import {
   withTag,
 } from "./route.js";
 import { SESSION_ENDPOINTS } from "./session.js";
+import { SOUND_ENDPOINTS } from "./sound-generation.js";
 import { removalRoute, TASK_ENDPOINTS } from "./task-endpoints.js";
 
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
@@ -54,6 +55,7 @@ const DESCRIPTION_ENDPOINTS = withTag("Service", {
 export const ENDPOINTS: Endpoints = {
   ...TASK_ENDPOINTS,
   ...CHAT_ENDPOINTS,
+  ...SOUND_ENDPOINTS,
   ...MODEL_ENDPOINTS,
   ...ADAPTER_ENDPOINTS,
   ...TRAINING_ENDPOINTS,
