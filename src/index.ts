@@ -53,7 +53,7 @@ export type {
   SongSheet,
   TrainingRequest,
 } from "./engine/types.js";
-export type { SongResult, Task, TaskStore } from "./music/queue/store.js";
+export type { SongResult, Task } from "./music/queue/store.js";
 export type { GenerationRequest } from "./music/request/schema.js";
 export type { MusicServer } from "./music/server.js";
 export { makeSongs, type SongOptions } from "./music/song/make-songs.js";

@@ -7,7 +7,6 @@ import { createLogger, type Logger } from "../system/log.js";
 import { OwnAdapterRecord } from "./models/loaded-adapters.js";
 import { EmbeddedQueue, type QueueOptions } from "./queue/embedded-queue.js";
 import { RetentionClock } from "./queue/retention.js";
-import type { TaskStore } from "./queue/store.js";
 import { openTaskStore } from "./queue/store-recovery.js";
 import { type MusicServer, startMusicApplication, startMusicServer, startWorkerServer } from "./server.js";
 import type { ServiceParts } from "./service.js";
@@ -24,8 +23,6 @@ export interface MusicServerParts {
   config: Config;
   /** The engine; a fleet gateway needs none. */
   engine?: MusicEngine;
-  /** Task store; default: LMDB beside the generated audio, with backups. `close` closes only the default store. */
-  store?: TaskStore;
   /** Logger; default: warnings and errors on stderr. */
   log?: Logger;
 }
@@ -69,7 +66,7 @@ interface OpenedQueue
   close(closingSinceMs: number): Promise<void>;
 }
 
-async function openQueue({ config, engine, store }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
+async function openQueue({ config, engine }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
   const bucket = config.storage?.bucket;
   const storage = bucket ? await openObjectStore(bucket) : null;
   const runner = new SongRunner(config, config.role === "gateway" ? null : (engine ?? null), log, storage);
@@ -79,16 +76,11 @@ async function openQueue({ config, engine, store }: MusicServerParts, log: Logge
     return { runner, ...(await joinFleet(config, runner.engine, runner, storage, log)) };
   }
   if (engine === undefined) throw new Error("A standalone server needs an engine");
-  const own = store === undefined ? await openTaskStore(config.temporaryDirectory, log) : undefined;
-  const queue = new EmbeddedQueue(
-    own?.store ?? (store as TaskStore),
-    runner,
-    embeddedOptions(config, log),
-    log,
-  );
+  const { store, backup } = await openTaskStore(config.temporaryDirectory, log);
+  const queue = new EmbeddedQueue(store, runner, embeddedOptions(config, log), log);
   const close = async (closingSinceMs: number) => {
-    await own?.backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
-    await own?.store.close();
+    await backup.close(Math.max(CLOSING_MS - (performance.now() - closingSinceMs), 0));
+    await store.close();
   };
   const { catalog, planner: writer } = engine;
   return { catalog, writer, engine, queue, runner, adapters: new OwnAdapterRecord(engine), close };

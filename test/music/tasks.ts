@@ -7,7 +7,8 @@ import { pino } from "pino";
 import { v4 as uuid } from "uuid";
 import type { CatalogFilter } from "../../src/music/queue/catalog.js";
 import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded-queue.js";
-import type { SongResult, Task, TaskStore } from "../../src/music/queue/store.js";
+import type { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
+import type { SongResult, Task } from "../../src/music/queue/store.js";
 import type { TaskRunner } from "../../src/music/queue/task-queue.js";
 
 /**
@@ -76,7 +77,7 @@ export const EVERY_TASK: CatalogFilter = {
 
 /** Creates an embedded queue without opening it. */
 export function embeddedQueue(
-  store: TaskStore,
+  store: LmdbTaskStore,
   jobs: TaskRunner,
   options: Partial<QueueOptions> = {},
 ): EmbeddedQueue {
@@ -86,6 +87,6 @@ export function embeddedQueue(
 }
 
 /** Creates an embedded queue that is never started. */
-export function idleQueue(store: TaskStore): EmbeddedQueue {
+export function idleQueue(store: LmdbTaskStore): EmbeddedQueue {
   return embeddedQueue(store, { run: () => Promise.reject(new Error("idle")), cleanUp: async () => {} });
 }

@@ -5,8 +5,8 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import { keptUploads } from "../request/replay.js";
-import { encodeTask } from "./lmdb-store.js";
-import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState, type TaskStore } from "./store.js";
+import type { LmdbTaskStore } from "./lmdb-store.js";
+import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState } from "./store.js";
 
 /** A search reads only this many characters at the start of each text of a task. */
 const MAX_SEARCHED = 512;
@@ -111,11 +111,11 @@ export interface CatalogFilter {
 }
 
 /** Task store with an in-memory index. The index is complete once `scan` has yielded all tasks. */
-export class CatalogedStore implements TaskStore {
+export class CatalogedStore {
   readonly #summaries = new Map<string, TaskSummary>();
   readonly #bySubmission = new Map<string, string>();
 
-  constructor(private readonly store: TaskStore) {}
+  constructor(private readonly store: LmdbTaskStore) {}
 
   page(filter: CatalogFilter): { total: number; ids: string[] } {
     return pageOf(this.#summaries.values(), filter);
@@ -134,8 +134,7 @@ export class CatalogedStore implements TaskStore {
   }
 
   async add(task: Task): Promise<void> {
-    await this.store.add(task);
-    this.#note(task);
+    this.#note(task, await this.store.add(task));
   }
 
   get(id: string): Promise<Task | undefined> {
@@ -143,9 +142,9 @@ export class CatalogedStore implements TaskStore {
   }
 
   async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
-    const task = await this.store.update(id, change);
-    if (task !== undefined) this.#note(task);
-    return task;
+    const updated = await this.store.update(id, change);
+    if (updated !== undefined) this.#note(updated.task, updated.bytes);
+    return updated?.task;
   }
 
   async remove(id: string): Promise<void> {
@@ -168,12 +167,8 @@ export class CatalogedStore implements TaskStore {
     }
   }
 
-  close(): Promise<void> {
-    return this.store.close();
-  }
-
-  /** Adds or updates a task in the index. Record sizes are needed only for tasks that have ended. */
-  #note(task: Task, bytes = hasEnded(task.state) ? encodeTask(task).length : 0): void {
+  /** Adds or updates a task in the index. */
+  #note(task: Task, bytes: number): void {
     const summary = summaryOf(task, bytes);
     this.#summaries.set(task.id, summary);
     if (summary.submissionKey !== undefined) this.#bySubmission.set(summary.submissionKey, task.id);

@@ -5,6 +5,7 @@ import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/schema.js";
 import { CallbackSchedule, isCallbackPending } from "./callback-schedule.js";
 import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
+import type { LmdbTaskStore } from "./lmdb-store.js";
 import {
   crashMessage,
   FairTurns,
@@ -14,7 +15,7 @@ import {
   requeueDelayMs,
   retryAfterSeconds,
 } from "./rules.js";
-import type { StoredTask, Task, TaskState, TaskStore } from "./store.js";
+import type { StoredTask, Task, TaskState } from "./store.js";
 import {
   cancelled,
   type LiveState,
@@ -106,7 +107,7 @@ export class EmbeddedQueue implements TaskQueue {
   #pauseTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    store: TaskStore,
+    store: LmdbTaskStore,
     private readonly runner: TaskRunner,
     private readonly options: QueueOptions,
     private readonly log: Logger,

@@ -6,7 +6,7 @@ import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
 import type { RequestedAdapter } from "../request/loras.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
-import { DamagedRecordError, type StoredTask, TASK_STATES, type Task, type TaskStore } from "./store.js";
+import { DamagedRecordError, type StoredTask, TASK_STATES, type Task } from "./store.js";
 
 /** Number of tasks that a scan reads before it yields to the event loop. */
 const SCAN_BATCH = 10;
@@ -16,13 +16,13 @@ const MIN_FREE_BYTES_TO_ADD = 16 * 2 ** 20;
 const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
 
 /**
- * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, so kill -9 or a power cut loses
- * no accepted task and leaves no torn record.
+ * Stores tasks in an LMDB file. A write is on the disk before its promise resolves, or it rejects with StoreError. So
+ * kill -9 or a power cut loses no accepted task and leaves no torn record.
  *
  * LMDB can crash the process when the disk is full. Therefore this store refuses writes when the disk is nearly full.
  * Its writes are synchronous, because a failed asynchronous write causes an unhandled rejection.
  */
-export class LmdbTaskStore implements TaskStore {
+export class LmdbTaskStore {
   private constructor(
     private readonly database: RootDatabase<Buffer, string>,
     private readonly file: { path: string; inode: bigint },
@@ -38,8 +38,9 @@ export class LmdbTaskStore implements TaskStore {
     return new LmdbTaskStore(database, { path, inode: ino }, freeBytes);
   }
 
-  async add(task: Task): Promise<void> {
-    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(task.id, encodeTask(task)));
+  /** Resolves with the size of the record. */
+  async add(task: Task): Promise<number> {
+    return this.#put(task, MIN_FREE_BYTES_TO_ADD);
   }
 
   /** Adds an empty record for a task that was lost, unless the store has a record with this id. */
@@ -48,22 +49,24 @@ export class LmdbTaskStore implements TaskStore {
     this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(id, LOST_RECORD));
   }
 
+  /** Undefined also for empty and very long ids, which LMDB rejects as keys. @throws DamagedRecordError */
   async get(id: string): Promise<Task | undefined> {
     return this.#read(id);
   }
 
-  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+  /** Replaces a task with the result of `change`. Resolves with the new task and the size of its record. */
+  async update(id: string, change: (task: Task) => Task): Promise<{ task: Task; bytes: number } | undefined> {
     const current = this.#read(id);
     if (current === undefined) return undefined;
-    const next = change(current);
-    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.database.putSync(id, encodeTask(next)));
-    return next;
+    const task = change(current);
+    return { task, bytes: this.#put(task, MIN_FREE_BYTES_TO_CHANGE) };
   }
 
   async remove(id: string): Promise<void> {
     this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.database.removeSync(id));
   }
 
+  /** Yields all tasks in any order, one at a time, because together they may not fit in memory. */
   async *scan(): AsyncIterable<StoredTask> {
     let count = 0;
     for (const id of [...this.database.getKeys()]) {
@@ -82,11 +85,16 @@ export class LmdbTaskStore implements TaskStore {
     await this.database.close();
   }
 
-  /** Returns undefined for empty and very long ids, which LMDB rejects as keys. */
   #read(id: string): Task | undefined {
     if (id.length === 0 || id.length > 256) return undefined;
     const record = this.database.get(id);
     return record && decodeTask(id, record);
+  }
+
+  #put(task: Task, minFreeBytes: number): number {
+    const record = encodeTask(task);
+    this.#write(minFreeBytes, () => this.database.putSync(task.id, record));
+    return record.length;
   }
 
   #write(minFreeBytes: number, write: () => void): void {

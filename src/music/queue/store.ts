@@ -1,7 +1,4 @@
-/**
- * Interface of the task store. It is small, so that a key-value server can implement it. `lmdb-store.ts` implements
- * it for the embedded queue.
- */
+/** The record of a task, as `lmdb-store.ts` and the fleet store it. */
 import type { Seed, SongScores } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/schema.js";
 
@@ -154,19 +151,3 @@ export class DamagedRecordError extends Error {
 export type StoredTask =
   | { id: string; bytes: number; task: Task }
   | { id: string; bytes: number; task: null; damage: DamagedRecordError };
-
-/** Store of tasks. Promises of its methods resolve when the change is on the disk, or reject with StoreError. */
-export interface TaskStore {
-  add(task: Task): Promise<void>;
-  /** @throws DamagedRecordError */
-  get(id: string): Promise<Task | undefined>;
-  /**
-   * Replaces a task with the result of `change`, atomically. Resolves with the new task; undefined if there is none
-   * with this id.
-   */
-  update(id: string, change: (task: Task) => Task): Promise<Task | undefined>;
-  remove(id: string): Promise<void>;
-  /** Yields all tasks in any order, one at a time, because together they may not fit in memory. */
-  scan(): AsyncIterable<StoredTask>;
-  close(): Promise<void>;
-}
