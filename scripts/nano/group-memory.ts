@@ -2,12 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const pageBytes = 4096;
 
-/**
- * Returns the memory of a process group in bytes, without mapped files and shared memory. Returns 0 on
- * systems other than Linux.
- */
+/** Returns the memory of a process group in bytes, without mapped files and shared memory. */
 export function groupMemoryBytes(group: number): number {
-  if (process.platform !== "linux") return 0;
   const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return processes.reduce((sum, id) => sum + anonymousBytes(id, group), 0);
 }

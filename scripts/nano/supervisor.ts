@@ -135,7 +135,7 @@ export class Supervisor {
     const pid = this.#child?.pid;
     if (pid === undefined) return;
     // Restores normal priority, because saving could take too long at idle priority.
-    if (process.platform === "linux") spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
+    spawnSync("chrt", ["--all-tasks", "--other", "--pid", "0", `${pid}`]);
     killGroup(pid, "SIGTERM");
     setTimeout(() => killGroup(pid, "SIGKILL"), stopMs).unref();
   }
@@ -183,10 +183,9 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
 
 /**
  * Returns a command prefix that sets the priority and the memory limit of a program. The program is killed when this
- * process ends. Outside Linux, the prefix sets only the priority.
+ * process ends.
  */
 function wrapper(isIdle: boolean): string[] {
-  if (process.platform !== "linux") return isIdle ? ["nice", "-n", "19"] : [];
   const limits = ["setpriv", "--pdeathsig", "KILL", "prlimit", `--data=${memoryLimitBytes}`];
   return isIdle ? [...limits, "chrt", "--idle", "0"] : limits;
 }

@@ -42,10 +42,10 @@ function affordable(openFiles: number, reserved: number): number {
   return Math.max(Math.floor((openFiles - reserved) / 2), MIN_CONNECTIONS);
 }
 
-/** The process's RLIMIT_NOFILE; infinity if there is none, as on Windows. */
+/** The process's RLIMIT_NOFILE; infinity if it is unlimited. */
 function openFileLimit(): number {
-  const { userLimits } = process.report.getReport() as { userLimits?: { open_files: { soft: unknown } } };
-  const limit = Number(userLimits?.open_files.soft);
+  const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: unknown } } };
+  const limit = Number(userLimits.open_files.soft);
   return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : limit;
 }
 

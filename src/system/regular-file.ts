@@ -22,7 +22,7 @@ export const MAX_TEXT_BYTES = 64 * 2 ** 20;
 /** Maximum size of an adapter, which may be as large as its model. */
 export const MAX_ADAPTER_BYTES = 16 * 2 ** 30;
 
-const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /**
  * Magic numbers of Linux kernel file systems such as `/proc` and `/sys`. They generate files while they are read,

@@ -88,13 +88,11 @@ export class ProcessSandbox {
   }
 
   get description(): string {
-    if (process.platform === "win32") return "no limits";
     return ["limits of CPU time, memory and files", ...this.wrappers.map(({ effect }) => effect)].join(", ");
   }
 
   /** Program and arguments that run `command` within the limits. */
   command(command: readonly string[], limits: ProcessLimits): [program: string, args: string[]] {
-    if (process.platform === "win32") return [command[0] as string, command.slice(1)];
     const { cpuSeconds, memoryBytes, fileBytes } = limits;
     const numbers = [cpuSeconds, Math.floor(memoryBytes / 1024), Math.ceil(fileBytes / 512)];
     const wrappers = this.wrappers.flatMap((wrapper) => wrapper.command);

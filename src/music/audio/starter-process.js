@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { closeSync, constants, fstatSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 
 const STDERR_LIMIT = 4096;
 /** Socket paths are limited to 104 bytes on some systems. */
@@ -16,7 +16,7 @@ const parent = tmpdir().length < LONGEST_FOLDER ? tmpdir() : "/tmp";
 // The folder may have been deleted since the server started.
 mkdirSync(parent, { recursive: true });
 const folder = mkdtempSync(join(parent, "carillon-"));
-const socketPath = process.platform === "win32" ? `\\\\.\\pipe\\${basename(folder)}` : join(folder, "socket");
+const socketPath = join(folder, "socket");
 /** @type {Set<import("node:child_process").ChildProcess>} */
 const running = new Set();
 
@@ -68,7 +68,7 @@ function serve(request, response) {
 function openInput({ path, device, inode }) {
   let file;
   try {
-    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code } = /** @type {NodeJS.ErrnoException} */ (error);
     throw code === "EMFILE" || code === "ENFILE" ? error : inputFault();

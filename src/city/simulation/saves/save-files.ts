@@ -278,7 +278,6 @@ async function encode(capture: Capture): Promise<Content> {
 
 /** Flushes the directory, so that the new name survives a power cut. */
 async function syncDirectory(directory: string): Promise<void> {
-  if (process.platform === "win32") return;
   const handle = await open(directory, "r");
   try {
     await handle.sync();
