@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { z } from "zod";
 import { isLoopbackName } from "./http/origins.js";
+import { IGNORED_SETTINGS, ignoredWarning, meaningOfIgnored } from "./ignored.js";
 import { SETTINGS, type Setting } from "./settings/table.js";
 import { ConfigError } from "./system/config-error.js";
 
@@ -68,6 +69,13 @@ function parseSetting({ name, fallback, schema }: Setting, environment: NodeJS.P
   throw new ConfigError(variable, `${variable} ${reason}, got "${value}"`);
 }
 
+/** Warnings about settings without effect. */
+export function ignoredSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
+  return IGNORED_SETTINGS.filter((name) => environment[variableInUse(name, environment)]?.trim()).map(
+    ignoredWarning,
+  );
+}
+
 /** Name under which the variable is set: SVC_*, or the older name ACESTEP_*. */
 function variableInUse(name: string, environment: NodeJS.ProcessEnv): string {
   if (environment[name] !== undefined || !name.startsWith("SVC_")) return name;
@@ -80,5 +88,6 @@ export function renderConfigTable(): string {
   const rows = Object.values(SETTINGS).map(
     ({ name, shownDefault, meaning }) => `| \`${name}\` | ${shownDefault} | ${meaning} |`,
   );
-  return ["| Variable | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
+  const ignored = IGNORED_SETTINGS.map((name) => `| \`${name}\` | empty | ${meaningOfIgnored(name)} |`);
+  return ["| Variable | Default | Meaning |", "|---|---|---|", ...rows, ...ignored].join("\n");
 }

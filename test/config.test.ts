@@ -1,7 +1,7 @@
 import { delimiter, resolve } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
-import { loadConfig, renderConfigTable } from "../src/config.js";
+import { ignoredSettings, loadConfig, renderConfigTable } from "../src/config.js";
 import { ConfigError } from "../src/system/config-error.js";
 import { thrownBy } from "./failures.js";
 
@@ -17,7 +17,6 @@ describe("loading of the configuration", () => {
       apiHost: "127.0.0.1",
       apiPort: 8001,
       apiKey: "",
-      apiWorkers: 1,
       slot1Model: "acestep-v15-turbo",
       slot2Model: null,
       slot3Model: null,
@@ -26,7 +25,6 @@ describe("loading of the configuration", () => {
       offloadDitToCpu: false,
       initLanguageModel: "auto",
       languageModel: "acestep-5Hz-lm-0.6B",
-      languageModelBackend: "vllm",
       languageModelDevice: "auto",
       offloadLanguageModelToCpu: false,
       queueMaxSize: 200,
@@ -40,6 +38,14 @@ describe("loading of the configuration", () => {
       cityPort: 32123,
       cityGameUrl: null,
     });
+  });
+
+  it("warns about settings without effect, also under their older names", () => {
+    const warnings = ignoredSettings({ SVC_API_WORKERS: "4", ACESTEP_LM_BACKEND: "pt", SVC_API_PORT: "1" });
+    expect(warnings).to.have.length(2);
+    expect(warnings[0]).to.include("SVC_API_WORKERS was ignored: one process serves all requests");
+    expect(warnings[1]).to.include("SVC_LM_BACKEND was ignored");
+    expect(ignoredSettings({ SVC_LM_BACKEND: " " })).to.deep.equal([]);
   });
 
   it("the configuration is read-only", () => {
@@ -196,7 +202,6 @@ describe("loading of the configuration", () => {
     ["SVC_AVG_JOB_SECONDS", "NaN"],
     ["SVC_DEVICE", "gpu"],
     ["SVC_LM_DEVICE", "cuda:x"],
-    ["SVC_LM_BACKEND", "onnx"],
     ["SVC_INIT_LLM", "maybe"],
     ["SVC_OFFLOAD_TO_CPU", "perhaps"],
     ["SVC_RANGE_POLICY", "ignore"],

@@ -1,6 +1,6 @@
 /** `carillon serve`, `gateway` and `worker`: the servers. */
 import { Command } from "commander";
-import { type Config, loadConfig } from "../config.js";
+import { type Config, ignoredSettings, loadConfig } from "../config.js";
 import type { MusicServer } from "../index.js";
 import { ConfigError } from "../system/config-error.js";
 import { createLogger, type Logger } from "../system/log.js";
@@ -59,6 +59,7 @@ async function serve(program: string, options: ServeOptions, role?: "gateway" | 
   if (servesMusic) await checkMusicSettings(config);
   if (servesCity) await checkCitySettings(config);
   const log = createLogger(config.logLevel);
+  for (const warning of ignoredSettings(environment)) log.warn(warning);
   const start = async (add: (service: Service) => void, fail: (err: Error, what: string) => void) => {
     const onDeviceLost = (error: Error) =>
       fail(error, "the GPU failed, so the server stops; restart it to continue its tasks");

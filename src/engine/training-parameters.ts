@@ -4,6 +4,7 @@
  * a run takes hours.
  */
 import { z } from "zod";
+import { meaningOfIgnored } from "../ignored.js";
 import { finiteNumber, flag, offByDefault, oneOf, parameter, strictInteger, within } from "../parameters.js";
 
 const MAX_COUNT = 2 ** 31 - 1;
@@ -104,11 +105,7 @@ export const lokrParameters = {
       "Size of the smaller factor, 1 to 8; -1: as square as possible.",
     ),
     decomposeBoth: parameter("lokr_decompose_both", offByDefault, "Also decomposes the smaller factor."),
-    useTucker: parameter(
-      "lokr_use_tucker",
-      offByDefault,
-      "No effect: applies only to convolutions, which adapters do not have.",
-    ),
+    useTucker: parameter("lokr_use_tucker", offByDefault, meaningOfIgnored("lokr_use_tucker")),
     useScalar: parameter("lokr_use_scalar", offByDefault, "Trains a scalar factor of the whole update."),
     weightDecompose: parameter(
       "lokr_weight_decompose",

@@ -129,11 +129,6 @@ export const SETTINGS = {
     flag,
     "start without a key although SVC_API_HOST is not a loopback address: anyone who can reach it can use the service",
   ),
-  apiWorkers: setting(
-    "SVC_API_WORKERS=1",
-    integer(1),
-    "accepted for compatibility, no effect: one process serves all requests. SVC_QUEUE_WORKERS sets how many songs are made at once",
-  ),
   slot1Model: setting(
     `SVC_CONFIG_PATH=${DEFAULT_MODEL}`,
     text,
@@ -197,11 +192,6 @@ export const SETTINGS = {
     `SVC_LM_MODEL_PATH=${DEFAULT_LANGUAGE_MODEL}`,
     text,
     "default 5Hz language model: a name in SVC_CHECKPOINTS or a path",
-  ),
-  languageModelBackend: setting(
-    "SVC_LM_BACKEND=vllm",
-    oneOf(["vllm", "pt", "mlx"]),
-    "accepted for compatibility (vllm, pt or mlx), no effect: there is one built-in backend",
   ),
   languageModelDevice: setting(
     "SVC_LM_DEVICE=",

@@ -207,7 +207,7 @@ describe("a fleet of server processes", function () {
   });
 
   it("a fleet can consist of `carillon gateway`, which loads no addon, and `carillon worker`, which serves no songs", async () => {
-    const settings = { ...shared(), SVC_INIT_LLM: "false" };
+    const settings = { ...shared(), SVC_INIT_LLM: "false", SVC_API_WORKERS: "4" };
     const [gateway, worker] = await Promise.all([
       ServedProcess.start(temporaryDirectory(), settings, {}, ["gateway"]),
       ServedProcess.start(temporaryDirectory(), settings, {}, ["worker"]),
@@ -219,6 +219,7 @@ describe("a fleet of server processes", function () {
     const loaded = ({ pid }: ServedProcess) => readFileSync(`/proc/${pid}/maps`, "utf8");
     expect(loaded(gateway)).to.not.match(/carillon\.node|libtorch/);
     expect(loaded(worker)).to.match(/carillon\.node/);
+    expect(gateway.log).to.include("SVC_API_WORKERS was ignored: one process serves all requests");
 
     expect((await worker.client.get("/health")).status).to.equal(200);
     expect((await worker.client.get("/metrics")).body).to.include("carillon_");

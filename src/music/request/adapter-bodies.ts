@@ -4,6 +4,7 @@
  */
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
+import { meaningOfIgnored } from "../../ignored.js";
 import {
   finiteNumber,
   flag,
@@ -78,11 +79,7 @@ export const parseLoraTraining = strictParser({
     trimmed.default("./lora_output"),
     "Directory for checkpoints and the adapter.",
   ),
-  useFp8: parameter(
-    "use_fp8",
-    offByDefault,
-    "Accepted without effect: frozen weights keep the precision of the model.",
-  ),
+  useFp8: parameter("use_fp8", offByDefault, meaningOfIgnored("use_fp8")),
 });
 
 /** Body of POST /v1/training/start_lokr. */

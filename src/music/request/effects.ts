@@ -3,6 +3,7 @@
  * effect, a line in `warnings` names it and the reason.
  */
 import type { LanguageModelInfo } from "../../engine/types.js";
+import { reasonToIgnore } from "../../ignored.js";
 import { namesOf } from "../../parameters.js";
 import {
   type Analysis,
@@ -81,11 +82,6 @@ const overriddenByInstruction: Rule<SubmissionFacts> = ({ instruction }) =>
 
 const overriddenByWindows: Rule<SubmissionFacts> = ({ repaintingWindows }) =>
   repaintingWindows.length === 0 ? null : "replaced by repainting_windows";
-
-const hasNoEffect =
-  (reason: string): Rule<SubmissionFacts> =>
-  () =>
-    reason;
 
 const needsBaseModel: Rule<SongFacts> = ({ isTurbo, model }) =>
   isTurbo ? `${model} is a turbo model` : null;
@@ -304,7 +300,7 @@ const USES: Readonly<Record<Key, Use>> = {
     atSubmission: [needsPlanning],
     afterSong: [needsLanguageModel],
   },
-  lmBackend: { atSubmission: [hasNoEffect("there is only the built-in backend")] },
+  lmBackend: { atSubmission: [() => reasonToIgnore("lm_backend")] },
   lmTemperature: { ...lmOutput, analyses: ["metadata"] },
   lmCfgScale: lmCodes,
   lmNegativePrompt: {

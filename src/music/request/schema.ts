@@ -7,6 +7,7 @@ import { STEMS } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { inferenceSteps, MAX_GUIDANCE, renderParameters } from "../../engine/render-parameters.js";
 import type { Seed } from "../../engine/types.js";
+import { meaningOfIgnored } from "../../ignored.js";
 import {
   atLeast,
   BPM_UNIT,
@@ -187,11 +188,7 @@ export const generationSchema = z.object({
     optionalText,
     "Name of the language model; unset: the default one.",
   ),
-  lmBackend: parameter(
-    "lm_backend",
-    trimmed.default("vllm"),
-    "Accepted without effect: there is only the built-in backend.",
-  ),
+  lmBackend: parameter("lm_backend", trimmed.default("vllm"), meaningOfIgnored("lm_backend")),
   lmTemperature: parameter(
     "lm_temperature",
     within(finiteNumber, 0, 2).default(0.85),

@@ -12,6 +12,7 @@ import {
   type TrainingParameters,
 } from "../../engine/training-parameters.js";
 import type { MusicEngine } from "../../engine/types.js";
+import { ignoredWarning } from "../../ignored.js";
 import { abbreviateList, namesOf } from "../../parameters.js";
 import { isDirectory } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
@@ -30,7 +31,6 @@ import { applyEvent, newProgress, type TrainingProgress, trainingStatus } from "
 
 const MEMORY_NOTICE =
   "Training uses its own copy of the weights: songs can be made meanwhile, and the model takes twice its memory";
-const FP8_NOTICE = "use_fp8 has no effect: frozen weights stay in the model's own precision";
 
 type RunRequest = TrainingParameters & RunPaths;
 
@@ -49,7 +49,7 @@ export class AdapterTrainer {
   async startLora({ useFp8, ...request }: LoraTraining) {
     const adapter: AdapterDesign = { kind: "lora", ...pickValues(loraParameters.design, request) };
     const config = { lora_rank: request.rank, lora_alpha: request.alpha };
-    const answer = await this.#start(request, adapter, config, useFp8 ? [FP8_NOTICE] : []);
+    const answer = await this.#start(request, adapter, config, useFp8 ? [ignoredWarning("use_fp8")] : []);
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
@@ -61,7 +61,8 @@ export class AdapterTrainer {
       design[key as keyof typeof design],
     ]);
     const config = { adapter_type: "lokr", ...Object.fromEntries(designFields) };
-    const answer = await this.#start(request, { kind: "lokr", ...design }, config, []);
+    const notices = design.useTucker ? [ignoredWarning("lokr_use_tucker")] : [];
+    const answer = await this.#start(request, { kind: "lokr", ...design }, config, notices);
     return { message: "LoKR training started", ...answer };
   }
 

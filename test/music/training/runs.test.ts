@@ -80,7 +80,7 @@ describe("training runs", () => {
         status: `✅ Training complete! LoRA saved to ${trainer.path("lora/final")}`,
       });
       expectFinishedNumbers(ended);
-      expect(ended.training_log).to.match(/ℹ️ use_fp8 has no effect/);
+      expect(ended.training_log).to.match(/ℹ️ use_fp8 was ignored: frozen weights/);
       expect(ended.training_log).to.match(/✅ Epoch 5\/5 in \d+\.\ds, Loss: \d+\.\d{4}/);
       expect(trainer.checkpoints("lora").map((name) => name.replace(/_loss_\d+\.\d{4}$/, ""))).to.deep.equal([
         "epoch_2",
