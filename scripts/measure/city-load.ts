@@ -22,8 +22,8 @@ import { buildGrid } from "../../src/city/commands/build-grid.js";
 import { repairZoneClusters } from "../../src/city/commands/repair-zone-clusters.js";
 import { repairZonesToGrowables } from "../../src/city/commands/repair-zones-to-growables.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
-import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
+import type { World } from "../../src/city/simulation/state/world.js";
 import type { JsonObject } from "../../src/city/wire/answers.js";
 import { advance, largeCity, layLattice, newCity } from "../../test/city/simulation/towns.js";
 
@@ -38,7 +38,6 @@ const [
   { FRAMES_PER_SECOND },
   { capturePieces, writeCapture },
   { readSave, SaveFiles },
-  simulatedCity,
   { tick },
   { writeJsonPieces },
   { Query },
@@ -53,7 +52,6 @@ const [
   compiled<typeof import("../../src/city/simulation/embedded-game.js")>("simulation/embedded-game"),
   compiled<typeof import("../../src/city/simulation/saves/capture.js")>("simulation/saves/capture"),
   compiled<typeof import("../../src/city/simulation/saves/save-files.js")>("simulation/saves/save-files"),
-  compiled<typeof import("../../src/city/simulation/simulated-city.js")>("simulation/simulated-city"),
   compiled<typeof import("../../src/city/simulation/tick.js")>("simulation/tick"),
   compiled<typeof import("../../src/city/wire/answers.js")>("wire/answers"),
   compiled<typeof import("../../src/city/wire/requests.js")>("wire/requests"),
@@ -82,7 +80,7 @@ const GRID_SIDES = [22, 50, 100];
 const ZONE_RULES = { minMinorityCells: 3, minUnzonedCells: 6, includeUnzonedHoles: true };
 const DEAD_END_RULES = { nearMissDistance: 16, includeDeadEnds: true };
 
-const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
+const DETECTORS: Record<string, (city: World) => unknown> = {
   "short stubs": (city) => findShortStubs(new RoadIndex(city), 28),
   "conflicting roads": (city) => findConflictingRoads(new RoadIndex(city)),
   terrain: (city) => findTerrainMismatches(city, new RoadIndex(city)),
@@ -92,11 +90,11 @@ const DETECTORS: Record<string, (city: SimulatedCity) => unknown> = {
 };
 
 /** Measures the milliseconds of each detector in the fastest of several runs. */
-function detectorTimes(city: SimulatedCity): Record<string, number> {
+function detectorTimes(city: World): Record<string, number> {
   const times = Object.entries(DETECTORS).map(([name, detect]) => {
     const rounds = Array.from({ length: DETECTOR_ROUNDS }, () => {
       // Each run needs a new object, because caches belong to the object.
-      const unknown: SimulatedCity = Object.create(city);
+      const unknown: World = Object.create(city);
       const startedMs = performance.now();
       detect(unknown);
       return performance.now() - startedMs;
@@ -159,12 +157,12 @@ async function measureReads(url: string): Promise<Record<string, unknown>> {
 }
 
 /** Measures the CPU milliseconds that each read endpoint takes to collect the rows and write the JSON. */
-function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+function readProcessorTimes(city: World): Record<string, unknown> {
   const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
   const routes = READ_ROUTES.filter(({ path }) => !READS_IN_STEPS.includes(path));
   const rows = routes.map(({ path, read }) => {
     const query = new Query(`${path}?limit=5000`);
-    const work = () => writeJsonPieces(read({ game, city, query, id: Number.NaN }) as JsonObject);
+    const work = () => writeJsonPieces(read({ game, world: city, query, id: Number.NaN }) as JsonObject);
     return [path, processorTimes(PROCESSOR_ROUNDS, work)] as const;
   });
   return Object.fromEntries(rows);
@@ -174,14 +172,14 @@ function readProcessorTimes(city: SimulatedCity): Record<string, unknown> {
  * Measures the CPU milliseconds of the longest turn of the event loop: while a save is loaded, and during the first and
  * second call of each read.
  */
-async function longestTurns(city: SimulatedCity, save: string): Promise<Record<string, unknown>> {
+async function longestTurns(city: World, save: string): Promise<Record<string, unknown>> {
   const game = new EmbeddedGame({ savesDirectory: "unused", onSaveFailed: () => {} });
   const table: Record<string, unknown> = {
     "load a save": { first: await longestTurn(() => readSave(save)) },
   };
   for (const { path, read } of READ_ROUTES) {
     const query = new Query(`${path}?limit=5000`);
-    const work = async () => writeJsonPieces(await read({ game, city, query, id: Number.NaN }));
+    const work = async () => writeJsonPieces(await read({ game, world: city, query, id: Number.NaN }));
     table[path] = { first: await longestTurn(work), second: await longestTurn(work) };
   }
   return table;
@@ -203,7 +201,7 @@ async function longestTurn(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** Measures the CPU milliseconds of work that blocks the event loop: large commands, a frame and a save. */
-function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+function workProcessorTimes(city: World): Record<string, unknown> {
   const time = (command: () => unknown) => processorTimes(COMMAND_ROUNDS, command);
   let grids = 0;
   const clusters = {
@@ -218,7 +216,7 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
   return {
     "repair-zones-to-growables": time(() => repairZonesToGrowables.act(city, { dryRun: false })),
     "repair-zone-clusters": time(() => repairZoneClusters.act(city, clusters)),
-    frame: processorTimes(FRAMES, () => tick(city.world)),
+    frame: processorTimes(FRAMES, () => tick(city)),
     ...saveProcessorTimes(city),
     "map image, first piece": processorTimes(COMMAND_ROUNDS, () => paint(city, VIEW, null).next()),
     "build-grid of 400 blocks": time(() => buildGrid.act(city, gridAt(++grids))),
@@ -226,10 +224,10 @@ function workProcessorTimes(city: SimulatedCity): Record<string, unknown> {
 }
 
 /** Measures the CPU milliseconds of the pieces of a save. The event loop runs between two pieces. */
-function saveProcessorTimes(city: SimulatedCity): Record<string, unknown> {
+function saveProcessorTimes(city: World): Record<string, unknown> {
   const [copy, write]: number[][] = [[], []];
   for (let round = 0; round < COMMAND_ROUNDS; round++) {
-    const pieces = capturePieces(city.world);
+    const pieces = capturePieces(city);
     let step = timed(copy as number[], () => pieces.next());
     while (!step.done) step = timed(copy as number[], () => pieces.next());
     const texts = writeCapture(step.value);
@@ -305,25 +303,23 @@ async function saveLargeCity(directory: string): Promise<string> {
   const city = largeCity();
   advance(city, WEEKS_TO_SETTLE * FRAMES_PER_WEEK);
   const files = new SaveFiles(directory, (error) => console.error(error));
-  const { path } = files.begin(city.world, "Large");
+  const { path } = files.begin(city, "Large");
   await files.settled();
   return path;
 }
 
-async function loadLargeCity(path: string): Promise<SimulatedCity> {
+async function loadLargeCity(path: string): Promise<World> {
   const { world } = await readSave(path);
   world.unlimitedMoney = true;
-  return new simulatedCity.SimulatedCity(world, () => {
-    throw new Error("this city cannot be saved");
-  });
+  return world;
 }
 
 const directory = await mkdtemp(join(tmpdir(), "carillon-load-"));
 try {
   const path = await saveLargeCity(directory);
   const large = await loadLargeCity(path);
-  const growables = large.world.buildings.all().filter(({ prefab }) => prefab.growable).length;
-  console.log(`${large.citizenCount} citizens, ${growables} growables, ${large.segments().length} segments`);
+  const growables = large.buildings.all().filter(({ prefab }) => prefab.growable).length;
+  console.log(`${large.citizens.size} citizens, ${growables} growables, ${large.segments.size} segments`);
   console.log("\nOver HTTP at speed 3, milliseconds");
   console.table(await serverTimes(path, directory));
   console.log("\nIn this process, CPU milliseconds");
@@ -339,5 +335,5 @@ try {
 for (const side of GRID_SIDES) {
   const city = newCity("empty");
   layLattice(city, -4000, -4000, side, side);
-  console.table({ [`${city.segments().length} segments`]: detectorTimes(city) });
+  console.table({ [`${city.segments.all().length} segments`]: detectorTimes(city) });
 }

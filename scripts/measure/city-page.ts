@@ -4,12 +4,14 @@
  *
  * The town has 5,000 citizens by default and runs at speed 1. Frames are counted by the page itself.
  */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { startGameBridge } from "../../src/city/index.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { shownDemand } from "../../src/city/simulation/life/demand.js";
 import { growOnBlock } from "../../src/city/simulation/life/growth.js";
 import { createLogger } from "../../src/system/log.js";
 import { launchBrowser } from "../../test/browser.js";
@@ -26,9 +28,9 @@ const game = new EmbeddedGame({ savesDirectory, onSaveFailed: console.error, unl
 const city = game.startCity({ seed: 7, map: "highway", paused: true });
 buildGridTown(city);
 for (let round = 0; round < GROWTH_ROUNDS; round++) {
-  for (const block of city.world.blocks.all()) {
-    Object.assign(city.world.demand, { residential: 100, commercial: 100, workplace: 100 });
-    growOnBlock(city.world, block);
+  for (const block of city.blocks.all()) {
+    Object.assign(shownDemand(city), { residential: 100, commercial: 100, workplace: 100 });
+    growOnBlock(city, block);
   }
 }
 fillHomes(city, Number(citizens));
@@ -42,7 +44,7 @@ await page.waitForTimeout(5000);
 const order = (body: object) =>
   fetch(`${bridge.url}/commands/set-simulation-speed`, { method: "POST", body: JSON.stringify(body) });
 await order({ paused: false, speed: 1 });
-console.log(`${city.citizenCount} citizens, ${city.buildings().length} buildings, ${cpus()[0]?.model}`);
+console.log(`${city.citizens.size} citizens, ${city.buildings.all().length} buildings, ${cpus()[0]?.model}`);
 
 /** Prints the frame rate during `work`, and the longest time between two frames. */
 async function measure(name: string, work: (page: Page) => Promise<void>): Promise<void> {

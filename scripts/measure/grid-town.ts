@@ -1,7 +1,7 @@
 /** Builds the town of the city measurements: a street grid with every service. */
 import { buildNetwork } from "../../src/city/commands/build-network.js";
 import { moveIn } from "../../src/city/simulation/fabric/citizens.js";
-import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
+import type { World } from "../../src/city/simulation/state/world.js";
 import { ZONES, type Zone } from "../../src/city/terms.js";
 import { connectToHighway, layLattice, place, road, zone } from "../../test/city/simulation/towns.js";
 
@@ -24,7 +24,7 @@ const BLOCKS = Array.from({ length: 112 }, (_, i) => {
 });
 
 /** Builds 14 x 8 blocks with utilities and a connection to the highway. */
-export function buildGridTown(city: SimulatedCity): void {
+export function buildGridTown(city: World): void {
   layLattice(city, -720, -340, 14, 8);
   connectToHighway(city, 400, 300);
   for (let z = -340; z <= 300; z += 80) {
@@ -42,8 +42,8 @@ export function buildGridTown(city: SimulatedCity): void {
 }
 
 /** Moves residents in directly, regardless of demand, up to `citizens`. */
-export function fillHomes(city: SimulatedCity, citizens: number): void {
-  for (const home of city.world.buildings.all()) {
-    while (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(city.world, home);
+export function fillHomes(city: World, citizens: number): void {
+  for (const home of city.buildings.all()) {
+    while (home.householdIds.length < home.homes && city.citizens.size < citizens) moveIn(city, home);
   }
 }

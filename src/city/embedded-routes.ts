@@ -1,6 +1,7 @@
 /** Endpoints of the embedded city. */
+
 import { createRequire } from "node:module";
-import { type Request, type RequestHandler, type Response, Router } from "express";
+import { type RequestHandler, Router } from "express";
 import { methodNotAllowed } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
 import type { OpenApiDocument } from "../http/openapi.js";
@@ -15,7 +16,7 @@ import { buildNetwork, buildRoad } from "./commands/build-network.js";
 import { bulldoze } from "./commands/bulldoze.js";
 import { bulldozeArea } from "./commands/bulldoze-area.js";
 import { loadCity, newCity } from "./commands/change-city.js";
-import { type CommandRoute, type GameCommandRoute, requireCity, requireLoaded } from "./commands/command.js";
+import { type CommandRoute, requireCity } from "./commands/command.js";
 import { connect } from "./commands/connect.js";
 import { disableBlockedAssets } from "./commands/disable-blocked-assets.js";
 import { DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./commands/grid.js";
@@ -33,25 +34,25 @@ import { takeLoan } from "./commands/take-loan.js";
 import { unlockArea } from "./commands/unlock-area.js";
 import { upgradeRoad } from "./commands/upgrade-road.js";
 import { zoneRectangle } from "./commands/zone-rectangle.js";
+import type { GroundPoint } from "./geometry.js";
 import { showMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi.js";
 import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
 import type { ReadRoute } from "./read-route.js";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
-import { advice } from "./state/advice.js";
-import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./state/anomalies.js";
-import { facilities } from "./state/buildings.js";
-import { growables } from "./state/growables.js";
-import { areas, coverage, layer, terrain, terrainGrid, zoneBlocks, zones } from "./state/land.js";
-import { mapTiles } from "./state/map-tiles.js";
-import { externalConnections, networks } from "./state/networks.js";
-import { budget, buildingDetails, segmentDetails, statistics, utilities } from "./state/planning.js";
-import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./state/prefabs.js";
-import { problems } from "./state/problems.js";
-import { chirps, demand, economy, hash, saves, summary } from "./state/summary.js";
-import { traffic } from "./state/traffic.js";
-import type { GroundPoint } from "./terms.js";
-import { type JsonObject, sendBytes, sendJson, sendJsonPieces, writeJsonPieces } from "./wire/answers.js";
+import { advice } from "./views/advice.js";
+import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./views/anomalies.js";
+import { facilities } from "./views/buildings.js";
+import { growables } from "./views/growables.js";
+import { areas, coverage, layer, terrain, terrainGrid, zoneBlocks, zones } from "./views/land.js";
+import { mapTiles } from "./views/map-tiles.js";
+import { externalConnections, networks } from "./views/networks.js";
+import { budget, buildingDetails, segmentDetails, statistics, utilities } from "./views/planning.js";
+import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./views/prefabs.js";
+import { problems } from "./views/problems.js";
+import { chirps, demand, economy, hash, saves, summary } from "./views/summary.js";
+import { traffic } from "./views/traffic.js";
+import { sendBytes, sendJson, sendJsonPieces, writeJsonPieces } from "./wire/answers.js";
 import { type Body, groundPoint, parseBody, Query } from "./wire/requests.js";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
@@ -96,7 +97,6 @@ export const READ_ROUTES: readonly ReadRoute[] = [
 /** Read endpoints of a single building or segment. */
 const ENTITY_ROUTES: readonly ReadRoute[] = [buildingDetails, segmentDetails];
 
-/** Commands that need a loaded city. */
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
   buildNetwork,
   buildRoad,
@@ -121,10 +121,12 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   zoneRectangle,
   upgradeRoad,
   batch,
+  advance,
+  newCity,
+  loadCity,
 ];
 
-/** Commands that run for long or replace the city. */
-export const GAME_COMMAND_ROUTES: readonly GameCommandRoute[] = [advance, newCity, loadCity];
+const ENTITY_ID = /^[1-9]\d{0,8}$/;
 
 /** @param closing signal that ends event streams */
 export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: AbortSignal): Router {
@@ -142,73 +144,48 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   router.get("/overlay/events", streamOverlay(overlay, closing));
   for (const { path, label, read } of [...READ_ROUTES, ...ENTITY_ROUTES]) {
     router.get(path, async (request, response) => {
-      const city = requireCity(game);
+      const world = requireCity(game);
       const id = request.params.id as string | undefined;
       if (id !== undefined && !ENTITY_ID.test(id)) throw new HttpError(404, "Not found");
       const query = new Query(request.url);
-      const line = () => (id === undefined ? label : `${label} ${id}`);
-      const work = () => read({ game, city, query, id: Number(id) });
-      await answer(response, overlayOf(query, overlay), line, work);
+      const work = async () => {
+        return writeJsonPieces({ ok: true, ...(await read({ game, world, query, id: Number(id) })) });
+      };
+      const line = id === undefined ? label : `${label} ${id}`;
+      sendJsonPieces(response, 200, await withOverlayLine(overlayOf(query), line, work));
     });
   }
   router.get("/capture", async (request, response) => {
-    const city = requireCity(game);
+    const world = requireCity(game);
     const query = new Query(request.url);
-    const work = () => capture(city, query);
-    const { png, mode, distinctColors } = await withOverlayLine(
-      overlayOf(query, overlay),
-      () => "Capture map",
-      work,
-    );
+    const work = () => capture(world, query);
+    const { png, mode, distinctColors } = await withOverlayLine(overlayOf(query), "Capture map", work);
     response.set({ "X-Bridge-Info-Mode": mode, "X-Bridge-Distinct-Colors": String(distinctColors) });
     sendBytes(response, 200, "image/png", png);
   });
-  for (const command of COMMAND_ROUTES) {
-    router.post(command.path, async (request, response) => {
-      const city = requireCity(game);
-      await answerCommand(request, response, command, (body) =>
-        game.inOrder(async () => {
-          await city.settled();
-          requireLoaded(game, city);
-          return command.run(city, body);
-        }),
-      );
-    });
-  }
-  for (const command of GAME_COMMAND_ROUTES) {
-    router.post(command.path, async (request, response) => {
-      const city = command.replacesCity ? null : requireCity(game);
-      await answerCommand(request, response, command, async (body) => {
-        if (!city) return game.inOrder(() => command.run(game, body));
-        // Other commands run while the city advances, so only the start is in order.
-        const { reply } = await game.inOrder(() => {
-          requireLoaded(game, city);
-          return { reply: command.run(game, body) };
-        });
-        return reply;
-      });
+  for (const { path, label, replacesCity, send } of COMMAND_ROUTES) {
+    router.post(path, async (request, response) => {
+      const world = replacesCity ? null : requireCity(game);
+      const body = parseBodyOf(label, request.body);
+      const work = async () => writeJsonPieces(await send(game, world, body));
+      sendJsonPieces(response, 200, await withOverlayLine(overlay, label(body), work, placeOf(body)));
     });
   }
   return router;
 
-  async function answerCommand(
-    { body: bytes }: Request,
-    response: Response,
-    { label }: Pick<CommandRoute, "label">,
-    run: (body: Body) => Promise<JsonObject>,
-  ): Promise<void> {
-    let body: Body = {};
-    const work = async () => {
-      body = parseBody(bytes);
-      return run(body);
-    };
-    await answer(
-      response,
-      overlay,
-      () => label(body),
-      work,
-      () => placeOf(body),
-    );
+  /** Returns the overlay that shows the read; null for a request with quiet=true. */
+  function overlayOf(query: Query): Overlay | null {
+    return query.flag("quiet", false) ? null : overlay;
+  }
+
+  /** Refused bodies are shown too. */
+  function parseBodyOf(label: CommandRoute["label"], bytes: Uint8Array): Body {
+    try {
+      return parseBody(bytes);
+    } catch (error) {
+      overlay.notify(`API FAIL: ${label({})}`);
+      throw error;
+    }
   }
 }
 
@@ -217,19 +194,8 @@ let documentText: Buffer | undefined;
 
 /** OpenAPI document of all read and command endpoints, built on the first request. */
 function cityDocument(): OpenApiDocument {
-  document ??= openApiDocument(
-    version,
-    [...COMMAND_ROUTES, ...GAME_COMMAND_ROUTES],
-    [...READ_ROUTES, ...ENTITY_ROUTES],
-  );
+  document ??= openApiDocument(version, COMMAND_ROUTES, [...READ_ROUTES, ...ENTITY_ROUTES]);
   return document;
-}
-
-const ENTITY_ID = /^[1-9]\d{0,8}$/;
-
-/** Returns the overlay that shows the read; null for a request with quiet=true. */
-function overlayOf(query: Query, overlay: Overlay): Overlay | null {
-  return query.flag("quiet", false) ? null : overlay;
 }
 
 /** Features that older versions of the game's bridge lack. Clients check for a feature before they use it. */
@@ -241,7 +207,7 @@ function health(game: EmbeddedGame): RequestHandler {
     sendJson(response, 200, {
       ok: true,
       mod: BRIDGE_NAME,
-      levelLoaded: game.city !== null,
+      levelLoaded: game.world !== null,
       port: request.socket.localPort ?? 0,
       mode: "embedded",
       capabilities: CAPABILITIES,
@@ -251,21 +217,7 @@ function health(game: EmbeddedGame): RequestHandler {
   };
 }
 
-async function answer(
-  response: Response,
-  overlay: Overlay | null,
-  line: () => string,
-  work: () => JsonObject | Promise<JsonObject>,
-  place?: () => GroundPoint | undefined,
-): Promise<void> {
-  const write = async () => writeJsonPieces(await work());
-  sendJsonPieces(response, 200, await withOverlayLine(overlay, line, write, place));
-}
-
-/**
- * Place on the map where a command acts, for the overlay. The body may be invalid, because refused commands
- * are shown too.
- */
+/** Place on the map where a command acts, for the overlay. The fields have not been validated. */
 function placeOf({ position, center, start, from }: Body): GroundPoint | undefined {
   const given = position ?? center ?? start ?? from;
   const found = groundPoint.safeParse(given);
@@ -275,16 +227,16 @@ function placeOf({ position, center, start, from }: Body): GroundPoint | undefin
 /** Runs `work` and adds a line about its outcome to the overlay, unless `overlay` is null. */
 async function withOverlayLine<T>(
   overlay: Overlay | null,
-  line: () => string,
+  line: string,
   work: () => Promise<T>,
-  place: () => GroundPoint | undefined = () => undefined,
+  place?: GroundPoint,
 ): Promise<T> {
   try {
     const result = await work();
-    overlay?.notify(`API OK: ${line()}`, place());
+    overlay?.notify(`API OK: ${line}`, place);
     return result;
   } catch (error) {
-    overlay?.notify(`API FAIL: ${line()}`, place());
+    overlay?.notify(`API FAIL: ${line}`, place);
     throw error;
   }
 }

@@ -1,6 +1,12 @@
-/** Geometry on the ground plane: x to the east, z to the north. */
-import type { Position } from "./game.js";
-import type { GroundPoint } from "./terms.js";
+/** Geometry on the ground plane. Units: metres; degrees where a name does not say radians. */
+
+/** A place on the ground plane: x to the east, z to the north. */
+export type GroundPoint = { readonly x: number; readonly z: number };
+
+export interface Position extends GroundPoint {
+  /** Height. */
+  readonly y: number;
+}
 
 /** Edge length of a zoning cell and of a footprint cell. */
 export const CELL_METERS = 8;

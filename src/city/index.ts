@@ -117,7 +117,7 @@ export async function startGameBridge(
 ): Promise<BridgeServer> {
   const overlay = new Overlay();
   const greet = () => {
-    if (game.city) overlay.notify(`API ready: ${BRIDGE_NAME}`);
+    if (game.world) overlay.notify(`API ready: ${BRIDGE_NAME}`);
     else overlay.clear();
   };
   greet();

@@ -2,17 +2,17 @@
 import type { RequestHandler } from "express";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
-import type { SimulatedCity } from "./simulation/simulated-city.js";
+import type { World } from "./simulation/state/world.js";
 
 /** Gauges of a loaded city, by metric name. */
-const MEASURES: Readonly<Record<string, readonly [help: string, value: (city: SimulatedCity) => number]>> = {
+const MEASURES: Readonly<Record<string, readonly [help: string, value: (world: World) => number]>> = {
   carillon_city_time_seconds: [
     "Game time of the city in seconds since 1970; its rate is the speed of the simulation",
     ({ clock }) => clock.gameTimeMs / 1000,
   ],
-  carillon_city_citizens: ["Citizens", ({ citizenCount }) => citizenCount],
-  carillon_city_buildings: ["Buildings", (city) => city.buildings().length],
-  carillon_city_segments: ["Segments of roads, pipes and lines", (city) => city.segments().length],
+  carillon_city_citizens: ["Citizens", ({ citizens }) => citizens.size],
+  carillon_city_buildings: ["Buildings", ({ buildings }) => buildings.size],
+  carillon_city_segments: ["Segments of roads, pipes and lines", ({ segments }) => segments.size],
 };
 
 /**
@@ -34,8 +34,8 @@ function metricsOf(game: EmbeddedGame): Registry {
       help,
       registers: [registry],
       collect() {
-        if (game.city === null) this.remove();
-        else this.set(value(game.city));
+        if (game.world === null) this.remove();
+        else this.set(value(game.world));
       },
     });
   }

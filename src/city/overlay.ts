@@ -3,10 +3,11 @@
  * The console keeps many lines. GET /overlay returns overlay and console, newest line first. GET /overlay/events
  * streams new lines as server-sent events. Both endpoints work without a city, and their requests are not logged.
  */
+
 import type { RequestHandler } from "express";
 import { eventText, setEventStreamHeaders } from "../http/event-stream.js";
 import { HttpError } from "../http/http-error.js";
-import type { GroundPoint } from "./terms.js";
+import type { GroundPoint } from "./geometry.js";
 import { sendJson, writeJson } from "./wire/answers.js";
 
 const OVERLAY_LINES = 5;

@@ -1,13 +1,13 @@
 /** Type of the bridge's read endpoints, and query parameters that several of them share. */
 import { z } from "zod";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
-import type { SimulatedCity } from "./simulation/simulated-city.js";
+import type { World } from "./simulation/state/world.js";
 import type { JsonObject } from "./wire/answers.js";
 import type { Query } from "./wire/requests.js";
 
 interface ReadContext {
   readonly game: EmbeddedGame;
-  readonly city: SimulatedCity;
+  readonly world: World;
   readonly query: Query;
   /** The `:id` of the path; NaN for paths without `:id`. */
   readonly id: number;
@@ -29,6 +29,6 @@ export interface ReadRoute {
   readonly label: string;
   /** Query parameters for the OpenAPI document. Not used to validate requests: routes ignore invalid values. */
   readonly parameters?: Readonly<Record<string, z.ZodType>>;
-  /** @throws HttpError 404 for an unknown id */
+  /** Returns the response without `ok`. @throws HttpError 404 for an unknown id */
   readonly read: (context: ReadContext) => JsonObject | Promise<JsonObject>;
 }

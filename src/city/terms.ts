@@ -3,12 +3,6 @@
  * represent them in requests and responses. All of city/ uses these definitions.
  */
 
-/** A place on the ground plane, in metres: x to the east, z to the north. */
-export type GroundPoint = {
-  readonly x: number;
-  readonly z: number;
-};
-
 /** Data layers of the map. */
 export const LAYERS = [
   "traffic",

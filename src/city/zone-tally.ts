@@ -1,8 +1,9 @@
 /**
  * Counts of zone cells per block and per cluster of neighbouring blocks, shared by the zone detector and the zone repair.
  */
-import type { ZoneBlock } from "./game.js";
+
 import { gridIndexOf, squareKey } from "./geometry.js";
+import type { ZoneBlock } from "./simulation/state/entities.js";
 import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");

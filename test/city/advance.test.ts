@@ -29,7 +29,7 @@ describe("command advance", () => {
     smallTown(city);
     const report = await client.run("advance", { weeks: 4 });
     const { citizens, money, buildings } = report;
-    expect(citizens.after).to.equal(city.citizenCount).and.to.be.greaterThan(0);
+    expect(citizens.after).to.equal(city.citizens.size).and.to.be.greaterThan(0);
     expect(
       citizens.before + citizens.births - citizens.deaths + citizens.arrivals - citizens.departures,
     ).to.equal(citizens.after);
@@ -64,7 +64,7 @@ describe("command advance", () => {
     smallTown(city);
     const grown = await client.run("advance", { until: { citizens: 30 } });
     expect(grown.stoppedBy).to.equal("citizens");
-    expect(city.citizenCount).to.be.within(30, 36);
+    expect(city.citizens.size).to.be.within(30, 36);
     const spent = await client.run("advance", { until: { balance: grown.money.after - 1 } });
     expect(spent.stoppedBy).to.equal("balance");
     expect(spent.money.after).to.be.lessThan(grown.money.after);
@@ -98,7 +98,7 @@ describe("command advance", () => {
     await client.run("advance", { weeks: 3 });
     const advanced = fingerprint(city);
     const other = game.startCity({ seed: 7, map: "highway", paused: true });
-    other.world.cityId = city.world.cityId;
+    other.cityId = city.cityId;
     smallTown(other);
     advance(other, 3 * FRAMES_PER_WEEK);
     expect(fingerprint(other)).to.equal(advanced);
@@ -155,7 +155,7 @@ describe("repeated commands with an opId", () => {
     const { balance } = await client.state("/state/budget");
     expect(await client.run("place-building", tower)).to.deep.equal(placed);
     expect((await client.state("/state/budget")).balance).to.equal(balance);
-    expect([city.segments().length, city.buildings().length]).to.deep.equal([1, 1]);
+    expect([city.segments.all().length, city.buildings.all().length]).to.deep.equal([1, 1]);
     await client.run("bulldoze", { entityType: "building", id: placed.buildingId, opId: "away" });
     expect(
       (await client.run("bulldoze", { entityType: "building", id: placed.buildingId, opId: "away" })).ok,
@@ -163,7 +163,7 @@ describe("repeated commands with an opId", () => {
     const week = { weeks: 1, opId: "week" };
     const advanced = await client.run("advance", week);
     expect(await client.run("advance", week)).to.deep.equal(advanced);
-    expect(city.world.frame).to.equal(FRAMES_PER_WEEK);
+    expect(city.frame).to.equal(FRAMES_PER_WEEK);
   });
 
   it("an opId must be text; a dry run or a rejected command does not use it up", async () => {
@@ -172,7 +172,7 @@ describe("repeated commands with an opId", () => {
     expect((await client.run("batch", { commands, opId: "one" })).dryRun).to.equal(true);
     await client.run("batch", { commands, dryRun: false, opId: "one" });
     await client.run("batch", { commands, dryRun: false, opId: "one" });
-    expect(city.segments()).to.have.length(1);
+    expect(city.segments.all()).to.have.length(1);
     expect(await client.refusal("advance", { weeks: 0, opId: "two" })).to.include("weeks");
     expect((await client.run("advance", { days: 1, opId: "two" })).ok).to.equal(true);
     expect(await client.refusal("save", { opId: 7 })).to.include("opId");
@@ -185,14 +185,14 @@ describe("repeated commands with an opId", () => {
     const built = await client.run("build-road", road);
     const advanced = await client.run("advance", { days: 1, opId: "day" });
     await client.run("save", { name: "One road" });
-    await game.savesSettled();
+    await game.saves.settled();
     await client.run("build-road", other);
     const { hash } = await client.run("load-city", { name: "One road", discard: true });
     expect(await client.run("build-road", road)).to.deep.equal(built);
     expect(await client.run("advance", { days: 1, opId: "day" })).to.deep.equal(advanced);
     expect((await client.state("/state/hash")).hash).to.equal(hash);
     await client.run("build-road", other);
-    expect(game.city?.segments()).to.have.length(2);
+    expect(game.world?.segments.all()).to.have.length(2);
 
     await game.autosave();
     const onSaveFailed = (error: Error) => expect.fail(error.message);
@@ -200,7 +200,7 @@ describe("repeated commands with an opId", () => {
     const resumed = await restarted.resumeCity(onSaveFailed);
     const server = await startGameBridge(restarted, { port: 0, allowedOrigins: [], log: SILENT });
     expect(await new BridgeClient(server.url).run("build-road", road)).to.deep.equal(built);
-    expect(resumed?.segments()).to.have.length(2);
+    expect(resumed?.segments.all()).to.have.length(2);
     await server.close();
     await restarted.close();
   });

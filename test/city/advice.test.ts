@@ -53,7 +53,7 @@ describe("advice that the bridge gives about a city", () => {
     const [{ command, fields }] = dark.commands;
     expect(command).to.equal("place-building");
     await client.run(command, fields);
-    expect(city.buildings().some(({ prefab }) => prefab.name === fields.buildingPrefab)).to.equal(true);
+    expect(city.buildings.all().some(({ prefab }) => prefab.name === fields.buildingPrefab)).to.equal(true);
   });
 
   it("reports a missing service before happiness drops", async () => {
@@ -85,9 +85,8 @@ describe("advice that the bridge gives about a city", () => {
     homesOnly(city);
     settleByForce(city, 400);
     expect([...(await topics()).keys()]).not.to.include("ageing");
-    const old = city.world.citizens.all().slice(0, 100);
-    for (const citizen of old)
-      Object.assign(citizen, { bornFrame: city.world.frame - 300 * FRAMES_PER_WEEK });
+    const old = city.citizens.all().slice(0, 100);
+    for (const citizen of old) Object.assign(citizen, { bornFrame: city.frame - 300 * FRAMES_PER_WEEK });
     const ageing = (await topics()).get("ageing");
     expect(ageing).to.include({ value: 100, unit: "citizens" });
     expect(ageing.message).to.include("100 citizens are old");
@@ -104,8 +103,8 @@ describe("advice that the bridge gives about a city", () => {
     expect(money.unit).to.equal("weeks");
     expect(money.value).to.be.greaterThan(0);
     expect(money.commands.map(({ command }: Answer) => command)).to.include("set-tax-rate");
-    const [power] = city.utilities().filter(({ carries }) => carries === "power");
-    Object.assign(city.world, { utilities: [{ ...power, supply: 100, demand: 95 }] });
+    const [power] = city.utilities.filter(({ carries }) => carries === "power");
+    Object.assign(city, { utilities: [{ ...power, supply: 100, demand: 95 }] });
     const short = (await topics()).get("power");
     expect(short.value).to.equal(95);
     expect(short.commands[0].fields.buildingPrefab).to.equal("Wind Turbine");
@@ -120,10 +119,10 @@ describe("advice that the bridge gives about a city", () => {
     ] as const) {
       await client.run("place-building", { buildingPrefab, position: { x: 240, z } });
     }
-    const named = (name: string) => city.world.buildings.all().find(({ prefab }) => prefab.name === name);
+    const named = (name: string) => city.buildings.all().find(({ prefab }) => prefab.name === name);
     Object.assign(named("Cemetery") ?? {}, { stored: 2700 });
     Object.assign(named("Fire House") ?? {}, { lastLoad: 600 });
-    const [street] = city.world.segments.all().filter(({ prefab }) => prefab.name === "Basic Road");
+    const [street] = city.segments.all().filter(({ prefab }) => prefab.name === "Basic Road");
     Object.assign(street?.traffic ?? {}, { volume: 2100 });
     const found = await topics();
     expect(found.get("death")).to.include({ value: 90, unit: "%" });

@@ -4,7 +4,6 @@ import { RoadIndex } from "../../src/city/anomalies/road-index.js";
 import { findConflictingRoads } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
 import { buildNetwork } from "../../src/city/commands/build-network.js";
-import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 
@@ -79,7 +78,7 @@ describe("GET /state/road-anomalies", () => {
 
   it("does not report outside connections as dead ends", async () => {
     const edge = bridge.game.startCity({ seed: 7, map: "highway", paused: true });
-    expect(edge.nodes().filter(({ outside }) => outside)).to.have.length(4);
+    expect(edge.nodes.all().filter(({ outside }) => outside)).to.have.length(4);
     expect((await inspect()).counts).to.deep.equal({});
   });
 
@@ -173,14 +172,13 @@ describe("GET /state/road-anomalies", () => {
 
   it("measures cliffs on both sides of a road", async () => {
     await bridge.client.road(0, 0, 80, 0);
-    const cliff: SimulatedCity = Object.assign(Object.create(bridge.city), {
-      surfaceHeight: (x: number, z: number) => (z > 50 && x > 30 ? 90 : 60),
-    });
+    const cliff = bridge.city;
+    cliff.terrain.surfaceHeight = (x, z) => (z > 50 && x > 30 ? 90 : 60);
     expect(findTerrainMismatches(cliff, new RoadIndex(cliff))).to.deep.equal([
       {
         type: "roadTerrainCliff",
         segmentId: 1,
-        name: bridge.city.segment(1)?.name,
+        name: bridge.city.segments.get(1)?.name,
         prefab: "Basic Road",
         maxRoadToTerrainDelta: 30,
         maxSideToSideDelta: 30,
@@ -193,7 +191,7 @@ describe("GET /state/road-anomalies", () => {
 
   it("finds roads far below their surroundings", async () => {
     await bridge.client.road(0, 0, 80, 0, { name: "Agent Low" });
-    expect(bridge.city.surfaceHeight(-8600, 520)).to.be.greaterThan(90);
+    expect(bridge.city.terrain.surfaceHeight(-8600, 520)).to.be.greaterThan(90);
     for (let i = 0; i < 5; i++)
       await bridge.client.road(-8600, 520 + i * 30, -8580, 520 + i * 30, { name: "Agent High" });
     const { anomalies } = await inspect("?includeDeadEnds=false");
@@ -276,8 +274,8 @@ describe("GET /state/zone-anomalies", () => {
 
   it("finds blocks and clusters with mixed zones or unzoned holes", async () => {
     const { city } = bridge;
-    paintCells(city, city.world.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
-    paintCells(city, city.world.blocks.at(2), [2, 2, 2]);
+    paintCells(city, city.blocks.at(1), [2, 2, 2, 2, 4, 4, 4]);
+    paintCells(city, city.blocks.at(2), [2, 2, 2]);
     const found = await inspect();
     expect(found).to.deep.include({ minMinorityCells: 3, minUnzonedCells: 6, includeUnzonedHoles: true });
     const [mixed, patchy, cluster] = found.anomalies;

@@ -2,7 +2,7 @@
 import { startGameBridge } from "../../src/city/index.js";
 import type { BridgeServer } from "../../src/city/server.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
-import type { SimulatedCity } from "../../src/city/simulation/simulated-city.js";
+import type { World } from "../../src/city/simulation/state/world.js";
 import { createLogger } from "../../src/system/log.js";
 import { freePort } from "../local-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -85,7 +85,7 @@ function succeeded(what: string, { status, body }: { status: number; body: Answe
 export interface TestBridge {
   client: BridgeClient;
   game: EmbeddedGame;
-  city: SimulatedCity;
+  city: World;
   savesDirectory: string;
   /** Stops the server, waits for `whileAway`, and starts the server again on `port`. */
   restart(port: number, whileAway: () => Promise<void>): Promise<void>;

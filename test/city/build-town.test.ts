@@ -5,6 +5,8 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { startGameBridge } from "../../src/city/index.js";
 import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { budgetOf } from "../../src/city/simulation/life/finance.js";
+import type { World } from "../../src/city/simulation/state/world.js";
 import { temporaryDirectory } from "../music/tasks.js";
 import { SILENT } from "./bridge.js";
 
@@ -26,8 +28,9 @@ describe("the example agent of the README", () => {
       const [, , year1, , , , year3] = lines.map((line) => Number(LINE.exec(line)?.[1]));
       expect(year1, stdout).to.be.at.least(2_000);
       expect(year3, stdout).to.be.at.least(5_000);
-      expect(Math.min(...(game.city?.statistics().map(({ balance }) => balance) ?? []))).to.be.greaterThan(0);
-      expect(game.city?.budget.income.find(({ name }) => name === "Grants")?.total).to.equal(0);
+      const world = game.world as World;
+      expect(Math.min(...world.statistics.samples.map(({ balance }) => balance))).to.be.greaterThan(0);
+      expect(budgetOf(world).income.find(({ name }) => name === "Grants")?.total).to.equal(0);
     } finally {
       await server.close();
       await game.close();

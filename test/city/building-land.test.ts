@@ -20,7 +20,7 @@ describe("command zone-rectangle", () => {
     const { zones } = await client.state("/state/zones");
     expect(zones.find(({ zone }: Answer) => zone === "Industrial").cells).to.equal(32);
     expect((await client.run("zone-rectangle", area)).changedCells).to.equal(0);
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(findFaults(city)).to.deep.equal([]);
   });
 
   it("zone-rectangle does not change cells under buildings by default", async () => {
@@ -50,7 +50,7 @@ describe("command upgrade-road", () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 2 * WEEK);
-    const [street] = city.segments().filter(({ prefab }) => prefab.name === "Basic Road");
+    const [street] = city.segments.all().filter(({ prefab }) => prefab.name === "Basic Road");
     const id = street?.id as number;
     const row = async () =>
       (await client.state("/state/networks?service=Road&limit=5000")).segments.find(
@@ -58,7 +58,7 @@ describe("command upgrade-road", () => {
       );
     const before = await row();
     const zonesBefore = await client.state("/state/zones");
-    const buildings = city.buildings().map((building) => building.id);
+    const buildings = city.buildings.all().map((building) => building.id);
     const tried = await client.run("upgrade-road", { id, roadPrefab: "Large Road", dryRun: true });
     expect(await row()).to.deep.equal(before);
     const { balance } = await client.state("/state/budget");
@@ -68,34 +68,34 @@ describe("command upgrade-road", () => {
     expect((await client.state("/state/budget")).balance).to.be.closeTo(balance - done.cost, 0.01);
     expect(await row()).to.deep.equal({ ...before, prefab: "Large Road", displayName: "Six-Lane Road" });
     expect((await client.state("/state/zones")).zones).to.have.deep.members(zonesBefore.zones);
-    expect(city.buildings().map((building) => building.id)).to.deep.equal(buildings);
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(city.buildings.all().map((building) => building.id)).to.deep.equal(buildings);
+    expect(findFaults(city)).to.deep.equal([]);
     const { traffic } = await client.state(`/state/segments/${id}`);
     expect(traffic.capacityPerHour).to.be.greaterThan(3000);
     advance(city, WEEK);
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(findFaults(city)).to.deep.equal([]);
     expect((await client.run("upgrade-road", { id, roadPrefab: "Large Road" })).skippedSegments).to.equal(1);
   });
 
   it("lots that grow beside a narrowed road stay apart, and its city can be loaded", async () => {
     const { client, city } = bridge;
     smallTown(city);
-    const ids = city
-      .segments()
+    const ids = city.segments
+      .all()
       .filter(({ prefab }) => prefab.name === "Basic Road")
       .map(({ id }) => id);
     await client.run("upgrade-road", { ids, roadPrefab: "Large Road" });
     const growWell = () => {
       for (let week = 0; week < 4; week++) {
-        Object.assign(city.world.demand, { residential: 100, commercial: 100, workplace: 100 });
+        Object.assign(city.demand, { residential: 100, commercial: 100, workplace: 100 });
         advance(city, WEEK);
       }
-      return city.buildings().length;
+      return city.buildings.all().length;
     };
     const before = growWell();
     await client.run("upgrade-road", { ids, roadPrefab: "Basic Road" });
     expect(growWell()).to.be.at.least(before);
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(findFaults(city)).to.deep.equal([]);
     restoreSnapshot(JSON.parse(fingerprint(city)));
   });
 
@@ -120,8 +120,8 @@ describe("command upgrade-road", () => {
     expect(await client.refusal("upgrade-road", {})).to.include("id");
     const many = Array.from({ length: 201 }, (_, i) => i + 1);
     expect(await client.refusal("upgrade-road", { ids: many })).to.include("200");
-    city.world.unlimitedMoney = false;
-    city.world.ledger.book("Construction", 1e6);
+    city.unlimitedMoney = false;
+    city.ledger.book("Construction", 1e6);
     expect(await client.refusal("upgrade-road", { id })).to.include("costs 200");
   });
 });
@@ -139,13 +139,13 @@ describe("sites that place-building suggests", () => {
     expect(fingerprint(city)).to.equal(before);
     expect(reply).to.include({ ok: true, dryRun: true, constructionCost: 10_000 });
     expect(reply.suggestions).to.have.length(5);
-    const standing = city.buildings().length;
+    const standing = city.buildings.all().length;
     for (const { position, angleDegrees, roadSegmentId } of reply.suggestions) {
       const { buildingId } = await client.run("place-building", { ...wanted, position, angleDegrees });
       expect((await client.state(`/state/buildings/${buildingId}`)).roadSegmentId).to.be.greaterThan(0);
-      expect(city.segment(roadSegmentId)?.prefab.service).to.equal("Road");
+      expect(city.segments.get(roadSegmentId)?.prefab.service).to.equal("Road");
     }
-    expect(city.buildings().length).to.equal(standing + 5);
+    expect(city.buildings.all().length).to.equal(standing + 5);
     expect((await client.state("/state/building-anomalies")).total).to.equal(0);
   });
 
@@ -159,7 +159,7 @@ describe("sites that place-building suggests", () => {
     const { suggestions } = await client.run("place-building", { ...intake, suggest: true });
     expect(suggestions).to.not.have.length(0);
     await client.run("place-building", { ...intake, ...suggestions[0] });
-    expect(city.buildings()).to.have.length(1);
+    expect(city.buildings.all()).to.have.length(1);
     const { samples } = await client.state(
       `/state/terrain?x=${suggestions[0].position.x}&z=${suggestions[0].position.z}`,
     );
@@ -214,7 +214,7 @@ describe("state endpoints for planning buildings", () => {
     const { client, city } = bridge;
     smallTown(city);
     advance(city, 3 * WEEK);
-    const home = city.buildings().find(({ householdIds }) => householdIds.length > 0);
+    const home = city.buildings.all().find(({ householdIds }) => householdIds.length > 0);
     const details = await client.state(`/state/buildings/${home?.id}`);
     const sum = (parts: Record<string, number>) =>
       Object.values(parts).reduce((all, points) => all + points, 0);
@@ -227,7 +227,7 @@ describe("state endpoints for planning buildings", () => {
     const before = fingerprint(city);
     await client.state(`/state/buildings/${home?.id}`);
     expect(fingerprint(city)).to.equal(before);
-    const turbine = city.buildings().find(({ prefab }) => prefab.name === "Wind Turbine");
+    const turbine = city.buildings.all().find(({ prefab }) => prefab.name === "Wind Turbine");
     expect(await client.state(`/state/buildings/${turbine?.id}`)).to.include({
       happinessParts: null,
       landValueParts: null,

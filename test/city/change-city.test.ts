@@ -71,7 +71,7 @@ describe("the command new-city", () => {
     await begin();
     await client.run("advance", { weeks: 4 * WEEKS_PER_YEAR, maxSeconds: 600 });
     await client.run("save", { name: "Fourth Year" });
-    await game.savesSettled();
+    await game.saves.settled();
     await client.run("advance", { weeks: 1 });
     const loaded = await client.run("load-city", { name: "Fourth Year" });
     expect(loaded.frame).to.equal(4 * WEEKS_PER_YEAR * 4096);
@@ -92,7 +92,7 @@ describe("the command new-city", () => {
     await client.run("load-city", { name: saved.name });
     const names = (await client.state("/state/networks")).segments.map(({ name }: { name: string }) => name);
     expect(names).to.include("Agent Street");
-    expect(game.city?.clock.paused).to.equal(true);
+    expect(game.world?.clock.paused).to.equal(true);
   });
 
   it("every command sent during new-city is in exactly one city, or refused with 409", async () => {
@@ -161,7 +161,7 @@ describe("the command new-city", () => {
     ] as const) {
       expect(await client.refusal("new-city", body)).to.include(words);
     }
-    expect(game.city).to.equal(city);
+    expect(game.world).to.equal(city);
   });
 });
 
@@ -173,7 +173,7 @@ describe("the command load-city", () => {
     smallTown(city);
     const { hash } = await client.state("/state/hash");
     await client.save("Before");
-    await game.savesSettled();
+    await game.saves.settled();
     await client.run("advance", { weeks: 1 });
     expect((await client.state("/state/hash")).hash).to.not.equal(hash);
     expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
@@ -208,7 +208,7 @@ describe("the command load-city", () => {
   it("rejects an unknown name or a damaged save, and keeps the city", async () => {
     const { client, city, game, savesDirectory } = bridge;
     await client.run("save", { name: "Whole" });
-    await game.savesSettled();
+    await game.saves.settled();
     for (const name of ["", "Nothing", "../Whole", "Whole.crp"]) {
       expect(await client.refusal("load-city", { name }))
         .to.include(`"${name}"`)
@@ -217,6 +217,6 @@ describe("the command load-city", () => {
     const bytes = readFileSync(join(savesDirectory, "Whole.crp"));
     writeFileSync(join(savesDirectory, "Half.crp"), bytes.subarray(0, bytes.length / 2));
     expect(await client.refusal("load-city", { name: "Half" })).to.include("Half.crp");
-    expect(game.city).to.equal(city);
+    expect(game.world).to.equal(city);
   });
 });

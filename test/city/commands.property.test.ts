@@ -134,7 +134,7 @@ describe("properties of any sequence of commands", () => {
           }
         }
         advance(bridge.city, 64);
-        expect(findFaults(bridge.city.world)).to.deep.equal([]);
+        expect(findFaults(bridge.city)).to.deep.equal([]);
       }),
       { numRuns: propertyRuns(40) },
     );

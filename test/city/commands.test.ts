@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { BUILDING_PREFABS } from "../../src/city/simulation/catalogue/building-prefabs.js";
 import { bridgeForEach, eventually } from "./bridge.js";
 import { advance, fingerprint } from "./simulation/towns.js";
 
@@ -248,7 +249,7 @@ describe("city commands sent over HTTP", () => {
     const { client } = bridge;
     expect(await client.refusal("place-building", {})).to.match(/prefab/);
     expect(await client.refusal("place-building", { buildingPrefab: "Moon Base" })).to.include("Moon Base");
-    const broken = bridge.city.buildingPrefabs().find(({ blocked }) => blocked)?.name;
+    const broken = BUILDING_PREFABS.find(({ blocked }) => blocked)?.name;
     expect(await client.refusal("place-building", { buildingPrefab: broken })).to.include(broken);
     const far = { ...tower, position: { x: 1e9, z: 0 } };
     expect(await client.refusal("place-building", far)).to.include("1000000000");
@@ -291,12 +292,12 @@ describe("city commands sent over HTTP", () => {
   it("warns about a road through water and adds no zone blocks there", async () => {
     const { client, city } = bridge;
     let x = 900;
-    while (city.surfaceHeight(x, 0) - city.groundHeight(x, 0) < 15) x += 16;
+    while (city.terrain.surfaceHeight(x, 0) - city.terrain.groundHeight(x, 0) < 15) x += 16;
     const ends = { start: { x, z: 0 }, end: { x: x + 40, z: 0 } };
-    const blocks = city.zoneBlocks().length;
+    const blocks = city.blocks.all().length;
     const { warnings } = await client.run("build-road", ends);
     expect(warnings.join()).to.match(/water up to \d+\.\d m deep/);
-    expect(city.zoneBlocks().length).to.equal(blocks);
+    expect(city.blocks.all().length).to.equal(blocks);
     expect(await client.run("build-road", { ...ends, roadPrefab: "Basic Road Bridge" })).to.not.have.property(
       "warnings",
     );
@@ -380,15 +381,15 @@ describe("city commands sent over HTTP", () => {
     expect(saves[0]).to.include({ name: "a_b_c__", path: body.path });
     expect(saves[0].length).to.be.greaterThan(0);
     expect(saves[0].lastWriteTimeUtc).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
-    await bridge.game.savesSettled();
+    await bridge.game.saves.settled();
     const both = await Promise.all([
       client.post("save", { name: "one" }),
       client.post("save", { name: "two" }),
     ]);
     expect(both.map(({ status }) => status)).to.deep.equal([200, 500]);
-    await bridge.game.savesSettled();
+    await bridge.game.saves.settled();
     expect((await client.run("save", { name: "  " })).saveName).to.equal("AgentAutoSave");
-    await bridge.game.savesSettled();
+    await bridge.game.saves.settled();
     expect(existsSync(join(bridge.savesDirectory, "AgentAutoSave.crp"))).to.equal(true);
     expect((await client.state("/state/saves")).saves[0].name).to.equal("AgentAutoSave");
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { budgetOf } from "../../src/city/simulation/life/finance.js";
 import { bridgeForEach } from "./bridge.js";
 import { fingerprint } from "./simulation/towns.js";
 
@@ -31,10 +32,10 @@ describe("effect of snapDistance on new roads", () => {
     await client.road(0, 0, 80, 0);
     const body = { start: { x: 100, z: 0 }, end: { x: 180, z: 0 }, snapDistance: 30 };
     const dry = await client.run("build-road", { ...body, dryRun: true });
-    const before = city.budget.balance;
+    const before = budgetOf(city).balance;
     const built = await client.run("build-road", body);
     expect(built.cost).to.equal(dry.cost).and.equal(500);
-    expect(before - city.budget.balance).to.equal(500);
+    expect(before - budgetOf(city).balance).to.equal(500);
   });
 });
 
@@ -175,7 +176,9 @@ describe("commands that build several things at once", () => {
     expect([towers.buildingIds, towers.segmentIds]).to.deep.equal([dry.buildingIds, []]);
     const roads = await client.run("bulldoze-area", circle);
     expect(roads.segmentIds).to.deep.equal(dry.segmentIds);
-    expect([city.buildings().length, city.segments().length, city.nodes().length]).to.deep.equal([1, 9, 8]);
+    expect([city.buildings.all().length, city.segments.all().length, city.nodes.all().length]).to.deep.equal([
+      1, 9, 8,
+    ]);
   });
 
   it("composite commands run once per opId", async () => {
@@ -184,7 +187,7 @@ describe("commands that build several things at once", () => {
     expect((await client.run("build-grid", { ...body, dryRun: true })).plannedSegments).to.equal(4);
     const first = await client.run("build-grid", body);
     expect(await client.run("build-grid", { ...body, origin: near })).to.deep.equal(first);
-    expect(city.segments()).to.have.length(4);
+    expect(city.segments.all()).to.have.length(4);
     expect(await client.refusal("connect", { from: { x: 9, z: 800 }, opId: "two" })).to.include("No Road");
     await client.road(0, 600, 0, 700);
     expect((await client.run("connect", { from: { x: 9, z: 800 }, opId: "two" })).ok).to.equal(true);
@@ -192,7 +195,7 @@ describe("commands that build several things at once", () => {
 
   it("composite commands change nothing if any part is rejected", async () => {
     const { client, city } = bridge;
-    city.world.unlimitedMoney = false;
+    city.unlimitedMoney = false;
     await client.road(160, 80, 200, 80);
     await client.road(160, 90, 200, 90);
     for (let i = 0; i < 6; i++) await client.road(160, 80, 300 + i * 20, 500 + i);

@@ -34,7 +34,7 @@ describe("a bridge in front of a running game", () => {
   it("forwards responses byte for byte, including errors", async () => {
     smallTown(game.city);
     advance(game.city, 6000);
-    for (const { id, prefab } of game.city.buildings()) {
+    for (const { id, prefab } of game.city.buildings.all()) {
       if (prefab.service === "Electricity") await client.run("bulldoze", { entityType: "building", id });
     }
     advance(game.city, 40_000);
@@ -60,7 +60,7 @@ describe("a bridge in front of a running game", () => {
 
   it("forwards each command once", async () => {
     expect(await client.road(0, 0, 80, 0, { name: "Agent Ä" })).to.include({ ok: true });
-    expect(game.city.segments().at(-1)?.name).to.equal("Agent Ä");
+    expect(game.city.segments.all().at(-1)?.name).to.equal("Agent Ä");
     expect(await client.refusal("build-road", { roadPrefab: "Nope" })).to.include("Nope");
     expect((await client.postText("build-road", "{broken")).status).to.equal(400);
   });

@@ -1,6 +1,6 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
-import { COMMAND_ROUTES, GAME_COMMAND_ROUTES, READ_ROUTES } from "../../src/city/embedded-routes.js";
+import { COMMAND_ROUTES, READ_ROUTES } from "../../src/city/embedded-routes.js";
 import { bridgeForEach } from "./bridge.js";
 
 describe("the OpenAPI document of the bridge", () => {
@@ -13,7 +13,7 @@ describe("the OpenAPI document of the bridge", () => {
     expect(document.openapi).to.match(/^3\.1/);
     for (const { path } of READ_ROUTES) expect(document.paths[path]?.get, path).to.be.an("object");
     expect(document.paths["/state/buildings/{id}"].get.parameters[0]).to.include({ name: "id", in: "path" });
-    for (const { path, fields } of [...COMMAND_ROUTES, ...GAME_COMMAND_ROUTES]) {
+    for (const { path, fields } of COMMAND_ROUTES) {
       const { post } = document.paths[path];
       expect(post.summary, path).to.match(/^[A-Z]/);
       const { properties } = post.requestBody.content["application/json"].schema;

@@ -198,7 +198,7 @@ describe("the city page", function () {
     const turbine = facility("Wind Turbine");
     await clickAt(140, 60);
     await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
-    const stands = () => bridge.city.building(turbine) !== undefined;
+    const stands = () => bridge.city.buildings.get(turbine) !== undefined;
     await page.getByRole("button", { name: "Bulldoze" }).click();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.locator("#confirm").waitFor({ state: "hidden" });
@@ -221,17 +221,17 @@ describe("the city page", function () {
     const { city } = bridge;
     const plan = page.getByRole("region", { name: "Plan" });
     const build = plan.getByRole("button", { name: "Build" });
-    const segments = city.segments().length;
+    const segments = city.segments.all().length;
     await page.getByRole("button", { name: "Road", exact: true }).click();
     await clickAt(400, 80);
     await clickAt(500, 80);
     await plan.getByText("The segment can be built.").waitFor();
     await plan.getByText(/^Cost: \d/).waitFor();
-    expect(city.segments()).to.have.length(segments);
+    expect(city.segments.all()).to.have.length(segments);
     await build.click();
     await plan.getByText(/^Built segment \d+\.$/).waitFor();
-    expect(city.segments()).to.have.length(segments + 1);
-    expect(city.segments().at(-1)?.startNodeId).to.be.oneOf(nodesAt(400, 80));
+    expect(city.segments.all()).to.have.length(segments + 1);
+    expect(city.segments.all().at(-1)?.startNodeId).to.be.oneOf(nodesAt(400, 80));
 
     await page.getByRole("button", { name: "Zone", exact: true }).click();
     await page.getByRole("combobox", { name: "Zone to build" }).selectOption("Offices");
@@ -239,8 +239,8 @@ describe("the city page", function () {
     await clickAt(490, 70);
     await plan.getByText(/^[1-9]\d* cells would be changed\.$/).waitFor();
     const offices = () =>
-      city
-        .zoneBlocks()
+      city.blocks
+        .all()
         .flatMap(({ cells }) => [...cells])
         .filter((cell) => cell === 7).length;
     expect(offices()).to.equal(0);
@@ -259,7 +259,7 @@ describe("the city page", function () {
     const house = facility("Fire House");
     await plan.getByRole("button", { name: "Undo" }).click();
     await plan.getByText(`building ${house} was removed.`).waitFor();
-    expect(city.building(house)).to.equal(undefined);
+    expect(city.buildings.get(house)).to.equal(undefined);
   });
 
   it("shows why a site is rejected", async () => {
@@ -352,11 +352,11 @@ describe("the city page", function () {
   async function clickAt(x: number, z: number): Promise<void> {
     const box = (await page.locator("#map").boundingBox()) as { width: number; height: number };
     const places = [
-      ...bridge.city
-        .segments()
+      ...bridge.city.segments
+        .all()
         .filter(({ prefab }) => !prefab.name.startsWith("Highway"))
         .flatMap(({ start, end }) => [start, end]),
-      ...bridge.city.buildings().map(({ position }) => position),
+      ...bridge.city.buildings.all().map(({ position }) => position),
     ];
     const middle = (values: number[]) => (Math.min(...values) + Math.max(...values)) / 2;
     const extent = (values: number[]) => Math.max(...values) - Math.min(...values) + 120;
@@ -371,12 +371,12 @@ describe("the city page", function () {
   }
 
   function nodesAt(x: number, z: number): number[] {
-    const near = bridge.city.nodes().filter(({ position }) => position.x === x && position.z === z);
+    const near = bridge.city.nodes.all().filter(({ position }) => position.x === x && position.z === z);
     return near.map(({ id }) => id);
   }
 
   function facility(prefab: string): number {
-    const found = bridge.city.buildings().find((building) => building.prefab.name === prefab);
+    const found = bridge.city.buildings.all().find((building) => building.prefab.name === prefab);
     if (!found) throw new Error(`the town has no ${prefab}`);
     return found.id;
   }
@@ -416,8 +416,11 @@ describe("endpoints for the page", () => {
     const wet = waterDepths.findIndex((depth: number) => depth > 5);
     const x = (wet % samplesPerRow) * spacingMeters - halfSizeMeters;
     const z = Math.floor(wet / samplesPerRow) * spacingMeters - halfSizeMeters;
-    expect(heights[wet]).to.be.closeTo(city.groundHeight(x, z), 0.06);
-    expect(waterDepths[wet]).to.be.closeTo(city.surfaceHeight(x, z) - city.groundHeight(x, z), 0.06);
+    expect(heights[wet]).to.be.closeTo(city.terrain.groundHeight(x, z), 0.06);
+    expect(waterDepths[wet]).to.be.closeTo(
+      city.terrain.surfaceHeight(x, z) - city.terrain.groundHeight(x, z),
+      0.06,
+    );
   });
 
   it("a read with quiet=true adds no overlay line", async () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { budgetOf } from "../../src/city/simulation/life/finance.js";
 import { restoreSnapshot } from "../../src/city/simulation/saves/snapshot.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, smallTown } from "./simulation/towns.js";
@@ -39,9 +40,13 @@ describe("endpoints for planning a city", () => {
     const x = (wet % land.samplesPerRow) * land.spacingMeters - land.halfSizeMeters;
     const z = Math.floor(wet / land.samplesPerRow) * land.spacingMeters - land.halfSizeMeters;
     const { samples } = await client.state(`/state/terrain?points=${x},${z};0,0`);
-    expect(samples[0]).to.include({ x, z, hasWater: true, waterHeight: city.surfaceHeight(x, z) });
+    expect(samples[0]).to.include({ x, z, hasWater: true, waterHeight: city.terrain.surfaceHeight(x, z) });
     expect(samples[0].waterDepth).to.be.closeTo(land.waterDepths[wet], 0.06);
-    expect(samples[1]).to.include({ hasWater: false, terrainHeight: city.groundHeight(0, 0), waterDepth: 0 });
+    expect(samples[1]).to.include({
+      hasWater: false,
+      terrainHeight: city.terrain.groundHeight(0, 0),
+      waterDepth: 0,
+    });
     expect((await client.state("/state/terrain?x=0&z=0")).samples).to.deep.equal([samples[1]]);
     // The samples lie on a line that runs from land into the water.
     const line = Array.from({ length: 64 }, (_, i) => `${x},${z - 32 * i}`).join(";");
@@ -163,7 +168,7 @@ describe("endpoints for planning a city", () => {
 
   it("/state/areas offers tiles beside owned land; bought tiles are saved with the city", async () => {
     const { client, city } = bridge;
-    city.world.unlimitedMoney = false;
+    city.unlimitedMoney = false;
     const { total, ownedAreaCount, areas } = await client.state("/state/areas");
     expect([total, ownedAreaCount]).to.deep.equal([25, 1]);
     const owned = areas.find((area: Answer) => area.owned);
@@ -176,11 +181,11 @@ describe("endpoints for planning a city", () => {
       "3,2",
       "2,3",
     ]);
-    const before = city.budget.balance;
+    const before = budgetOf(city).balance;
     const dry = await client.run("unlock-area", { x: -1000, z: 0, dryRun: true });
     const bought = await client.run("unlock-area", { x: -1000, z: 0 });
     expect(bought).to.deep.include({ tileX: 1, tileZ: 2, owned: true, price: dry.price });
-    expect(before - city.budget.balance)
+    expect(before - budgetOf(city).balance)
       .to.equal(bought.price)
       .and.be.above(0);
     for (const [body, error] of [
@@ -194,7 +199,7 @@ describe("endpoints for planning a city", () => {
     }
     const restored = restoreSnapshot(JSON.parse(fingerprint(city)));
     expect([...restored.areas]).to.deep.equal([12, 11]);
-    city.world.unlimitedMoney = true;
+    city.unlimitedMoney = true;
     for (let tileX = 0; tileX < 5; tileX++) {
       for (const tileZ of [2, 1]) await client.post("unlock-area", { tileX, tileZ });
     }

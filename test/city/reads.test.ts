@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { BUILDING_PREFABS } from "../../src/city/simulation/catalogue/building-prefabs.js";
 import { problemMasks } from "../../src/city/terms.js";
 import { bridgeForEach } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
@@ -112,9 +113,7 @@ describe("state endpoints for an empty city", () => {
     expect((await bridge.client.state("/prefabs/networks")).networks.length).to.be.greaterThan(roads.length);
     const { buildings } = await bridge.client.state("/prefabs/buildings");
     expect(JSON.stringify(buildings)).to.not.include("Block Services");
-    expect(bridge.city.buildingPrefabs().some(({ name }) => name.includes("Block Services -"))).to.equal(
-      true,
-    );
+    expect(BUILDING_PREFABS.some(({ name }) => name.includes("Block Services -"))).to.equal(true);
     const school = buildings.find(({ name }: { name: string }) => name === "Elementary School");
     expect(school).to.deep.include({
       name: "Elementary School",
@@ -242,7 +241,7 @@ describe("state endpoints for a small town", () => {
     );
     expect(facilities[0]).to.include({ level: 1, levelName: "Level1" });
     const everything = await client.state("/state/facilities?includeMapObjects=true");
-    expect(everything.total).to.equal(bridge.city.buildings().length);
+    expect(everything.total).to.equal(bridge.city.buildings.all().length);
     const homes = await client.state("/state/facilities?service=Residential");
     expect(homes.countsByService).to.have.all.keys("Residential");
     const junction = { buildingPrefab: "Water Pipe Junction", position: { x: 0, z: -300 } };
@@ -340,7 +339,7 @@ describe("state endpoints for a small town", () => {
     const count = (tiles: { buildings: unknown[] }[]) => tiles.flatMap(({ buildings }) => buildings).length;
     const first = await client.state("/state/map-tiles");
     expect(first.complete).to.equal(true);
-    expect(count(first.tiles)).to.equal(city.buildings().length);
+    expect(count(first.tiles)).to.equal(city.buildings.all().length);
     const seen = `key=${first.key}&since=${first.revision}`;
     const same = await client.state(`/state/map-tiles?${seen}`);
     expect(same).to.deep.include({ revision: first.revision, tiles: [] });
@@ -360,13 +359,13 @@ describe("state endpoints for a small town", () => {
     expect(less.tiles).to.deep.equal([{ column: 7, row: 7, buildings: [] }]);
     expect(less.zoneRevision).to.not.equal(first.zoneRevision);
     expect(count((await client.state(`/state/map-tiles?key=another&since=${less.revision}`)).tiles)).to.equal(
-      city.buildings().length,
+      city.buildings.all().length,
     );
   });
 
   it("lists messages newest first", async () => {
     const { chirps } = await bridge.client.state("/state/chirps?limit=200");
-    const latest = bridge.city.messages().at(-1);
+    const latest = bridge.city.board.messages.at(-1);
     expect(chirps[0]).to.include({ index: chirps.length - 1, text: latest?.text, type: latest?.type });
     expect(chirps.map(({ index }: { index: number }) => index)).to.deep.equal([...chirps.keys()].reverse());
     for (const chirp of chirps) {
@@ -387,7 +386,9 @@ describe("state endpoints for a small town", () => {
   });
 
   it("reports problems as names and as the game's exact bit mask", async () => {
-    for (const { id } of bridge.city.buildings().filter(({ prefab }) => prefab.service === "Electricity")) {
+    for (const { id } of bridge.city.buildings
+      .all()
+      .filter(({ prefab }) => prefab.service === "Electricity")) {
       await bridge.client.run("bulldoze", { entityType: "building", id });
     }
     // By now, the least patient owners have abandoned their buildings.
@@ -407,7 +408,7 @@ describe("state endpoints for a small town", () => {
       expect("buildingFlags" in row).to.equal(row.entityType === "building");
     }
     const major = problems.find(({ isMajor }: { isMajor: boolean }) => isMajor);
-    const building = bridge.city.building(major.id);
+    const building = bridge.city.buildings.get(major.id);
     const [first] = problemMasks(building?.problems.names ?? [], "major");
     expect(first >= 1n << 62n).to.equal(true);
     expect(text)

@@ -1,8 +1,8 @@
-import type { Building, NetSegment } from "../game.js";
 import { CELL_METERS, copyPosition, type Line, squareAround, toFootprintCoordinates } from "../geometry.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { isFacility } from "../state/buildings.js";
-import type { Anomaly } from "../state/listing.js";
+import type { Building, NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import { isFacility } from "../views/buildings.js";
+import type { Anomaly } from "../views/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
 /**
@@ -11,9 +11,9 @@ import type { RoadIndex } from "./road-index.js";
 const TOLERANCE_METERS = 1.5;
 
 /** Service buildings that overlap roads, in id order. Each row names the overlapped segment with the lowest id. */
-export function findBuildingOverlaps(city: SimulatedCity, roads: RoadIndex): Anomaly[] {
-  return city
-    .buildings()
+export function findBuildingOverlaps(world: World, roads: RoadIndex): Anomaly[] {
+  return world.buildings
+    .all()
     .filter(isFacility)
     .flatMap((building): Anomaly[] => {
       const segment = roadUnder(building, roads);

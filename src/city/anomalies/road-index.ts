@@ -1,9 +1,10 @@
 /** Index of a city's roads for the anomaly detectors. Finds roads by area and by node. */
+
 import Flatbush from "flatbush";
-import type { NetSegment } from "../game.js";
 import { type Box, boxAround, copyPosition } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 
 export class RoadIndex {
   /** Segments of service Road, in id order. */
@@ -11,8 +12,8 @@ export class RoadIndex {
   #tree: Flatbush | null = null;
   readonly #attached = new Map<number, NetSegment[]>();
 
-  constructor(city: SimulatedCity) {
-    this.segments = city.segments().filter(({ prefab }) => prefab.service === "Road");
+  constructor(world: World) {
+    this.segments = world.segments.all().filter(({ prefab }) => prefab.service === "Road");
     for (const segment of this.segments) {
       this.#attach(segment.startNodeId, segment);
       this.#attach(segment.endNodeId, segment);
@@ -43,7 +44,7 @@ export class RoadIndex {
   }
 }
 
-export const roadIndexOf = cachedByRevision("networkRevision", (city: SimulatedCity) => new RoadIndex(city));
+export const roadIndexOf = cachedByRevision("networkRevision", (world: World) => new RoadIndex(world));
 
 function treeOf(segments: readonly NetSegment[]): Flatbush {
   const tree = new Flatbush(segments.length);

@@ -1,5 +1,5 @@
 /** Detects unintended roads: stubs, dead ends, and pairs of roads that conflict. */
-import type { NetNode, NetSegment } from "../game.js";
+
 import {
   boxAround,
   copyPosition,
@@ -10,8 +10,9 @@ import {
   SAME_HEIGHT_METERS,
   squareAround,
 } from "../geometry.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import type { Anomaly } from "../state/listing.js";
+import type { NetNode, NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { Anomaly } from "../views/listing.js";
 import { type RoadIndex, segmentEnds } from "./road-index.js";
 
 const FIRST_SEARCH_METERS = 32;
@@ -46,8 +47,8 @@ export interface DeadEndRules {
  * Dead-end nodes, in id order. The type is `deadEndNearRoad` if another road is near without joining the
  * node, else `deadEndRoad`. Nodes at the map edge are not dead ends.
  */
-export function findDeadEnds(city: SimulatedCity, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
-  return city.nodes().flatMap((node): Anomaly[] => {
+export function findDeadEnds(world: World, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
+  return world.nodes.all().flatMap((node): Anomaly[] => {
     const [own, ...others] = roads.attachedTo(node.id);
     if (own === undefined || others.length > 0 || node.outside) return [];
     const miss = nearestForeignRoad(roads, node, rules.nearMissDistance);

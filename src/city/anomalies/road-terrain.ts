@@ -1,8 +1,18 @@
 /** Detects ground roads that do not fit the terrain: far below the town's level, or beside a cliff. */
-import type { NetSegment, Position } from "../game.js";
-import { type Box, boxAround, boxesTouch, copyPosition, lengthOf, middle, pointAlong } from "../geometry.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import type { Anomaly } from "../state/listing.js";
+
+import {
+  type Box,
+  boxAround,
+  boxesTouch,
+  copyPosition,
+  lengthOf,
+  middle,
+  type Position,
+  pointAlong,
+} from "../geometry.js";
+import type { NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { Anomaly } from "../views/listing.js";
 import { isBuiltByClient, isLocalRoad, nameContains, type RoadIndex, segmentEnds } from "./road-index.js";
 
 const AREA_MARGIN_METERS = 700;
@@ -22,14 +32,14 @@ const MIN_CONNECTOR_METERS = 140;
  * Terrain anomalies in order of segment id. A segment can have two: first `roadBelowLocalGrade`, then
  * `roadTerrainCliff`.
  */
-export function findTerrainMismatches(city: SimulatedCity, { segments }: RoadIndex): Anomaly[] {
+export function findTerrainMismatches(world: World, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];
   const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);
   const localGradeY = gradeOf(segments);
   return segments.filter(isOnGround).flatMap((segment) => {
     const isExamined = isBuiltByClient(segment) || boxesTouch(boxAround(segment, 0), area);
-    return [belowGrade(segment, localGradeY), isExamined ? cliff(city, segment) : null].filter(
+    return [belowGrade(segment, localGradeY), isExamined ? cliff(world, segment) : null].filter(
       (anomaly) => anomaly !== null,
     );
   });
@@ -60,10 +70,10 @@ function belowGrade(segment: NetSegment, localGradeY: number): Anomaly | null {
   };
 }
 
-function cliff(city: SimulatedCity, segment: NetSegment): Anomaly | null {
+function cliff(world: World, segment: NetSegment): Anomaly | null {
   const length = lengthOf(segment);
   if (length < MIN_CLIFF_ROAD_METERS) return null;
-  const relief = sampleRelief(city, segment, length);
+  const relief = sampleRelief(world, segment, length);
   const isConnector =
     length >= MIN_CONNECTOR_METERS && isBuiltByClient(segment) && nameContains(segment.name, "outside");
   const roadToTerrain = isConnector
@@ -96,7 +106,7 @@ interface Relief {
 }
 
 /** Samples the terrain on both sides of the road, at three places along it. */
-function sampleRelief(city: SimulatedCity, { start, end }: NetSegment, length: number): Relief {
+function sampleRelief(world: World, { start, end }: NetSegment, length: number): Relief {
   const relief: Relief = {
     roadToTerrain: 0,
     sideToSide: 0,
@@ -109,7 +119,7 @@ function sampleRelief(city: SimulatedCity, { start, end }: NetSegment, length: n
     const walk = (side: number) => {
       let previous = road.y;
       for (const offset of SIDE_OFFSETS_METERS) {
-        const height = city.surfaceHeight(
+        const height = world.terrain.surfaceHeight(
           road.x + across.x * offset * side,
           road.z + across.z * offset * side,
         );

@@ -1,9 +1,10 @@
 /** Detects zoning that is probably unintended: mixed zones, or a zone with many unzoned cells. */
-import type { ZoneBlock } from "../game.js";
+
 import { boundsOf, copyPosition, meanOf } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import type { Anomaly } from "../state/listing.js";
+import type { ZoneBlock } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
+import type { Anomaly } from "../views/listing.js";
 import {
   areUniform,
   clusterBlocks,
@@ -29,8 +30,8 @@ export interface ZoneAnomaly {
 }
 
 /** Returns the anomalies of blocks by id, and after these the anomalies of clusters by their first block. */
-export function findMottledZones(city: SimulatedCity, rules: ZoneRules): ZoneAnomaly[] {
-  return mixturesOf(city).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
+export function findMottledZones(world: World, rules: ZoneRules): ZoneAnomaly[] {
+  return mixturesOf(world).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
     if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];
     return [{ type: patchy, describe: () => describe(patchy, tally.unzonedCells) }];
@@ -45,8 +46,8 @@ interface Mixture {
   readonly describe: (type: string, suspiciousCells: number) => Anomaly;
 }
 
-const mixturesOf = cachedByRevision("zoneRevision", (city: SimulatedCity): readonly Mixture[] => {
-  const blocks = city.zoneBlocks();
+const mixturesOf = cachedByRevision("zoneRevision", (world: World): readonly Mixture[] => {
+  const blocks = world.blocks.all();
   const clusters = clusterBlocks(blocks, CLUSTER_METERS);
   return [
     ...blocks.filter(({ commonZone }) => commonZone < 0).map(blockMixture),

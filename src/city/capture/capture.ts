@@ -7,7 +7,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import { PLACE_PARAMETERS } from "../read-route.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { World } from "../simulation/state/world.js";
 import type { Layer } from "../terms.js";
 import { FieldError } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -45,7 +45,7 @@ export const CAPTURE_PARAMETERS = {
 };
 
 /** @throws FieldError for an unknown mode, or for an image of a single colour without `allowBlank` */
-export async function capture(city: SimulatedCity, query: Query) {
+export async function capture(world: World, query: Query) {
   const mode = query.text("mode") || "None";
   const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;
   if (layer === undefined) {
@@ -56,7 +56,7 @@ export async function capture(city: SimulatedCity, query: Query) {
   const center = { x: query.decimal("x", 0), z: query.decimal("z", 0) };
   const sizeMeters = clamp(query.decimal("size", SIZE_METERS.fallback), SIZE_METERS);
   const pixels = clamp(query.integer("pixels", PIXELS.fallback), PIXELS);
-  const painting = paint(city, { center, sizeMeters, pixels }, layer);
+  const painting = paint(world, { center, sizeMeters, pixels }, layer);
   let step = painting.next();
   for (let startedMs = performance.now(); !step.done; step = painting.next()) {
     if (performance.now() - startedMs < PIECE_MS) continue;

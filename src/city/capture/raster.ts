@@ -1,8 +1,7 @@
 /** Raster of a square of the map, north up: fills convex shapes and writes a PNG. */
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
-import { distance } from "../geometry.js";
-import type { GroundPoint } from "../terms.js";
+import { distance, type GroundPoint } from "../geometry.js";
 
 export interface ImageFrame {
   readonly center: GroundPoint;

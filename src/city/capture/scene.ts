@@ -1,9 +1,13 @@
 /** Paints the captured map, layer by layer in painting order. */
-import type { Building, NetworkPrefab, ZoneBlock } from "../game.js";
+
 import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, pointInBlock, squareAround } from "../geometry.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import { isGrowable, isRuin } from "../state/buildings.js";
+import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { layerOf } from "../simulation/life/layers.js";
+import type { Building, ZoneBlock } from "../simulation/state/entities.js";
+import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
+import type { World } from "../simulation/state/world.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
+import { isGrowable, isRuin } from "../views/buildings.js";
 import { type Feature, featureColor, groundColor, ratingColor, waterColor } from "./palette.js";
 import { type ImageFrame, Raster, type Shape, thickLine } from "./raster.js";
 
@@ -40,19 +44,19 @@ const MARGIN_METERS = 80;
  * Paints the map step by step, so that the caller can serve other requests between two steps.
  * @param layer data layer shown instead of zones and building types; null for none
  */
-export function* paint(city: SimulatedCity, frame: ImageFrame, layer: Layer | null): Generator<void, Raster> {
+export function* paint(world: World, frame: ImageFrame, layer: Layer | null): Generator<void, Raster> {
   const raster = new Raster(frame);
   const steps = [
-    ...(layer ? layerSteps(city, frame, layer) : zoneSteps(city, frame)),
-    ...networkSteps(city, raster),
-    ...buildingSteps(city, frame, layer !== null),
+    ...(layer ? layerSteps(world, frame, layer) : zoneSteps(world, frame)),
+    ...networkSteps(world, raster),
+    ...buildingSteps(world, frame, layer !== null),
   ];
   // The city may change while the map is painted: the steps contain copies of it, and the terrain never changes.
-  const { groundHeight, mapHalfMeters } = city;
+  const { terrain } = world;
   yield* paintGround(raster, (x, z) => {
-    if (Math.abs(x) > mapHalfMeters || Math.abs(z) > mapHalfMeters) return null;
-    const ground = groundHeight(x, z);
-    return { ground, depth: city.surfaceHeight(x, z) - ground };
+    if (Math.abs(x) > MAP_HALF_METERS || Math.abs(z) > MAP_HALF_METERS) return null;
+    const ground = terrain.groundHeight(x, z);
+    return { ground, depth: terrain.surfaceHeight(x, z) - ground };
   });
   for (const step of steps) {
     for (const { shape, color } of step()) raster.fill(shape, color);
@@ -95,10 +99,10 @@ const ZONE_FEATURES: readonly (Feature | null)[] = ZONES.map((zone): Feature | n
 });
 
 /** If blocks overlap, the older one owns the ground, so it is painted last. */
-function zoneSteps(city: SimulatedCity, frame: ImageFrame): PaintStep[] {
+function zoneSteps(world: World, frame: ImageFrame): PaintStep[] {
   const view = paintedArea(frame);
-  const blocks = city
-    .zoneBlocks()
+  const blocks = world.blocks
+    .all()
     .filter(({ position: { x, z } }) => {
       return x >= view.minX && x <= view.maxX && z >= view.minZ && z <= view.maxZ;
     })
@@ -136,8 +140,8 @@ function zoneShapes(block: Pick<ZoneBlock, "position" | "angleRadians" | "rows" 
   return [...cells].flatMap((cell, i) => fill(cell, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS), 1, 1));
 }
 
-function layerSteps(city: SimulatedCity, frame: ImageFrame, layer: Layer): PaintStep[] {
-  const { cellMeters, isGood, values } = city.layer(layer);
+function layerSteps(world: World, frame: ImageFrame, layer: Layer): PaintStep[] {
+  const { cellMeters, isGood, values } = layerOf(world, layer);
   const view = paintedArea(frame);
   const half = cellMeters / 2;
   return paintSteps(
@@ -154,9 +158,9 @@ function layerSteps(city: SimulatedCity, frame: ImageFrame, layer: Layer): Paint
   );
 }
 
-function networkSteps(city: SimulatedCity, raster: Raster): PaintStep[] {
+function networkSteps(world: World, raster: Raster): PaintStep[] {
   const view = paintedArea(raster.frame);
-  const visible = city.segments().filter((segment) => boxesTouch(boxAround(segment, 0), view));
+  const visible = world.segments.all().filter((segment) => boxesTouch(boxAround(segment, 0), view));
   const below = visible.filter(({ prefab }) => prefab.service === "Road");
   const above = visible.filter(({ prefab }) => prefab.service !== "Road");
   return paintSteps([...below, ...above], ({ prefab, start, end }) => {
@@ -178,10 +182,10 @@ function networkFeature({ name, service }: NetworkPrefab): Feature {
   return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
-function buildingSteps(city: SimulatedCity, frame: ImageFrame, isPlain: boolean): PaintStep[] {
+function buildingSteps(world: World, frame: ImageFrame, isPlain: boolean): PaintStep[] {
   const view = paintedArea(frame);
-  const visible = city
-    .buildings()
+  const visible = world.buildings
+    .all()
     .filter(({ position, prefab }) => !prefab.helper && boxesTouch(squareAround(position, 0), view));
   const colors = visible.map((building) => featureColor(isPlain ? "plain" : buildingFeature(building)));
   return paintSteps(visible, ({ position, angleDegrees, prefab }, i) => {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { advanceWorld } from "../simulation/advance.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation/state/calendar.js";
-import { CitySnapshot } from "../state/digest.js";
-import { timestamp } from "../state/listing.js";
+import type { World } from "../simulation/state/world.js";
 import { FIRST_PROBLEM_SET, SECOND_PROBLEM_SET } from "../terms.js";
+import { CitySnapshot } from "../views/digest.js";
+import { timestamp } from "../views/listing.js";
 import { fieldText, number, optionalNumber, text } from "../wire/requests.js";
 import { defineGameCommand, requireCity } from "./command.js";
 import { requireWithin } from "./requirements.js";
@@ -46,35 +46,32 @@ export const advance = defineGameCommand({
     maxSeconds: number(30).describe("Real time, 0.1 to 600 s."),
   }),
   act: async (game, { weeks, days, until, maxSeconds }) => {
-    const city = requireCity(game);
-    const { world } = city;
+    const world = requireCity(game);
     const maxFrames = framesOf(weeks, days, until !== null);
     requireWithin("maxSeconds", maxSeconds, 0.1, MAX_SECONDS);
     if (world.isAdvancing) {
       throw new CommandRefusedError("busy", "Another advance is running; wait for its reply");
     }
-    const start = new CitySnapshot(city);
+    const start = new CitySnapshot(world);
     const [startFrame, startMs] = [world.frame, performance.now()];
-    const goals = until === null ? [] : goalsOf(city, start, until);
+    const goals = until === null ? [] : goalsOf(world, start, until);
     let reached = "";
     const isReached = () => {
       reached = goals.find(({ holds }) => holds())?.name ?? "";
       return reached !== "";
     };
-    const isStopped = () => game.city !== city || world.isLeaving;
+    const isStopped = () => game.world !== world || world.isLeaving;
     const outcome = await advanceWorld(world, { maxFrames, maxSeconds, isReached, isStopped });
     const frames = world.frame - startFrame;
     const spent = { frames, weeks: frames / FRAMES_PER_WEEK, seconds: (performance.now() - startMs) / 1000 };
     const ended =
       outcome === "reached" ? reached : outcome === "frames" ? (weeks !== null ? "weeks" : "days") : outcome;
     return {
-      ok: true,
-      dryRun: false,
       message: `The city advanced by ${spent.weeks.toFixed(2)} weeks and stopped at ${ended}.`,
       stoppedBy: ended,
       ...spent,
       frame: world.frame,
-      gameTime: timestamp(city.clock.gameTimeMs),
+      gameTime: timestamp(world.clock.gameTimeMs),
       ...start.changesSince(),
     };
   },
@@ -104,8 +101,7 @@ interface Until {
 }
 
 /** @throws CommandRefusedError for an unknown problem */
-function goalsOf(city: SimulatedCity, start: CitySnapshot, { citizens, balance, problem }: Until) {
-  const { world } = city;
+function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem }: Until) {
   const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
   const add = (name: string, target: number | null, figure: () => number) => {
     if (target === null) return;

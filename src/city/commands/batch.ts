@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { isObject } from "../../parameters.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { World } from "../simulation/state/world.js";
 import { FieldError, type JsonObject, toHttpError } from "../wire/answers.js";
 import { type Body, fieldText, flag } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
-import { type CommandRoute, defineCommand } from "./command.js";
+import { defineCommand } from "./command.js";
 import { setZone } from "./set-zone.js";
 
 const MAX_COMMANDS = 32;
 
-const COMMANDS = new Map<string, CommandRoute>([
-  ["build-road", buildRoad],
-  ["set-zone", setZone],
+const COMMANDS = new Map([
+  ["build-road", buildRoad.run],
+  ["set-zone", setZone.run],
 ]);
 
 export const batch = defineCommand({
@@ -23,7 +23,7 @@ export const batch = defineCommand({
     stopOnError: flag(true),
     commands: z.array(z.unknown(), "must be an array").default([]),
   }),
-  act: (city, { dryRun, stopOnError, commands }) => {
+  act: (world, { dryRun, stopOnError, commands }) => {
     if (commands.length === 0) throw new FieldError("commands is missing or empty");
     if (commands.length > MAX_COMMANDS) {
       throw new FieldError(`A batch takes at most ${MAX_COMMANDS} commands, not ${commands.length}`);
@@ -38,28 +38,25 @@ export const batch = defineCommand({
         results.push({ index, type, skipped: true });
         continue;
       }
-      const result = runItem(city, type, { dryRun, ...item });
+      const result = runItem(world, type, { dryRun, ...item });
       if (result.ok === true) executed++;
       else failed++;
       results.push({ index, type, result });
     }
-    return { results, executed, allOk: failed === 0 };
-  },
-  reply: ({ results, executed, allOk }, { dryRun, commands }) => {
     const message = `${executed} of ${commands.length} commands succeeded.`;
-    return { ok: allOk, dryRun, message, results, executed, allOk };
+    return { ok: failed === 0, message, results, executed, allOk: failed === 0 };
   },
 });
 
-function runItem(city: SimulatedCity, type: string, item: Body): JsonObject {
+function runItem(world: World, type: string, item: Body): JsonObject {
   try {
-    const command = COMMANDS.get(type);
-    if (!command) {
+    const run = COMMANDS.get(type);
+    if (!run) {
       const types = [...COMMANDS.keys()].join(" and ");
       throw new FieldError(`Unsupported command type "${type}"; a batch takes ${types}`);
     }
     const { type: _type, ...fields } = item;
-    return command.run(city, fields);
+    return run(world, fields);
   } catch (error) {
     return { ok: false, error: toHttpError(error).message };
   }

@@ -16,24 +16,22 @@ export const buildGrid = defineCommand({
     cols: number(4),
     rows: number(4),
   }),
-  act: ({ world }, fields) => {
+  act: (world, fields) => {
     const prefab = requireGrid(fields, MAX_BLOCKS);
     const grid = gridFromCorner(fields.origin, fields);
     const { ends, links } = planGrid(world, fields, prefab, grid);
     const plan = planNetwork(world, ends, links, "The grid");
-    const { bounds, blockCenters } = grid;
-    return { ...buildUnlessDryRun(world, plan, fields), bounds, blockCenters };
+    const { dryRun, roadPrefab, cols, rows, spacing } = fields;
+    const built = buildUnlessDryRun(world, plan, fields);
+    return {
+      message: builtMessage(dryRun, built),
+      roadPrefab,
+      cols,
+      rows,
+      spacing,
+      ...builtFields(dryRun, built),
+      bbox: { ...grid.bounds },
+      blockCenters: grid.blockCenters,
+    };
   },
-  reply: (result, { dryRun, roadPrefab, cols, rows, spacing }) => ({
-    ok: true,
-    dryRun,
-    message: builtMessage(dryRun, result),
-    roadPrefab,
-    cols,
-    rows,
-    spacing,
-    ...builtFields(dryRun, result),
-    bbox: { ...result.bounds },
-    blockCenters: result.blockCenters,
-  }),
 });

@@ -1,14 +1,12 @@
 import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import type { GroundPoint } from "../terms.js";
 import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
 import { GRID_FIELDS, gridAround, gridCells, planGrid, requireGrid } from "./grid.js";
 import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
-import { setZone } from "./set-zone.js";
+import { paintCircle } from "./set-zone.js";
 import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
 
 const MAX_BLOCKS = 144;
@@ -44,8 +42,7 @@ export const buildNeighborhood = defineCommand({
     preserveOccupied: flag(true),
     zoneRadius: optionalNumber.describe("Null: half the spacing."),
   }),
-  act: (city, fields) => {
-    const { world } = city;
+  act: (world, fields) => {
     const { dryRun, preserveOccupied, zoneMix, connectTo, connectMaxDistance } = fields;
     const cols = fields.cols ?? fields.radiusOrCols;
     const rows = fields.rows ?? cols;
@@ -62,53 +59,30 @@ export const buildNeighborhood = defineCommand({
     const wanted = connection?.link ? [...links, connection.link] : links;
     const plan = planNetwork(world, ends, wanted, "The neighborhood");
     const built = buildUnlessDryRun(world, plan, fields);
-    const { bounds, blockCenters } = grid;
     const zones = zonesOfBlocks(cols, rows, zoneMix, fields.commercialPlacement);
-    return {
-      ...built,
-      cols,
-      rows,
-      bounds,
-      blockCenters,
-      connection:
-        connection && connectionFields(connection, connection.link ? built.segmentIds.slice(-1) : []),
-      zoneRadius,
-      blocks: zoneBlocks(city, blockCenters, zones, cols, { dryRun, preserveOccupied, radius: zoneRadius }),
-    };
-  },
-  reply: (result, { dryRun, roadPrefab, spacing, preserveOccupied }) => {
-    const { cols, rows, bounds, blockCenters, connection, zoneRadius, blocks } = result;
+    const blocks = grid.blockCenters.map((center, index) => {
+      const zone = zones[index] as string;
+      const circle = { dryRun, preserveOccupied, zone, center, radius: zoneRadius };
+      const { changedCells } = paintCircle(world, circle);
+      const place = { index, col: index % cols, row: Math.floor(index / cols), center };
+      return { ...place, zone, ok: true, changedCells };
+    });
     const changedCells = blocks.reduce((sum, block) => sum + block.changedCells, 0);
     return {
-      ok: true,
-      dryRun,
-      message: builtMessage(dryRun, result),
-      roadPrefab,
+      message: builtMessage(dryRun, built),
+      roadPrefab: fields.roadPrefab,
       cols,
       rows,
-      spacing,
-      ...builtFields(dryRun, result),
-      bbox: { ...bounds },
-      blockCenters,
-      connection,
+      spacing: fields.spacing,
+      ...builtFields(dryRun, built),
+      bbox: { ...grid.bounds },
+      blockCenters: grid.blockCenters,
+      connection:
+        connection && connectionFields(connection, connection.link ? built.segmentIds.slice(-1) : []),
       zoning: { zoneRadius, preserveOccupied, blocks, changedCells, failedBlocks: 0 },
     };
   },
 });
-
-function zoneBlocks(
-  city: SimulatedCity,
-  centers: readonly GroundPoint[],
-  zones: readonly string[],
-  cols: number,
-  paint: { readonly dryRun: boolean; readonly preserveOccupied: boolean; readonly radius: number },
-) {
-  return centers.map((center, index) => {
-    const zone = zones[index] as string;
-    const { changedCells } = setZone.act(city, { ...paint, zone, center });
-    return { index, col: index % cols, row: Math.floor(index / cols), center, zone, ok: true, changedCells };
-  });
-}
 
 /** @throws CommandRefusedError if the mix is empty, has an unknown zone, or a weight that is not above 0 */
 function requireMix(mix: ZoneMix): void {

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { distance } from "../geometry.js";
+import { distance, type GroundPoint } from "../geometry.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { findReusableNode, requireRoomForSegment } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
-import type { GroundPoint } from "../terms.js";
 import { fieldText, flag, optionalNumber, point, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { buildPlan, costOf, nearestNode, pointOfEnd, type SegmentEnd, warningsOf } from "./network-plan.js";
@@ -24,7 +23,7 @@ export const buildNetwork = defineCommand({
       "An end uses the nearest node within this distance, 0 to 64 m. Null: the node with the lowest id within 2 m.",
     ),
   }),
-  act: ({ world }, { dryRun, roadPrefab, start, end, name, snapDistance }) => {
+  act: (world, { dryRun, roadPrefab, start, end, name, snapDistance }) => {
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     requireOnMap(start);
     requireOnMap(end);
@@ -43,28 +42,20 @@ export const buildNetwork = defineCommand({
     const cost = costOf(link);
     const meters = distance(pointOfEnd(from), pointOfEnd(to));
     requireFunds(world, cost, `A ${prefab.displayName} of ${meters.toFixed(0)} m`);
-    const plan = {
+    const warnings = warningsOf(world, [link]);
+    const plan = { ends: [from, to], links: [link], skippedSegments: 0, cost };
+    const [segmentId] = dryRun ? [] : buildPlan(world, plan, name);
+    const ids = segmentId && { segmentId, startNodeId: from.node?.id, endNodeId: to.node?.id };
+    return {
+      message: segmentId ? `Built segment ${segmentId}.` : "The segment can be built.",
+      ...ids,
+      roadPrefab,
       cost,
       reusedStartNode: from.reused,
       reusedEndNode: to.reused,
-      warnings: warningsOf(world, [link]),
+      warnings,
     };
-    if (dryRun) return { ...plan, built: null };
-    const [segmentId] = buildPlan(world, { ends: [from, to], links: [link], skippedSegments: 0, cost }, name);
-    const ids = { startNodeId: from.node?.id as number, endNodeId: to.node?.id as number };
-    return { ...plan, built: { segmentId: segmentId as number, ...ids } };
   },
-  reply: ({ built, cost, reusedStartNode, reusedEndNode, warnings }, { dryRun, roadPrefab }) => ({
-    ok: true,
-    dryRun,
-    message: built ? `Built segment ${built.segmentId}.` : "The segment can be built.",
-    ...built,
-    roadPrefab,
-    cost,
-    reusedStartNode,
-    reusedEndNode,
-    ...(warnings.length > 0 ? { warnings } : {}),
-  }),
 });
 
 /** Former path of `build-network`, which clients still use. */

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { distance, squareAround } from "../geometry.js";
+import { distance, type GroundPoint, squareAround } from "../geometry.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeSegment } from "../simulation/fabric/network.js";
-import type { GroundPoint } from "../terms.js";
 import { flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireOnMap, requireWithin } from "./requirements.js";
@@ -24,7 +23,7 @@ export const bulldozeArea = defineCommand({
     service: text("").describe("Only this service; empty for all."),
     keepNodes: flag(false),
   }),
-  act: ({ world }, { dryRun, center, radius, entityTypes, service, keepNodes }) => {
+  act: (world, { dryRun, center, radius, entityTypes, service, keepNodes }) => {
     requireOnMap(center);
     requireWithin("radius", radius, 1, MAX_PAINT_RADIUS_METERS);
     const isWanted = ({ prefab }: { prefab: { service: string } }) =>
@@ -39,15 +38,14 @@ export const bulldozeArea = defineCommand({
           .near(circle)
           .filter((each) => isWanted(each) && isInside(each.start) && isInside(each.end))
       : [];
-    const result = { buildingIds: buildings.map(({ id }) => id), segmentIds: segments.map(({ id }) => id) };
-    if (dryRun) return result;
-    for (const building of buildings) removeBuilding(world, building);
-    for (const segment of segments) removeSegment(world, segment, keepNodes);
-    return result;
-  },
-  reply: ({ buildingIds, segmentIds }, { dryRun, center, radius }) => {
+    const buildingIds = buildings.map(({ id }) => id);
+    const segmentIds = segments.map(({ id }) => id);
+    if (!dryRun) {
+      for (const building of buildings) removeBuilding(world, building);
+      for (const segment of segments) removeSegment(world, segment, keepNodes);
+    }
     const done = dryRun ? "would be" : "were";
-    const message = `${buildingIds.length} buildings and ${segmentIds.length} segments ${done} cleared.`;
-    return { ok: true, dryRun, message, center, radius, buildingIds, segmentIds };
+    const message = `${buildings.length} buildings and ${segments.length} segments ${done} cleared.`;
+    return { message, center, radius, buildingIds, segmentIds };
   },
 });

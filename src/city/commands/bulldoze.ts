@@ -17,14 +17,12 @@ export const bulldoze = defineCommand({
     id: number(0),
     keepNodes: flag(false).describe("For a segment: leave end nodes that no segment uses any more."),
   }),
-  act: ({ world }, { dryRun, entityType, id, keepNodes }) => {
+  act: (world, { dryRun, entityType, id, keepNodes }) => {
     const remove = removalOf(world, entityType, id, keepNodes);
     if (!dryRun) remove();
-  },
-  reply: (_, { dryRun, entityType, id, keepNodes }) => {
     const message = `${entityType} ${id} ${dryRun ? "can be" : "was"} removed.`;
     const choice = entityType === "netSegment" ? { keepNodes } : {};
-    return { ok: true, dryRun, message, entityType, id, ...choice };
+    return { message, entityType, id, ...choice };
   },
 });
 

@@ -3,9 +3,10 @@ import { z } from "zod";
 import { CommandRefusedError } from "../refusal.js";
 import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
 import { SaveFileError } from "../simulation/saves/crp.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { hashOf } from "../simulation/saves/save-files.js";
 import { gameTimeMs } from "../simulation/state/calendar.js";
-import { timestamp } from "../state/listing.js";
+import type { World } from "../simulation/state/world.js";
+import { timestamp } from "../views/listing.js";
 import { fieldText, flag, number, text } from "../wire/requests.js";
 import { defineGameCommand } from "./command.js";
 import { requireWholeWithin } from "./requirements.js";
@@ -35,8 +36,8 @@ export const newCity = defineGameCommand({
   }),
   act: async (game, { seed, map, paused, discard }) => {
     requireWholeWithin("seed", seed, 0, MAX_SEED);
-    const city = await replaceCity(game, discard, () => game.startCity({ seed, map, paused }));
-    return { ...(await replyOf(city, `A new city begins with seed ${seed}.`)), map };
+    const world = await replaceCity(game, discard, () => game.startCity({ seed, map, paused }));
+    return { ...(await replyOf(world, `A new city begins with seed ${seed}.`)), map };
   },
 });
 
@@ -47,20 +48,20 @@ export const loadCity = defineGameCommand({
   replacesCity: true,
   fields: z.object({ ...FIELDS, name: text("") }),
   act: async (game, { name, paused, discard }) => {
-    await game.savesSettled();
-    const { saves } = await game.listSaves();
+    await game.saves.settled();
+    const saves = await game.saves.list();
     const save = saves.find((each) => each.name === name);
     if (!save) {
       const message = `No save is named "${name}"; GET /state/saves lists the ${saves.length} saves`;
       throw new CommandRefusedError("unusable-save", message);
     }
     // Read first: saving the loaded city may overwrite the oldest automatic save.
-    const saved = await game.readSave(save.path).catch((error: unknown) => {
+    const saved = await game.saves.read(save.path).catch((error: unknown) => {
       throw error instanceof SaveFileError ? new CommandRefusedError("unusable-save", error.message) : error;
     });
-    const city = await replaceCity(game, discard, () => game.beginSaved(saved));
-    city.world.paused = paused;
-    return { ...(await replyOf(city, `The city of "${name}" is loaded.`)), name };
+    const world = await replaceCity(game, discard, () => game.beginSaved(saved));
+    world.paused = paused;
+    return { ...(await replyOf(world, `The city of "${name}" is loaded.`)), name };
   },
 });
 
@@ -71,9 +72,9 @@ export const loadCity = defineGameCommand({
 async function replaceCity(
   game: EmbeddedGame,
   discard: boolean,
-  begin: () => SimulatedCity | Promise<SimulatedCity>,
-): Promise<SimulatedCity> {
-  const leaving = game.city?.world;
+  begin: () => World | Promise<World>,
+): Promise<World> {
+  const leaving = game.world;
   if (leaving) leaving.isLeaving = true;
   try {
     if (discard || (await game.autosave())) return await begin();
@@ -85,9 +86,9 @@ async function replaceCity(
   throw new CommandRefusedError("save-failed", message);
 }
 
-async function replyOf(city: SimulatedCity, message: string) {
-  const { seed, paused } = city.world;
-  const { frame, hash } = await city.hash();
+async function replyOf(world: World, message: string) {
+  const { seed, paused } = world;
+  const { frame, hash } = await hashOf(world);
   const gameTime = timestamp(gameTimeMs(frame));
-  return { ok: true, dryRun: false, message, seed, frame, gameTime, paused, hash };
+  return { message, seed, frame, gameTime, paused, hash };
 }

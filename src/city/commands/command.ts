@@ -2,33 +2,47 @@
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import type { EmbeddedGame } from "../simulation/embedded-game.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { World } from "../simulation/state/world.js";
 import type { JsonObject } from "../wire/answers.js";
 import { type Body, parseFields, text, unknownFields } from "../wire/requests.js";
 
-export interface Command<Shape extends z.core.$ZodLooseShape, Result> {
+/** A command as the HTTP routes use it, without the types of its fields and reply. */
+export interface CommandRoute {
   readonly path: string;
   /** Summary of the command in the OpenAPI document. */
   readonly summary: string;
   /** Returns the overlay line of the command. `body` has not been validated. */
   readonly label: (body: Body) => string;
-  readonly fields: z.ZodObject<Shape>;
+  readonly fields: z.ZodObject;
+  /** Whether the command replaces the city. Later commands wait until it has ended. It needs no loaded city. */
+  readonly replacesCity: boolean;
   /**
-   * Checks everything, then changes the city, within one turn of the event loop. With `dryRun` it only checks.
-   * @throws CommandRefusedError; the city is then unchanged
+   * Runs the command once all earlier ones have ended.
+   * @param world the city for which the command is meant; null if the command replaces the city
+   * @throws CommandRefusedError, FieldError, HttpError 409
    */
-  readonly act: (city: SimulatedCity, fields: z.output<z.ZodObject<Shape>>) => Result;
-  readonly reply: (result: Result, fields: z.output<z.ZodObject<Shape>>, city: SimulatedCity) => JsonObject;
+  readonly send: (game: EmbeddedGame, world: World | null, body: Body) => Promise<JsonObject>;
 }
 
-/** A command as the HTTP routes use it, without the types of its fields and result. */
-export interface CommandRoute {
-  readonly path: string;
-  readonly summary: string;
-  readonly label: (body: Body) => string;
-  readonly fields: z.ZodObject;
-  /** @throws CommandRefusedError, FieldError */
-  readonly run: (city: SimulatedCity, body: Body) => JsonObject;
+interface Definition<Shape extends z.core.$ZodLooseShape>
+  extends Pick<CommandRoute, "path" | "summary" | "label"> {
+  readonly fields: z.ZodObject<Shape>;
+}
+
+interface Command<Shape extends z.core.$ZodLooseShape, Reply extends JsonObject> extends Definition<Shape> {
+  /**
+   * Checks everything, then changes the city, within one turn of the event loop. With `dryRun` it only checks. Returns
+   * the reply without `ok` and `dryRun`.
+   * @throws CommandRefusedError; the city is then unchanged
+   */
+  readonly act: (world: World, fields: z.output<z.ZodObject<Shape>>) => Reply;
+}
+
+/** A command that runs for long, replaces the city or uses its saves. */
+interface GameCommand<Shape extends z.core.$ZodLooseShape> extends Definition<Shape> {
+  readonly replacesCity: boolean;
+  /** Returns the reply without `ok` and `dryRun`. */
+  readonly act: (game: EmbeddedGame, fields: z.output<z.ZodObject<Shape>>) => Promise<JsonObject>;
 }
 
 const OP_ID = {
@@ -37,113 +51,96 @@ const OP_ID = {
   ),
 };
 
-export function defineCommand<Shape extends z.core.$ZodLooseShape, Result>(
-  command: Command<Shape, Result>,
-): Omit<Command<Shape, Result>, "fields"> & CommandRoute {
+export function defineCommand<Shape extends z.core.$ZodLooseShape, Reply extends JsonObject>(
+  command: Command<Shape, Reply>,
+) {
   const fields = command.fields.extend(OP_ID);
-  const act: typeof command.act = (city, given) => {
+  const act: typeof command.act = (world, given) => {
     // A running save copies the city in pieces. The copy has to finish before the city changes.
-    city.world.capture?.finish();
-    return command.act(city, given);
+    world.capture?.finish();
+    return command.act(world, given);
   };
-  const run = (city: SimulatedCity, body: Body) => {
+  const run = (world: World, body: Body): JsonObject => {
+    const key = keyOf(command.path, body);
+    const earlier = world.replies.get(key);
+    if (earlier !== undefined) return earlier as JsonObject;
     const given = parseFields(command.fields, body);
-    return withWarnings(fields, body, command.reply(act(city, given), given, city));
+    const reply = completed(act(world, given), given, unknownFields(fields, body));
+    if (reply.dryRun !== true) remember(world.replies, key, reply);
+    return reply;
   };
-  return {
-    ...command,
-    fields,
-    act,
-    run: (city, body) => {
-      parseFields(z.object(OP_ID), body);
-      const key = keyOf(command.path, body);
-      const earlier = city.world.replies.get(key);
-      if (earlier !== undefined) return earlier;
-      const reply = run(city, body);
-      if (reply.dryRun !== true) remember(city.world.replies, key, reply);
-      return reply;
-    },
-  };
-}
-
-/** A command that runs for long or replaces the city. */
-export interface GameCommandRoute extends Omit<CommandRoute, "run"> {
-  /** Whether the command replaces the city. Later commands wait until it has ended. It needs no loaded city. */
-  readonly replacesCity: boolean;
-  /** @throws CommandRefusedError, FieldError, HttpError 409 */
-  readonly run: (game: EmbeddedGame, body: Body) => Promise<JsonObject>;
-}
-
-interface GameCommand<Shape extends z.core.$ZodLooseShape>
-  extends Pick<GameCommandRoute, "path" | "summary" | "label" | "replacesCity"> {
-  readonly fields: z.ZodObject<Shape>;
-  /** Runs the command and returns the JSON of its reply. */
-  readonly act: (game: EmbeddedGame, fields: z.output<z.ZodObject<Shape>>) => Promise<JsonObject>;
+  const send = (game: EmbeddedGame, world: World | null, body: Body) =>
+    game.inOrder(async () => {
+      while (world?.capture) await world.capture.done;
+      return run(requireLoaded(game, world), body);
+    });
+  return { ...command, fields, replacesCity: false, act, run, send };
 }
 
 export function defineGameCommand<Shape extends z.core.$ZodLooseShape>(
   command: GameCommand<Shape>,
-): GameCommandRoute {
+): CommandRoute {
   const fields = command.fields.extend(OP_ID);
-  const run = async (game: EmbeddedGame, body: Body) =>
-    withWarnings(fields, body, await command.act(game, parseFields(command.fields, body)));
-  return {
-    ...command,
-    fields,
-    run: async (game, body) => {
-      const started = command.replacesCity ? null : requireCity(game);
-      parseFields(z.object(OP_ID), body);
-      const key = keyOf(command.path, body);
-      const known = repliesByGame.get(game) ?? new Map<string, Promise<JsonObject>>();
-      repliesByGame.set(game, known);
-      const earlier = known.get(key) ?? game.city?.world.replies.get(key);
-      if (earlier !== undefined) return earlier;
-      const running = run(game, body);
-      remember(known, key, running);
-      try {
-        const reply = await running;
-        remember((started ?? game.city)?.world.replies, key, reply);
-        if (started) known.delete(key);
-        return reply;
-      } catch (error) {
-        known.delete(key);
-        throw error;
-      }
-    },
+  const run = async (game: EmbeddedGame, body: Body): Promise<JsonObject> => {
+    const given = parseFields(command.fields, body);
+    return completed(await command.act(game, given), given, unknownFields(fields, body));
   };
+  const runOnce = async (game: EmbeddedGame, body: Body): Promise<JsonObject> => {
+    const { world } = game;
+    const key = keyOf(command.path, body);
+    const earlier = game.replies.get(key) ?? world?.replies.get(key);
+    if (earlier !== undefined) return earlier as JsonObject | Promise<JsonObject>;
+    const running = run(game, body);
+    remember(game.replies, key, running);
+    try {
+      const reply = await running;
+      remember((command.replacesCity ? game.world : world)?.replies, key, reply);
+      if (!command.replacesCity) game.replies.delete(key);
+      return reply;
+    } catch (error) {
+      game.replies.delete(key);
+      throw error;
+    }
+  };
+  const send: CommandRoute["send"] = async (game, world, body) => {
+    if (command.replacesCity) return game.inOrder(() => runOnce(game, body));
+    // Other commands run while the city advances, so only the start is in order.
+    const { reply } = await game.inOrder(() => {
+      requireLoaded(game, world);
+      return { reply: runOnce(game, body) };
+    });
+    return reply;
+  };
+  return { ...command, fields, send };
 }
 
 /** @throws HttpError 409 if no city is loaded */
-export function requireCity({ city }: EmbeddedGame): SimulatedCity {
-  if (!city) throw new HttpError(409, "No city is loaded.");
-  return city;
+export function requireCity({ world }: EmbeddedGame): World {
+  if (!world) throw new HttpError(409, "No city is loaded.");
+  return world;
 }
 
 /** @throws HttpError 409 unless this city is loaded */
-export function requireLoaded({ city }: EmbeddedGame, expected: SimulatedCity): void {
-  if (city === expected) return;
+function requireLoaded({ world }: EmbeddedGame, expected: World | null): World {
+  if (world && world === expected) return world;
   throw new HttpError(409, "The city was replaced before this command ran, so the command changed nothing.");
 }
 
-/** Adds unknown fields of the body to the `warnings` of the reply. */
-function withWarnings(fields: z.ZodObject, body: Body, reply: JsonObject): JsonObject {
-  const unknown = unknownFields(fields, body);
-  if (unknown.length === 0) return reply;
-  const known = Array.isArray(reply.warnings) ? reply.warnings : [];
-  return { ...reply, warnings: [...known, ...unknown.map((name) => `Unknown field ${name} was ignored`)] };
+/** Adds `ok`, `dryRun` and warnings about unknown fields to a reply. Leaves out an empty list of warnings. */
+function completed(reply: JsonObject, given: Body, unknown: readonly string[]): JsonObject {
+  const { warnings, ...others } = reply;
+  const known = Array.isArray(warnings) ? warnings : [];
+  const all = [...known, ...unknown.map((name) => `Unknown field ${name} was ignored`)];
+  const own = known.length > 0 ? reply : others;
+  return { ok: true, dryRun: given.dryRun === true, ...own, ...(all.length > 0 ? { warnings: all } : {}) };
 }
 
 const MAX_REMEMBERED_REPLIES = 200;
 
-/**
- * Replies of each game's commands, by path and `opId`. Contains pending replies of running commands, and replies of
- * commands that replaced the city.
- */
-const repliesByGame = new WeakMap<EmbeddedGame, Map<string, Promise<JsonObject>>>();
-
-/** Key of a stored reply; empty without an `opId`. */
-function keyOf(path: string, { opId }: Body): string {
-  return typeof opId === "string" && opId !== "" ? `${path} ${opId}` : "";
+/** Key of a stored reply; empty without an `opId`. @throws FieldError unless `opId` is text */
+function keyOf(path: string, body: Body): string {
+  const { opId } = parseFields(z.object(OP_ID), body);
+  return opId === "" ? "" : `${path} ${opId}`;
 }
 
 /**

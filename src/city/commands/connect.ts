@@ -20,7 +20,7 @@ export const connect = defineCommand({
     roadPrefab: text("Basic Road"),
     snapDistance: number(DEFAULT_SNAP_METERS),
   }),
-  act: ({ world }, { roadPrefab, from, toService, maxDistance, snapDistance, ...fields }) => {
+  act: (world, { roadPrefab, from, toService, maxDistance, snapDistance, ...fields }) => {
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     requireSnapDistance(snapDistance);
     requireWithin("maxDistance", maxDistance, 1, MAX_CONNECTION_METERS);
@@ -29,23 +29,22 @@ export const connect = defineCommand({
     const { link } = connection;
     const plan = planNetwork(world, link ? [end] : [], link ? [link] : [], "The connection");
     const built = buildUnlessDryRun(world, plan, fields);
-    return { ...built, ...connectionFields(connection, built.segmentIds) };
+    const { alreadyConnected, nodeId, targetNodeId, targetPosition, distance } = connectionFields(
+      connection,
+      built.segmentIds,
+    );
+    return {
+      message: alreadyConnected ? `Node ${nodeId} is connected already.` : builtMessage(fields.dryRun, built),
+      roadPrefab,
+      alreadyConnected,
+      nodeId,
+      targetNodeId,
+      targetPosition,
+      segmentIds: built.segmentIds,
+      createdNodeIds: built.createdNodeIds,
+      distance,
+      cost: built.cost,
+      warnings: built.warnings,
+    };
   },
-  reply: (result, { dryRun, roadPrefab }) => ({
-    ok: true,
-    dryRun,
-    message: result.alreadyConnected
-      ? `Node ${result.nodeId} is connected already.`
-      : builtMessage(dryRun, result),
-    roadPrefab,
-    alreadyConnected: result.alreadyConnected,
-    nodeId: result.nodeId,
-    targetNodeId: result.targetNodeId,
-    targetPosition: result.targetPosition,
-    segmentIds: result.segmentIds,
-    createdNodeIds: result.createdNodeIds,
-    distance: result.distance,
-    cost: result.cost,
-    ...(result.warnings.length > 0 ? { warnings: result.warnings } : {}),
-  }),
 });

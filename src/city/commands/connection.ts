@@ -1,18 +1,17 @@
 /** Links a planned place to the nearest node of an existing network. */
-import { distance } from "../geometry.js";
+import { distance, type GroundPoint } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
-import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { connectedComponents } from "../simulation/fabric/reach.js";
-import type { SimNode } from "../simulation/state/entities.js";
+import type { NetNode } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import type { GroundPoint } from "../terms.js";
 import { nearestNode, type PlannedLink, pointOfEnd, type SegmentEnd } from "./network-plan.js";
 
 export const MAX_CONNECTION_METERS = 1000;
 
 export interface Connection {
   readonly from: SegmentEnd;
-  readonly target: SimNode;
+  readonly target: NetNode;
   /** Null if `from` is connected to `target` already. */
   readonly link: PlannedLink | null;
 }
@@ -37,14 +36,14 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
  */
 export function connectToService(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   from: SegmentEnd,
   service: string,
   maxMeters: number,
 ): Connection {
   const part = connectedComponents(world, prefab.carries);
   const own = from.node && part[from.node.id];
-  const isForeign = (node: SimNode) =>
+  const isForeign = (node: NetNode) =>
     node.prefab.service === service &&
     node !== from.node &&
     (own === undefined || own === 0 || part[node.id] !== own);
@@ -64,7 +63,7 @@ export function connectToService(
  */
 export function connectGrid(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   ends: readonly SegmentEnd[],
   target: string | GroundPoint,
   maxMeters: number,
@@ -73,7 +72,7 @@ export function connectGrid(
   if (shared?.node) return { from: shared, target: shared.node, link: null };
   const isPlace = typeof target === "object";
   const service = isPlace ? "Road" : target;
-  const isWanted = (node: SimNode) => node.prefab.service === service;
+  const isWanted = (node: NetNode) => node.prefab.service === service;
   const atPlace = isPlace ? nearestNode(world, prefab, target, MAX_CONNECTION_METERS, isWanted) : undefined;
   let best: Connection | null = null;
   let bestMeters = maxMeters;
@@ -89,6 +88,6 @@ export function connectGrid(
   throw new CommandRefusedError("nothing-matched", message);
 }
 
-function linkTo(prefab: SimNetworkPrefab, from: SegmentEnd, target: SimNode): PlannedLink {
+function linkTo(prefab: NetworkPrefab, from: SegmentEnd, target: NetNode): PlannedLink {
   return { prefab, from, to: { point: target.position, node: target, reused: true } };
 }

@@ -7,24 +7,13 @@ export const disableBlockedAssets = defineCommand({
   summary: "Disables the game's broken assets `Block Services - ...`.",
   label: () => "Disable blocked assets",
   fields: z.object({}),
-  act: ({ world }) => {
+  act: (world) => {
     const wasEnabled = world.blockedAssetEnabled;
     world.blockedAssetEnabled = false;
     const { name } = BROKEN_ASSET_PREFAB;
-    return [
-      {
-        package: "Block Services",
-        name,
-        fullName: `Block Services.${name}`,
-        path: "embedded:Block Services.crp",
-        wasEnabled,
-        isEnabled: false,
-      },
-    ];
-  },
-  reply: (assets) => {
-    const disabled = assets.filter(({ wasEnabled, isEnabled }) => wasEnabled && !isEnabled).length;
-    const message = `${disabled} of ${assets.length} assets disabled.`;
-    return { ok: true, dryRun: false, message, total: assets.length, disabled, assets };
+    const names = { package: "Block Services", name, fullName: `Block Services.${name}` };
+    const asset = { ...names, path: "embedded:Block Services.crp", wasEnabled, isEnabled: false };
+    const disabled = wasEnabled ? 1 : 0;
+    return { message: `${disabled} of 1 assets disabled.`, total: 1, disabled, assets: [asset] };
   },
 });

@@ -1,9 +1,8 @@
 /** Street grids around square blocks: fields, geometry, checks and plan. */
-import { type Box, boundsOf } from "../geometry.js";
+import { type Box, boundsOf, type GroundPoint } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
-import { findNetworkPrefab, type SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { findNetworkPrefab, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import type { World } from "../simulation/state/world.js";
-import type { GroundPoint } from "../terms.js";
 import { flag, number, text } from "../wire/requests.js";
 import { type PlannedLink, planSegmentEnd, type SegmentEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
@@ -85,7 +84,7 @@ export function gridCells(cols: number, rows: number): [number, number][] {
 }
 
 /** @throws CommandRefusedError */
-export function requireGrid(shape: GridShape, maxBlocks: number): SimNetworkPrefab {
+export function requireGrid(shape: GridShape, maxBlocks: number): NetworkPrefab {
   const prefab = requirePrefab(findNetworkPrefab, "network", shape.roadPrefab);
   const { cols, rows, spacing, rotationDegrees, snapDistance } = shape;
   requireWholeWithin("cols", cols, 1, maxBlocks);
@@ -99,7 +98,7 @@ export function requireGrid(shape: GridShape, maxBlocks: number): SimNetworkPref
   return prefab;
 }
 
-export function planGrid(world: World, { snapDistance }: GridShape, prefab: SimNetworkPrefab, grid: Grid) {
+export function planGrid(world: World, { snapDistance }: GridShape, prefab: NetworkPrefab, grid: Grid) {
   const ends = grid.crossings.map((point) => planSegmentEnd(world, prefab, point, snapDistance));
   const links = grid.streets.map(([from, to]): PlannedLink => {
     return { prefab, from: ends[from] as SegmentEnd, to: ends[to] as SegmentEnd };

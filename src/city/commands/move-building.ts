@@ -21,38 +21,24 @@ export const moveBuilding = defineCommand({
     angleDegrees: optionalNumber.describe("Null keeps the angle."),
     strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
   }),
-  act: ({ world }, fields) => {
+  act: (world, fields) => {
     const old = requireBuilding(world, fields.id);
     const { prefab } = old;
     const angleDegrees = fields.angleDegrees ?? old.angleDegrees;
     requirePlaceable(world, prefab, fields.position, angleDegrees);
-    const faults = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
-    rejectFaultsIfStrict(faults, fields.strict);
+    const warnings = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
+    rejectFaultsIfStrict(warnings, fields.strict);
     const cost = RELOCATION_SHARE * prefab.cost;
     requireFunds(world, cost, `Moving a ${prefab.displayName}`);
-    if (fields.dryRun) return { prefab, faults, moved: null };
+    const { id } = old;
+    const buildingPrefab = prefab.name;
+    if (fields.dryRun) return { message: "The building can be moved.", id, buildingPrefab, warnings };
     const moved = createBuilding(world, prefab, fields.position, angleDegrees);
     Object.assign(moved, { stored: old.stored, fuel: old.fuel });
     world.ledger.book("Construction", cost);
     removeBuilding(world, old);
-    return { prefab, faults, moved: { newBuildingId: moved.id, position: moved.position } };
-  },
-  reply: ({ prefab, faults, moved }, { dryRun, id }) => {
-    const buildingPrefab = prefab.name;
-    const warnings = faults.length > 0 ? { warnings: faults } : {};
-    if (moved === null)
-      return { ok: true, dryRun, message: "The building can be moved.", id, buildingPrefab, ...warnings };
-    const { newBuildingId } = moved;
-    const message = `Building ${id} is now building ${newBuildingId}.`;
-    const ids = { oldBuildingId: id, newBuildingId };
-    return {
-      ok: true,
-      dryRun,
-      message,
-      ...ids,
-      buildingPrefab,
-      position: copyPosition(moved.position),
-      ...warnings,
-    };
+    const message = `Building ${id} is now building ${moved.id}.`;
+    const ids = { oldBuildingId: id, newBuildingId: moved.id };
+    return { message, ...ids, buildingPrefab, position: copyPosition(moved.position), warnings };
   },
 });

@@ -1,8 +1,7 @@
 /** Plans network segments. Checks the whole plan before anything is built. */
-import type { Position } from "../game.js";
-import { CELL_METERS, distance, squareAround } from "../geometry.js";
+import { CELL_METERS, distance, type GroundPoint, type Position, squareAround } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
-import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import {
   createNode,
   createSegments,
@@ -12,9 +11,8 @@ import {
 } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { reportFirstRoad } from "../simulation/life/messages.js";
-import type { SimNode, SimSegment } from "../simulation/state/entities.js";
+import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import type { GroundPoint } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { requireMinLength, requireOnMap } from "./requirements.js";
 
@@ -24,14 +22,14 @@ const SOUNDING_METERS = 16;
 /** End of a planned segment: an existing node, or a place where the plan creates one. */
 export interface SegmentEnd {
   readonly point: GroundPoint;
-  node: SimNode | undefined;
+  node: NetNode | undefined;
   /** Whether the node existed before the plan. */
   readonly reused: boolean;
 }
 
 /** A planned segment. */
 export interface PlannedLink {
-  readonly prefab: SimNetworkPrefab;
+  readonly prefab: NetworkPrefab;
   readonly from: SegmentEnd;
   readonly to: SegmentEnd;
 }
@@ -61,12 +59,12 @@ export interface BuiltNetwork {
 /** Nearest node within `reach` at which a segment of this prefab may end. The lowest id wins a tie. */
 export function nearestNode(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   point: GroundPoint,
   reach: number,
-  isWanted: (node: SimNode) => boolean = () => true,
-): SimNode | undefined {
-  let nearest: SimNode | undefined;
+  isWanted: (node: NetNode) => boolean = () => true,
+): NetNode | undefined {
+  let nearest: NetNode | undefined;
   for (const node of world.nodes.near(squareAround(point, reach))) {
     const away = distance(node.position, point);
     if (away > reach || !isCompatible(node.prefab, prefab) || !isWanted(node)) continue;
@@ -77,7 +75,7 @@ export function nearestNode(
 
 export function planSegmentEnd(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   point: GroundPoint,
   snap: number,
 ): SegmentEnd {
@@ -120,8 +118,8 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
     world,
     links.map(({ prefab, from, to }) => ({
       prefab,
-      start: from.node as SimNode,
-      end: to.node as SimNode,
+      start: from.node as NetNode,
+      end: to.node as NetNode,
       name,
     })),
   );
@@ -161,7 +159,7 @@ export function pointOfEnd({ point, node }: SegmentEnd): GroundPoint {
 }
 
 /** Existing segments that a planned segment would cross without a shared node, so without a connection. */
-function crossedBy(world: World, { prefab, from, to }: PlannedLink): SimSegment[] {
+function crossedBy(world: World, { prefab, from, to }: PlannedLink): NetSegment[] {
   const positionOf = ({ point: { x, z }, node }: SegmentEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
   return crossedSegments(world, prefab, { start: positionOf(from), end: positionOf(to) });
@@ -172,7 +170,7 @@ export function costOf({ prefab, from, to }: PlannedLink): number {
 }
 
 function requireDistinct(ends: readonly SegmentEnd[]): void {
-  const seen = new Set<SimNode>();
+  const seen = new Set<NetNode>();
   for (const { node } of ends) {
     if (!node) continue;
     if (seen.has(node)) {
@@ -194,7 +192,7 @@ function isJoined(world: World, { prefab, from, to }: PlannedLink): boolean {
 }
 
 function requireRoomAtNodes(links: readonly PlannedLink[]): void {
-  const planned = new Map<SimNode, number>();
+  const planned = new Map<NetNode, number>();
   for (const { node } of links.flatMap(({ from, to }) => [from, to])) {
     if (!node) continue;
     const count = (planned.get(node) ?? node.segmentIds.length) + 1;
@@ -243,7 +241,7 @@ export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
       ? { plannedNodes, plannedSegments, reusedNodes, skippedSegments }
       : { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments }),
     cost: built.cost,
-    ...(built.warnings.length > 0 ? { warnings: built.warnings } : {}),
+    warnings: built.warnings,
   };
 }
 

@@ -22,35 +22,24 @@ export const placeBuilding = defineCommand({
     suggest: flag(false).describe("Only lists free places near the position."),
     strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
   }),
-  act: ({ world }, { dryRun, buildingPrefab, position, angleDegrees, suggest, strict }) => {
+  act: (world, { dryRun, buildingPrefab, position, angleDegrees, suggest, strict }) => {
     const prefab = requirePrefab(findBuildingPrefab, "building", buildingPrefab);
+    const { service, subService, cost: constructionCost } = prefab;
     if (suggest) {
       requireOnMap(position);
-      return { prefab, buildingId: null, faults: [], suggestions: suggestPlaces(world, prefab, position) };
+      const suggestions = suggestPlaces(world, prefab, position);
+      const message = `${suggestions.length} free places lie within ${SUGGESTION_RADIUS_METERS} m.`;
+      return { dryRun: true, message, buildingPrefab, constructionCost, suggestions };
     }
     requirePlaceable(world, prefab, position, angleDegrees);
-    const faults = siteFaults(world, { prefab, position, angleDegrees });
-    rejectFaultsIfStrict(faults, strict);
-    requireFunds(world, prefab.cost, `A ${prefab.displayName}`);
-    if (dryRun) return { prefab, buildingId: null, faults, suggestions: null };
+    const warnings = siteFaults(world, { prefab, position, angleDegrees });
+    rejectFaultsIfStrict(warnings, strict);
+    requireFunds(world, constructionCost, `A ${prefab.displayName}`);
+    if (dryRun) return { message: "The building can be placed.", buildingPrefab, constructionCost, warnings };
     const { id: buildingId } = createBuilding(world, prefab, position, angleDegrees);
-    world.ledger.book("Construction", prefab.cost);
+    world.ledger.book("Construction", constructionCost);
     reportOpening(world, prefab);
-    return { prefab, buildingId, faults, suggestions: null };
-  },
-  reply: ({ prefab, buildingId, faults, suggestions }, { dryRun, buildingPrefab }) => {
-    const { service, subService, cost: constructionCost } = prefab;
-    if (suggestions) {
-      const message = `${suggestions.length} free places lie within ${SUGGESTION_RADIUS_METERS} m.`;
-      return { ok: true, dryRun: true, message, buildingPrefab, constructionCost, suggestions };
-    }
-    const warnings = faults.length > 0 ? { warnings: faults } : {};
-    if (buildingId === null) {
-      const message = "The building can be placed.";
-      return { ok: true, dryRun, message, buildingPrefab, constructionCost, ...warnings };
-    }
-    const message = `Placed building ${buildingId}.`;
     const ids = { buildingId, buildingPrefab, service, subService };
-    return { ok: true, dryRun, message, ...ids, constructionCost, ...warnings };
+    return { message: `Placed building ${buildingId}.`, ...ids, constructionCost, warnings };
   },
 });

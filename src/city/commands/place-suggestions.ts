@@ -7,16 +7,16 @@ import {
   type Footprint,
   footprintRadius,
   footprintsOverlap,
+  type GroundPoint,
   lengthOf,
   squareAround,
 } from "../geometry.js";
-import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
-import type { SimSegment } from "../simulation/state/entities.js";
+import type { NetSegment } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 import { inOneGo } from "../steps.js";
-import type { GroundPoint } from "../terms.js";
 import { FOOTPRINT_TOLERANCE_METERS, heightRangeUnder, MAX_RISE_METERS, roadsUnder } from "./site-faults.js";
 
 /** Radius of the search for free places. */
@@ -40,14 +40,14 @@ export type PlaceSuggestion = {
 };
 
 /** Suggested places, best first; empty if no place within the radius is free. */
-export function suggestPlaces(world: World, prefab: SimBuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
+export function suggestPlaces(world: World, prefab: BuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
   return inOneGo(suggestPlacesInPieces(world, prefab, near, SUGGESTIONS));
 }
 
 /** Like `suggestPlaces`, in steps. The city may change between two of them. */
 export function* suggestPlacesInPieces(
   world: World,
-  prefab: SimBuildingPrefab,
+  prefab: BuildingPrefab,
   near: GroundPoint,
   count: number,
 ): Generator<void, PlaceSuggestion[]> {
@@ -69,7 +69,7 @@ export function* suggestPlacesInPieces(
   return chosen;
 }
 
-function drawbacks(world: World, { civic }: SimBuildingPrefab, site: PlaceSuggestion): number {
+function drawbacks(world: World, { civic }: BuildingPrefab, site: PlaceSuggestion): number {
   const isSmoky = (civic?.pollution ?? 0) > 0;
   const around = isSmoky ? world.buildings.near(squareAround(site.position, SMOKE_METERS)) : [];
   const homes = around.filter((building) => building.homes > 0).length;
@@ -81,7 +81,7 @@ function siteAt(
   near: GroundPoint,
   position: GroundPoint,
   angleDegrees: number,
-  road?: SimSegment,
+  road?: NetSegment,
 ) {
   const waterPipe = world.segments
     .near(squareAround(position, PIPE_REACH_METERS))
@@ -96,7 +96,7 @@ function siteAt(
 }
 
 /** Candidate places on both sides of every road, one cell apart. */
-function* roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
+function* roadSites(world: World, prefab: BuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
   const halfWidth = (prefab.width * CELL_METERS) / 2;
   const roads = world.segments
     .near(squareAround(near, SUGGESTION_RADIUS_METERS))
@@ -123,7 +123,7 @@ function* roadSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint):
 }
 
 /** Candidate places on dry ground near water. */
-function* shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
+function* shoreSites(world: World, prefab: BuildingPrefab, near: GroundPoint): Generator<PlaceSuggestion> {
   const steps = Math.floor(SUGGESTION_RADIUS_METERS / SHORE_STEP_METERS);
   for (let i = -steps; i <= steps; i++) {
     for (let j = -steps; j <= steps; j++) {
@@ -140,7 +140,7 @@ function* shoreSites(world: World, prefab: SimBuildingPrefab, near: GroundPoint)
 }
 
 /** Whether a site is on the map and free of buildings, roads, water and steep ground. */
-function isFree(world: World, site: Footprint, { civic }: SimBuildingPrefab): boolean {
+function isFree(world: World, site: Footprint, { civic }: BuildingPrefab): boolean {
   const corners = cornersOf(site);
   if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;
   if (heightRangeUnder(world, site) > MAX_RISE_METERS) return false;

@@ -1,12 +1,12 @@
 /** Checks for commands that place or move a building: its id, prefab and position. */
+import type { GroundPoint } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
-import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import type { SimBuilding } from "../simulation/state/entities.js";
+import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { Building } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import type { GroundPoint } from "../terms.js";
 import { requireId, requireOnMap } from "./requirements.js";
 
-export function requireBuilding(world: World, id: number): SimBuilding {
+export function requireBuilding(world: World, id: number): Building {
   requireId(id);
   return world.buildings.require(id);
 }
@@ -14,7 +14,7 @@ export function requireBuilding(world: World, id: number): SimBuilding {
 /** @throws CommandRefusedError */
 export function requirePlaceable(
   world: World,
-  prefab: SimBuildingPrefab,
+  prefab: BuildingPrefab,
   position: GroundPoint,
   angleDegrees: number,
 ): void {

@@ -21,7 +21,7 @@ export const repairZoneClusters = defineCommand({
     minMinorityCells: number(3).describe("At least 1."),
     minUnzonedCells: number(6).describe("At least 1."),
   }),
-  act: ({ world }, { dryRun, includePatchy, fillUnzoned, preferGrowableZone, ...fields }) => {
+  act: (world, { dryRun, includePatchy, fillUnzoned, preferGrowableZone, ...fields }) => {
     const gridSize = Math.min(Math.max(fields.gridSize, MIN_GRID_METERS), MAX_GRID_METERS);
     const thresholds = {
       minMinorityCells: Math.max(fields.minMinorityCells, 1),
@@ -47,11 +47,9 @@ export const repairZoneClusters = defineCommand({
         if (changed > 0) repairedBlocks++;
       }
     }
-    return { gridSize, clusterCount: clusters.length, repairableClusters, repairedBlocks, changedCells };
-  },
-  reply: ({ gridSize, ...result }, { dryRun, includePatchy, fillUnzoned, preferGrowableZone }) => {
-    const message = `${result.repairableClusters} clusters can be repaired, ${result.changedCells} cells changed.`;
+    const message = `${repairableClusters} clusters can be repaired, ${changedCells} cells changed.`;
     const choices = { gridSize, includePatchy, fillUnzoned, preferGrowableZone };
-    return { ok: true, dryRun, message, ...choices, ...result };
+    const counts = { clusterCount: clusters.length, repairableClusters, repairedBlocks, changedCells };
+    return { message, ...choices, ...counts };
   },
 });

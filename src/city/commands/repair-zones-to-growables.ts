@@ -8,7 +8,7 @@ export const repairZonesToGrowables = defineCommand({
   summary: "Gives the zoned cells of each block the zone of the nearest growable.",
   label: () => "Repair zones to growables",
   fields: z.object({ dryRun: flag(false) }),
-  act: ({ world }, { dryRun }) => {
+  act: (world, { dryRun }) => {
     let repairableBlocks = 0;
     let skippedMixedUseBlocks = 0;
     let changedCells = 0;
@@ -21,10 +21,8 @@ export const repairZonesToGrowables = defineCommand({
       if (wrongCells > 0) repairableBlocks++;
       if (!dryRun) changedCells += wrongCells;
     }
-    return { inspectedBlocks: world.blocks.size, repairableBlocks, skippedMixedUseBlocks, changedCells };
-  },
-  reply: (result, { dryRun }) => {
-    const message = `${result.repairableBlocks} blocks can be repaired, ${result.changedCells} cells changed.`;
-    return { ok: true, dryRun, message, ...result };
+    const message = `${repairableBlocks} blocks can be repaired, ${changedCells} cells changed.`;
+    const inspectedBlocks = world.blocks.size;
+    return { message, inspectedBlocks, repairableBlocks, skippedMixedUseBlocks, changedCells };
   },
 });

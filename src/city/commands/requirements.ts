@@ -1,9 +1,7 @@
 /** Checks that commands share. All of them throw CommandRefusedError. */
-import type { Position } from "../game.js";
-import { distance } from "../geometry.js";
+import { distance, type GroundPoint, type Position } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
-import type { GroundPoint } from "../terms.js";
 
 const MIN_SEGMENT_METERS = 4;
 const MAX_SNAP_METERS = 64;

@@ -10,7 +10,7 @@ export const setBuildingActive = defineCommand({
   summary: "Switches a building on or off. There is no dry run.",
   label: ({ id }) => `Set building active #${fieldText(id, "0")}`,
   fields: z.object({ id: number(0), active: flag(true) }),
-  act: ({ world }, { id, active }) => {
+  act: (world, { id, active }) => {
     const building = requireBuilding(world, id);
     const before = building.flags;
     const usable = (before & FLAG.Completed) !== 0 && (before & (RUIN_FLAGS | FLAG.Flooded)) === 0;
@@ -18,19 +18,12 @@ export const setBuildingActive = defineCommand({
     building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
     setProblem(building, "TurnedOff", building.switchedOff, world.frame);
     return {
-      prefab: building.prefab,
-      beforeFlags: flagNames(before),
-      afterFlags: flagNames(building.flags),
+      message: `Building ${id} is switched ${active ? "on" : "off"}.`,
+      id,
+      active,
+      prefab: building.prefab.name,
+      beforeFlags: flagNames(before).join(", "),
+      afterFlags: flagNames(building.flags).join(", "),
     };
   },
-  reply: ({ prefab, beforeFlags, afterFlags }, { id, active }) => ({
-    ok: true,
-    dryRun: false,
-    message: `Building ${id} is switched ${active ? "on" : "off"}.`,
-    id,
-    active,
-    prefab: prefab.name,
-    beforeFlags: beforeFlags.join(", "),
-    afterFlags: afterFlags.join(", "),
-  }),
 });

@@ -10,7 +10,7 @@ export const setBuildingEmptying = defineCommand({
   summary: "Starts or stops emptying a landfill or cemetery. While it is emptied, it accepts nothing.",
   label: ({ id }) => `Set building emptying #${fieldText(id, "0")}`,
   fields: z.object({ id: number(0), emptying: flag(true) }),
-  act: ({ world }, { id, emptying }) => {
+  act: (world, { id, emptying }) => {
     const building = requireBuilding(world, id);
     const { prefab, flags } = building;
     if (prefab.civic?.storage === undefined) {
@@ -18,15 +18,7 @@ export const setBuildingEmptying = defineCommand({
       throw new CommandRefusedError("bad-value", message);
     }
     building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
-    return { prefab, afterFlags: flagNames(building.flags) };
+    const message = `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`;
+    return { message, id, emptying, prefab: prefab.name, afterFlags: flagNames(building.flags).join(", ") };
   },
-  reply: ({ prefab, afterFlags }, { id, emptying }) => ({
-    ok: true,
-    dryRun: false,
-    message: `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`,
-    id,
-    emptying,
-    prefab: prefab.name,
-    afterFlags: afterFlags.join(", "),
-  }),
 });

@@ -13,14 +13,12 @@ export const setSimulationSpeed = defineCommand({
       "Truncated and clamped to 1..3. If null, the speed stays the same with `paused`, and becomes 1 otherwise.",
     ),
   }),
-  act: ({ world }, { paused, speed }) => {
+  act: (world, { paused, speed }) => {
     world.paused = paused;
     if (speed !== null || !paused)
       world.selectedSpeed = Math.min(Math.max(Math.trunc(speed ?? 1) || 1, 1), 3);
-    return world.clock;
-  },
-  reply: ({ paused, selectedSpeed, finalSpeed }) => {
+    const { selectedSpeed, finalSpeed } = world.clock;
     const message = paused ? "The simulation is paused." : `The simulation runs at speed ${selectedSpeed}.`;
-    return { ok: true, dryRun: false, message, paused, selectedSpeed, finalSpeed };
+    return { message, paused, selectedSpeed, finalSpeed };
   },
 });

@@ -39,7 +39,7 @@ export const setTaxRate = defineCommand({
     subService: text(""),
     level: z.union([z.string(), z.number()], "must be a level").default(""),
   }),
-  act: ({ world: { taxes } }, { dryRun, ...fields }) => {
+  act: ({ taxes }, { dryRun, ...fields }) => {
     const rate = Math.trunc(fields.rate);
     if (!(fields.rate >= 0 && rate <= MAX_TAX_RATE)) {
       const message = `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${fields.rate}`;
@@ -57,15 +57,16 @@ export const setTaxRate = defineCommand({
     const before = targets.map(rateOf);
     if (!dryRun)
       for (const target of targets) if (target.level !== 0) taxes.set(target.subService, target.level, rate);
-    return {
-      rate,
-      rows: targets.map((target, i) => ({ ...target, before: before[i] as number, after: rateOf(target) })),
-    };
-  },
-  reply: ({ rate, rows }, { dryRun }) => {
-    const taxRates = rows.map((row) => ({ ...row, level: levelName(row.level) }));
+    const taxRates = targets.map((target, i) => {
+      return {
+        ...target,
+        before: before[i] as number,
+        after: rateOf(target),
+        level: levelName(target.level),
+      };
+    });
     const message = `${taxRates.length} rates ${dryRun ? "would be" : "were"} set to ${rate} %.`;
-    return { ok: true, dryRun, message, rate, changed: taxRates.length, taxRates };
+    return { message, rate, changed: taxRates.length, taxRates };
   },
 });
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { distance, squareAround } from "../geometry.js";
+import { distance, type GroundPoint, squareAround } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../simulation/catalogue/building-prefabs.js";
 import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
-import type { SimZoneBlock } from "../simulation/state/entities.js";
+import type { ZoneBlock } from "../simulation/state/entities.js";
 import { type World, ZONE_BLOCK_RADIUS_METERS } from "../simulation/state/world.js";
 import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
@@ -30,38 +30,52 @@ export const setZone = defineCommand({
     center: groundPoint,
     radius: number(32).describe("Metres, above 0 and at most 256."),
   }),
-  act: ({ world }, { dryRun, preserveOccupied, zone: wanted, center, radius }) => {
-    if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
-      const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
-      throw new CommandRefusedError("bad-value", message);
-    }
-    const zone = requireZone(wanted);
-    requireOnMap(center);
-    const matching = world.blocks
-      .near(squareAround(center, radius + ZONE_BLOCK_RADIUS_METERS))
-      .filter(
-        (block) =>
-          Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius,
-      );
-    let skippedOccupiedBlocks = 0;
-    let changedCells = 0;
-    for (const block of matching) {
-      if (preserveOccupied && isProtected(world, block)) skippedOccupiedBlocks++;
-      else if (!dryRun) changedCells += paintBlock(world, block, zone, () => true);
-    }
-    return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
-  },
-  reply: ({ matchingBlocks, skippedOccupiedBlocks, changedCells }, { dryRun, zone, preserveOccupied }) => {
+  act: (world, fields) => {
+    const { dryRun, zone, preserveOccupied } = fields;
+    const { matchingBlocks, skippedOccupiedBlocks, changedCells } = paintCircle(world, fields);
     if (dryRun) {
       const message = `${matchingBlocks - skippedOccupiedBlocks} blocks would be painted.`;
-      return { ok: true, dryRun, message, zone, preserveOccupied, matchingBlocks, skippedOccupiedBlocks };
+      return { message, zone, preserveOccupied, matchingBlocks, skippedOccupiedBlocks };
     }
     const counts = { touchedBlocks: matchingBlocks, skippedOccupiedBlocks, changedCells };
-    return { ok: true, dryRun, message: `${changedCells} cells changed.`, zone, preserveOccupied, ...counts };
+    return { message: `${changedCells} cells changed.`, zone, preserveOccupied, ...counts };
   },
 });
 
-function isProtected(world: World, block: SimZoneBlock): boolean {
+interface Circle {
+  readonly dryRun: boolean;
+  readonly preserveOccupied: boolean;
+  readonly zone: string;
+  readonly center: GroundPoint;
+  readonly radius: number;
+}
+
+/** @throws CommandRefusedError for an unknown zone, a place off the map or a wrong radius */
+export function paintCircle(
+  world: World,
+  { dryRun, preserveOccupied, zone: wanted, center, radius }: Circle,
+) {
+  if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
+    const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
+    throw new CommandRefusedError("bad-value", message);
+  }
+  const zone = requireZone(wanted);
+  requireOnMap(center);
+  const matching = world.blocks
+    .near(squareAround(center, radius + ZONE_BLOCK_RADIUS_METERS))
+    .filter((block) => {
+      return Math.min(distance(block.position, center), distance(blockCentroid(block), center)) <= radius;
+    });
+  let skippedOccupiedBlocks = 0;
+  let changedCells = 0;
+  for (const block of matching) {
+    if (preserveOccupied && isProtected(world, block)) skippedOccupiedBlocks++;
+    else if (!dryRun) changedCells += paintBlock(world, block, zone, () => true);
+  }
+  return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
+}
+
+function isProtected(world: World, block: ZoneBlock): boolean {
   return world.buildings
     .near(squareAround(block.position, buildingReachMeters(LARGEST_FOOTPRINT_CELLS)))
     .some(

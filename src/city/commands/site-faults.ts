@@ -11,10 +11,10 @@ import {
   squareAround,
 } from "../geometry.js";
 import { CommandRefusedError } from "../refusal.js";
-import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { findAccessRoadId, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
 import { zoneAt } from "../simulation/fabric/zone-blocks.js";
-import type { SimBuilding, SimSegment } from "../simulation/state/entities.js";
+import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { civicPowerKw, hasPowerAt } from "../simulation/utilities/electricity.js";
 import { civicWaterM3 } from "../simulation/utilities/pipes.js";
@@ -28,11 +28,11 @@ export const MAX_RISE_METERS = 10;
 const NEAREST_ROAD_METERS = 500;
 
 export interface Site extends Footprint {
-  readonly prefab: SimBuildingPrefab;
+  readonly prefab: BuildingPrefab;
 }
 
 /** @param moved building that is being moved; its present ground counts as free */
-export function siteFaults(world: World, site: Site, moved?: SimBuilding): string[] {
+export function siteFaults(world: World, site: Site, moved?: Building): string[] {
   if (site.prefab.helper) return [];
   return [...groundFaults(world, site, moved), ...connectionFaults(world, site)];
 }
@@ -42,7 +42,7 @@ export function rejectFaultsIfStrict(faults: readonly string[], strict: boolean)
   if (strict && faults.length > 0) throw new CommandRefusedError("bad-value", faults.join("; "));
 }
 
-function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined): Generator<string> {
+function* groundFaults(world: World, site: Site, moved: Building | undefined): Generator<string> {
   const ground = squareAround(site.position, footprintRadius(site));
   for (const other of world.buildings.near(ground)) {
     const isInTheWay = other !== moved && !other.prefab.helper && !other.prefab.growable;
@@ -64,7 +64,7 @@ function* groundFaults(world: World, site: Site, moved: SimBuilding | undefined)
 }
 
 /** Roads at ground level that overlap the footprint. */
-export function roadsUnder(world: World, site: Footprint): SimSegment[] {
+export function roadsUnder(world: World, site: Footprint): NetSegment[] {
   return world.segments
     .near(squareAround(site.position, footprintRadius(site) + 2 * CELL_METERS))
     .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground")
@@ -114,7 +114,7 @@ function missingPipe(kind: string): string {
   return `No ${kind} pipe lies within ${PIPE_REACH_METERS} m`;
 }
 
-function roadway(road: SimSegment): Footprint {
+function roadway(road: NetSegment): Footprint {
   const { start, end, prefab } = road;
   return {
     position: middle(road),

@@ -10,7 +10,7 @@ export const takeLoan = defineCommand({
   label: ({ lender, repay }) =>
     `${repay === true ? "Repay" : "Take"} loan of ${fieldText(lender, "no bank")}`,
   fields: z.object({ lender: text(""), repay: flag(false), dryRun: flag(false) }),
-  act: ({ world }, { dryRun, lender, repay }) => {
+  act: (world, { dryRun, lender, repay }) => {
     const offer = LOAN_OFFERS.find((each) => each.lender === lender);
     if (!offer) {
       const names = LOAN_OFFERS.map((each) => each.lender).join(", ");
@@ -19,6 +19,7 @@ export const takeLoan = defineCommand({
         `No bank is named "${lender}"; it must be one of ${names}`,
       );
     }
+    const { amount, weeks, weeklyPayment } = offer;
     const { ledger } = world;
     const running = ledger.loans.find((loan) => loan.lender === lender);
     if (repay !== (running !== undefined)) {
@@ -35,16 +36,12 @@ export const takeLoan = defineCommand({
         ledger.loans.splice(ledger.loans.indexOf(running), 1);
       }
     } else if (!dryRun) {
-      const { amount, weeklyPayment, weeks } = offer;
       ledger.book("Loans", amount);
       ledger.loans.push({ lender, amount, weeklyPayment, weeksLeft: weeks });
     }
-    return offer;
-  },
-  reply: ({ amount, weeks, weeklyPayment }, { lender, repay, dryRun }, { budget }) => {
     const subject = repay ? `The loan from ${lender}` : `A loan of ${amount} from ${lender}`;
     const message = `${subject} ${dryRun ? "would be" : "was"} ${repay ? "paid back" : "taken"}.`;
-    const { balance } = budget;
-    return { ok: true, dryRun, message, lender, repay, amount, weeks, weeklyPayment, balance };
+    const balance = ledger.balanceCents / 100;
+    return { message, lender, repay, amount, weeks, weeklyPayment, balance };
   },
 });

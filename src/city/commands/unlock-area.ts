@@ -10,7 +10,6 @@ import {
   TILES_PER_SIDE,
   tileCoordinate,
 } from "../simulation/state/areas.js";
-import { areaRow } from "../state/land.js";
 import { flag, number, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireWholeWithin } from "./requirements.js";
@@ -27,7 +26,7 @@ export const unlockArea = defineCommand({
     z: number(0),
     ignoreMaxAreaCount: flag(false),
   }),
-  act: ({ world }, { dryRun, ignoreMaxAreaCount, x, z, ...tile }) => {
+  act: (world, { dryRun, ignoreMaxAreaCount, x, z, ...tile }) => {
     const tileX = tile.tileX ?? tileCoordinate(x);
     const tileZ = tile.tileZ ?? tileCoordinate(z);
     requireWholeWithin("tileX", tileX, 0, TILES_PER_SIDE - 1);
@@ -40,15 +39,13 @@ export const unlockArea = defineCommand({
       throw new CommandRefusedError("limit-reached", `The city already owns ${MAX_AREAS} areas, its limit`);
     }
     requireFunds(world, area.price, `Area ${tileX}, ${tileZ}`);
-    if (dryRun) return area;
-    world.areas.add(index);
-    world.ledger.book("Construction", area.price);
-    postCityMessage(world, "CHIRP_NEW_MAP_TILE", "The city has bought new land.");
-    return { ...areaAt(world, index), price: area.price };
-  },
-  reply: (area, { dryRun }) => {
-    const message = `Area ${area.tileX}, ${area.tileZ} ${dryRun ? "can be" : "was"} bought for ${area.price}.`;
-    return { ok: true, dryRun, message, ...areaRow(area), maxAreaCount: MAX_AREAS };
+    if (!dryRun) {
+      world.areas.add(index);
+      world.ledger.book("Construction", area.price);
+      postCityMessage(world, "CHIRP_NEW_MAP_TILE", "The city has bought new land.");
+    }
+    const message = `Area ${tileX}, ${tileZ} ${dryRun ? "can be" : "was"} bought for ${area.price}.`;
+    return { message, ...areaAt(world, index), price: area.price, maxAreaCount: MAX_AREAS };
   },
 });
 

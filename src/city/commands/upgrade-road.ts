@@ -21,7 +21,7 @@ export const upgradeRoad = defineCommand({
     ids: z.array(number(0), "must be a list of ids").default([]),
     roadPrefab: text("Medium Road"),
   }),
-  act: ({ world }, { dryRun, id, ids, roadPrefab }) => {
+  act: (world, { dryRun, id, ids, roadPrefab }) => {
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     const wanted = [...new Set(ids.length > 0 ? ids : [id])];
     if (wanted.length > MAX_SEGMENTS) {
@@ -45,15 +45,9 @@ export const upgradeRoad = defineCommand({
       for (const segment of changed) upgradeSegment(world, segment, prefab);
       world.ledger.book("Construction", cost);
     }
-    return {
-      segmentIds: changed.map((segment) => segment.id),
-      skipped: segments.length - changed.length,
-      cost,
-    };
-  },
-  reply: ({ segmentIds, skipped, cost }, { dryRun, roadPrefab }) => {
     const done = dryRun ? "would be" : "were";
-    const message = `${segmentIds.length} roads ${done} upgraded for ${cost.toFixed(2)}.`;
-    return { ok: true, dryRun, message, roadPrefab, segmentIds, skippedSegments: skipped, cost };
+    const message = `${changed.length} roads ${done} upgraded for ${cost.toFixed(2)}.`;
+    const segmentIds = changed.map((segment) => segment.id);
+    return { message, roadPrefab, segmentIds, skippedSegments: segments.length - changed.length, cost };
   },
 });

@@ -4,7 +4,7 @@ import { CommandRefusedError } from "../refusal.js";
 import { BUILDING_PREFABS } from "../simulation/catalogue/building-prefabs.js";
 import { setCells } from "../simulation/fabric/zone-blocks.js";
 import { SquareGrid } from "../simulation/state/collections.js";
-import type { SimZoneBlock } from "../simulation/state/entities.js";
+import type { ZoneBlock } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { PAINTABLE_ZONES, ZONES, type Zone, zoneOf } from "../terms.js";
 
@@ -39,7 +39,7 @@ export function buildingReachMeters(...sidesInCells: readonly number[]): number 
 /** @returns number of paintable cells that change, or would change in a dry run */
 export function paintBlock(
   world: World,
-  block: SimZoneBlock,
+  block: ZoneBlock,
   zone: Zone,
   mayPaint: (cell: number) => boolean,
   dryRun = false,
@@ -69,7 +69,7 @@ export function paintBlock(
  */
 export function paintCells(
   world: World,
-  block: SimZoneBlock,
+  block: ZoneBlock,
   zone: Zone,
   mask: number,
   dryRun: boolean,
@@ -95,7 +95,7 @@ const AMBIGUOUS = -2;
  * the growables in id order. If a growable of another zone is about as near as the nearest growable so far,
  * the block becomes ambiguous.
  */
-export function expectedZones(world: World): (block: SimZoneBlock) => ExpectedZone {
+export function expectedZones(world: World): (block: ZoneBlock) => ExpectedZone {
   const grid = new SquareGrid(world.blocks.all(), buildingReachMeters(LARGEST_GROWABLE_CELLS));
   const count = world.blocks.size;
   const zones = new Int8Array(count).fill(NONE);

@@ -20,7 +20,7 @@ export const zoneRectangle = defineCommand({
     from: groundPoint.describe("Opposite corners, at most 2048 m apart in x and z."),
     to: groundPoint,
   }),
-  act: ({ world }, { dryRun, preserveOccupied, zone: wanted, from, to }) => {
+  act: (world, { dryRun, preserveOccupied, zone: wanted, from, to }) => {
     const zone = requireZone(wanted);
     requireOnMap(from);
     requireOnMap(to);
@@ -45,10 +45,7 @@ export const zoneRectangle = defineCommand({
       counts.touchedBlocks++;
       counts.changedCells += paintCells(world, block, zone, mask, dryRun);
     }
-    return counts;
-  },
-  reply: (counts, { dryRun, zone, preserveOccupied }) => {
     const message = `${counts.changedCells} cells ${dryRun ? "would be" : "were"} changed.`;
-    return { ok: true, dryRun, message, zone, preserveOccupied, ...counts };
+    return { message, zone, preserveOccupied, ...counts };
   },
 });

@@ -1,8 +1,6 @@
 /** The embedded game: one loaded city, its clock and its saves. */
-import type { SaveDirectory } from "../game.js";
 import { layStarterMap } from "./fabric/starter-map.js";
 import { type LoadedSave, newCityId, SaveFiles } from "./saves/save-files.js";
-import { SimulatedCity } from "./simulated-city.js";
 import { World } from "./state/world.js";
 import { tick } from "./tick.js";
 
@@ -14,8 +12,6 @@ export interface EmbeddedGameOptions {
   readonly onDirectoryMade?: () => Promise<void>;
   /** Interval of automatic saves; 0 turns them off. */
   readonly autosaveSeconds?: number;
-  /** Simulation frames per real second at speed 1. */
-  readonly framesPerSecond?: number;
   /** Whether commands are accepted even without money. */
   readonly unlimitedMoney?: boolean;
 }
@@ -31,19 +27,19 @@ export interface NewCityOptions {
 }
 
 export class EmbeddedGame {
-  #loaded: SimulatedCity | null = null;
+  readonly saves: SaveFiles;
+  #world: World | null = null;
   #clock: CityClock | null = null;
-  readonly #saves: SaveFiles;
-  readonly #listeners = new Set<(city: SimulatedCity | null) => void>();
-  readonly #framesPerSecond: number;
+  readonly #listeners = new Set<() => void>();
   readonly #unlimitedMoney: boolean;
   readonly #autosaveTimer: NodeJS.Timeout | null;
+  /** Replies of commands that run or that have replaced the city, by path and `opId`. */
+  readonly replies = new Map<string, Promise<object>>();
   #lastCommand: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: EmbeddedGameOptions) {
-    this.#saves = new SaveFiles(options.savesDirectory, options.onSaveFailed, options.onDirectoryMade);
-    this.#framesPerSecond = options.framesPerSecond ?? FRAMES_PER_SECOND;
+    this.saves = new SaveFiles(options.savesDirectory, options.onSaveFailed, options.onDirectoryMade);
     this.#unlimitedMoney = options.unlimitedMoney ?? false;
     const seconds = options.autosaveSeconds ?? 0;
     this.#autosaveTimer = seconds > 0 ? setInterval(() => void this.autosave(), seconds * 1000) : null;
@@ -51,8 +47,8 @@ export class EmbeddedGame {
   }
 
   /** The loaded city, or null. Read it in each request, because loading replaces it. */
-  get city(): SimulatedCity | null {
-    return this.#loaded;
+  get world(): World | null {
+    return this.#world;
   }
 
   /** Runs a command once all earlier ones have ended. */
@@ -63,7 +59,7 @@ export class EmbeddedGame {
   }
 
   /** Replaces the loaded city with a new one. */
-  startCity({ seed, map, paused }: NewCityOptions): SimulatedCity {
+  startCity({ seed, map, paused }: NewCityOptions): World {
     const world = new World(seed);
     world.cityId = newCityId();
     if (map === "highway") layStarterMap(world);
@@ -75,29 +71,21 @@ export class EmbeddedGame {
    * Replaces the loaded city with a saved one. If the file is invalid the loaded city stays.
    * @throws SaveFileError
    */
-  async loadCity(path: string): Promise<SimulatedCity> {
-    return this.beginSaved(await this.readSave(path));
-  }
-
-  /**
-   * Reads a save without changing the loaded city.
-   * @throws SaveFileError
-   */
-  readSave(path: string): Promise<LoadedSave> {
-    return this.#saves.read(path);
+  async loadCity(path: string): Promise<World> {
+    return this.beginSaved(await this.saves.read(path));
   }
 
   /** Replaces the loaded city with one that was read. */
-  async beginSaved(save: LoadedSave): Promise<SimulatedCity> {
-    return this.#adopt(await this.#saves.begun(save));
+  async beginSaved(save: LoadedSave): Promise<World> {
+    return this.#adopt(await this.saves.begun(save));
   }
 
   /**
    * Loads the newest valid save. Returns null and changes nothing when there is none.
    * @param onRefused called for every newer save that cannot be loaded; the file of such a save is kept
    */
-  async resumeCity(onRefused: (error: Error) => void): Promise<SimulatedCity | null> {
-    const world = await this.#saves.loadNewest(onRefused);
+  async resumeCity(onRefused: (error: Error) => void): Promise<World | null> {
+    const world = await this.saves.loadNewest(onRefused);
     return world && this.#adopt(world);
   }
 
@@ -106,13 +94,13 @@ export class EmbeddedGame {
    * was called. Resolves to true if the city is saved or no city is loaded.
    */
   async autosave(): Promise<boolean> {
-    return this.#loaded === null || this.#saves.autosave(this.#loaded.world);
+    return this.#world === null || this.saves.autosave(this.#world);
   }
 
   unloadCity(): void {
     this.#clock?.stop();
     this.#clock = null;
-    this.#loaded = null;
+    this.#world = null;
     this.#notify();
   }
 
@@ -121,45 +109,27 @@ export class EmbeddedGame {
     this.#isClosed = true;
     if (this.#autosaveTimer) clearInterval(this.#autosaveTimer);
     this.unloadCity();
-    await this.#saves.settled();
+    await this.saves.settled();
   }
 
-  /**
-   * Lists the saved cities, newest first, without a save that is still being written. Empty without a
-   * directory.
-   */
-  listSaves(): Promise<SaveDirectory> {
-    return this.#saves.list();
-  }
-
-  /** Resolves when no save is running. */
-  savesSettled(): Promise<void> {
-    return this.#saves.settled();
-  }
-
-  /**
-   * Calls `listener` with the new city after a load, or with null after an unload. Returns a function that
-   * unsubscribes.
-   */
-  onCityChanged(listener: (city: SimulatedCity | null) => void): () => void {
+  /** Calls `listener` after a city was loaded or unloaded. Returns a function that unsubscribes. */
+  onCityChanged(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  #adopt(world: World): SimulatedCity {
+  #adopt(world: World): World {
     if (this.#isClosed) throw new Error("the city is closing");
     this.#clock?.stop();
     world.unlimitedMoney = this.#unlimitedMoney;
-    const city = new SimulatedCity(world, (name) => this.#saves.begin(world, name));
-    this.#loaded = city;
-    this.#clock = new CityClock(world, this.#framesPerSecond);
-    this.#clock.start();
+    this.#world = world;
+    this.#clock = new CityClock(world);
     this.#notify();
-    return city;
+    return world;
   }
 
   #notify(): void {
-    for (const listener of this.#listeners) listener(this.#loaded);
+    for (const listener of this.#listeners) listener();
   }
 }
 
@@ -176,26 +146,16 @@ const LONGEST_BACKLOG_MS = 250;
 
 class CityClock {
   readonly #world: World;
-  readonly #framesPerSecond: number;
-  #timer: NodeJS.Timeout | null = null;
-  #lastMs = 0;
+  readonly #timer = setInterval(() => this.#runSlice(), SLICE_INTERVAL_MS).unref();
+  #lastMs = performance.now();
   #framesDue = 0;
 
-  /** @param framesPerSecond simulation frames per real second at speed 1 */
-  constructor(world: World, framesPerSecond: number) {
+  constructor(world: World) {
     this.#world = world;
-    this.#framesPerSecond = framesPerSecond;
-  }
-
-  start(): void {
-    this.#lastMs = performance.now();
-    this.#timer = setInterval(() => this.#runSlice(), SLICE_INTERVAL_MS);
-    this.#timer.unref();
   }
 
   stop(): void {
-    if (this.#timer) clearInterval(this.#timer);
-    this.#timer = null;
+    clearInterval(this.#timer);
   }
 
   #runSlice(): void {
@@ -205,7 +165,7 @@ class CityClock {
     const elapsedMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;
     const factor = world.paused ? 0 : (SPEED_FACTORS[world.selectedSpeed] as number);
-    const framesPerMs = (this.#framesPerSecond * factor) / 1000;
+    const framesPerMs = (FRAMES_PER_SECOND * factor) / 1000;
     this.#framesDue = Math.min(this.#framesDue + elapsedMs * framesPerMs, LONGEST_BACKLOG_MS * framesPerMs);
     while (this.#framesDue >= 1 && performance.now() - nowMs < SLICE_BUDGET_MS) {
       tick(world);

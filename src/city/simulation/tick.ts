@@ -33,7 +33,7 @@ import { updateStorageAndFuel } from "./life/stores.js";
 import { payTaxes, payUpkeep, updateTaxUnrest } from "./life/taxes.js";
 import { assignProviders, countTraffic } from "./life/traffic.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "./state/calendar.js";
-import { NO_PROBLEMS, type SimBuilding } from "./state/entities.js";
+import { type Building, NO_PROBLEMS } from "./state/entities.js";
 import type { World } from "./state/world.js";
 import { distributePower } from "./utilities/electricity.js";
 import { distributeHeat, distributeWater } from "./utilities/pipes.js";
@@ -67,7 +67,7 @@ export function tick(world: World): void {
   }
 }
 
-function visitBuilding(world: World, building: SimBuilding): void {
+function visitBuilding(world: World, building: Building): void {
   if (building.prefab.growable && demolishIfZoneDiffers(world, building)) return;
   if ((building.flags & RUIN_FLAGS) !== 0) updateRuin(world, building);
   else if ((building.flags & FLAG.Completed) === 0) continueConstruction(world, building);
@@ -75,7 +75,7 @@ function visitBuilding(world: World, building: SimBuilding): void {
   else visitCivic(world, building);
 }
 
-function visitGrowable(world: World, building: SimBuilding): void {
+function visitGrowable(world: World, building: Building): void {
   updateSupplyProblems(world, building);
   if (updateFire(world, building)) {
     reportBurnedDown(world, building);
@@ -91,7 +91,7 @@ function visitGrowable(world: World, building: SimBuilding): void {
   }
 }
 
-function prosper(world: World, building: SimBuilding): void {
+function prosper(world: World, building: Building): void {
   const excessTax = updateTaxUnrest(world, building);
   const around = updateSurroundings(world, building, excessTax);
   accumulateGarbageAndCrime(world, building, around);
@@ -102,7 +102,7 @@ function prosper(world: World, building: SimBuilding): void {
   else maybePostWish(world, building, around);
 }
 
-function visitCivic(world: World, building: SimBuilding): void {
+function visitCivic(world: World, building: Building): void {
   closeServiceCycle(building);
   updateStorageAndFuel(world, building);
   updateSupplyProblems(world, building);

@@ -1,15 +1,14 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import type { CommandRoute } from "../../../src/city/commands/command.js";
 import { COMMAND_ROUTES } from "../../../src/city/embedded-routes.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { FieldError } from "../../../src/city/wire/answers.js";
 import { propertyRuns } from "../../property-runs.js";
-import { advance, cityOf, fingerprint, newCity, smallTown } from "./towns.js";
+import { advance, fingerprint, newCity, smallTown } from "./towns.js";
 
 /** Coordinates in and near the small town, from a small set so that they often coincide, and a few extreme ones. */
 const coordinate = fc.oneof(
@@ -136,17 +135,17 @@ const step = fc.record({ command, frames: fc.constantFrom(0, 0, 300, 2000) });
 /** Snapshot of a small town after some growth. Every run starts from a copy of it. */
 let town: string;
 
-function newTown(): SimulatedCity {
-  return cityOf(restoreSnapshot(JSON.parse(town)));
+function newTown(): World {
+  return restoreSnapshot(JSON.parse(town));
 }
 
-function routeOf(type: string): CommandRoute {
+function routeOf(type: string): typeof bulldoze {
   const route = COMMAND_ROUTES.find(({ path }) => path === `/commands/${type}`);
   if (route === undefined) throw new Error(`no command ${type}`);
-  return route;
+  return route as typeof bulldoze;
 }
 
-function tryApply(city: SimulatedCity, { type, ...body }: Call): "done" | "refused" {
+function tryApply(city: World, { type, ...body }: Call): "done" | "refused" {
   try {
     routeOf(type).run(city, body);
     return "done";
@@ -162,7 +161,7 @@ describe("a city after any sequence of commands", () => {
     const city = newCity();
     smallTown(city);
     advance(city, 6000);
-    expect(city.citizenCount).to.be.greaterThan(20);
+    expect(city.citizens.size).to.be.greaterThan(20);
     town = fingerprint(city);
   });
 
@@ -172,10 +171,10 @@ describe("a city after any sequence of commands", () => {
         const city = newTown();
         for (const { command: each, frames } of steps) {
           tryApply(city, each);
-          expect(findFaults(city.world)).to.deep.equal([]);
+          expect(findFaults(city)).to.deep.equal([]);
           advance(city, frames);
         }
-        expect(findFaults(city.world)).to.deep.equal([]);
+        expect(findFaults(city)).to.deep.equal([]);
       }),
       { numRuns: propertyRuns(60) },
     );
@@ -221,21 +220,23 @@ describe("a city after any sequence of commands", () => {
         const city = newTown();
         for (const each of commands) tryApply(city, each);
         const removal = { dryRun: false, keepNodes: false };
-        for (const { id: each } of city.buildings())
+        for (const { id: each } of city.buildings.all())
           bulldoze.act(city, { ...removal, entityType: "building", id: each });
-        while (city.nodes().length > 0) {
-          bulldoze.act(city, { ...removal, entityType: "netNode", id: city.nodes()[0]?.id as number });
+        while (city.nodes.all().length > 0) {
+          bulldoze.act(city, { ...removal, entityType: "netNode", id: city.nodes.all()[0]?.id as number });
         }
-        expect([city.segments().length, city.zoneBlocks().length, city.buildings().length]).to.deep.equal([
-          0, 0, 0,
-        ]);
-        expect(city.citizenCount).to.equal(0);
+        expect([
+          city.segments.all().length,
+          city.blocks.all().length,
+          city.buildings.all().length,
+        ]).to.deep.equal([0, 0, 0]);
+        expect(city.citizens.size).to.equal(0);
       }),
       { numRuns: propertyRuns(60) },
     );
   }).timeout(120_000);
 });
 
-function reloaded(city: SimulatedCity): SimulatedCity {
-  return cityOf(restoreSnapshot(JSON.parse(fingerprint(city))));
+function reloaded(city: World): World {
+  return restoreSnapshot(JSON.parse(fingerprint(city)));
 }

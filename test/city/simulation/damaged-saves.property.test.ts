@@ -5,10 +5,10 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { packCity, SaveFileError } from "../../../src/city/simulation/saves/crp.js";
 import { SNAPSHOT_VERSION } from "../../../src/city/simulation/saves/snapshot.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { Random } from "../../../src/city/simulation/state/random.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { propertyRuns } from "../../property-runs.js";
-import { advance, cityOf, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
+import { advance, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the content of a save
 type Content = any;
@@ -29,14 +29,14 @@ describe("saves with one wrong value", () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  async function load(content: string): Promise<SimulatedCity> {
+  async function load(content: string): Promise<World> {
     const path = join(directory, "Wrong.crp");
     // JSON.stringify cannot write a number that is too large for a double.
     await writeFile(
       path,
       await packCity(Buffer.from(content.replaceAll('"1e999"', "1e999")), SNAPSHOT_VERSION),
     );
-    return cityOf(await loadWorld(path));
+    return await loadWorld(path);
   }
 
   async function refusalOf(damage: (content: Content) => unknown): Promise<string> {

@@ -2,13 +2,13 @@ import { expect } from "chai";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { FLAG, GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
 import { advance, bulldozeAll, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";
 
 const WEEK = 4096;
 
-function grownTown(): SimulatedCity {
+function grownTown(): World {
   const city = newCity();
   smallTown(city);
   place(city, "Cemetery", 450, 120);
@@ -17,16 +17,16 @@ function grownTown(): SimulatedCity {
   return city;
 }
 
-function messageIds(city: SimulatedCity): string[] {
-  return city.messages().map(({ messageId }) => messageId);
+function messageIds(city: World): string[] {
+  return city.board.messages.map(({ messageId }) => messageId);
 }
 
 describe("growth in the embedded city", () => {
   it("a connected town with all supplies fills with people who work and shop", () => {
     const city = grownTown();
-    expect(city.citizenCount).to.be.greaterThan(40);
-    const shops = city.world.buildings.all().filter(({ prefab }) => prefab.service === "Commercial");
-    expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(15);
+    expect(city.citizens.size).to.be.greaterThan(40);
+    const shops = city.buildings.all().filter(({ prefab }) => prefab.service === "Commercial");
+    expect(city.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(15);
     expect(shops.reduce((sum, { visitors }) => sum + visitors, 0)).to.be.greaterThan(0);
     expect(countFlag(city, "Abandoned")).to.equal(0);
   });
@@ -34,24 +34,24 @@ describe("growth in the embedded city", () => {
   it("a town does not grow without demand", () => {
     const city = newCity();
     smallTown(city);
-    Object.assign(city.world.demand, { residential: 0, commercial: 0, workplace: 0 });
+    Object.assign(city.demand, { residential: 0, commercial: 0, workplace: 0 });
     advance(city, 255);
-    expect(city.buildings().filter(({ prefab }) => prefab.service === "Residential")).to.have.length(0);
+    expect(city.buildings.all().filter(({ prefab }) => prefab.service === "Residential")).to.have.length(0);
   });
 
   it("a town does not grow without a road to the map edge", () => {
     const city = newCity("empty");
     smallTown(city);
     advance(city, 2 * WEEK);
-    expect(city.buildings().length).to.be.greaterThan(8);
-    expect(city.citizenCount).to.equal(0);
-    expect(city.messages().some(({ text }) => text.includes("no road leads here"))).to.equal(true);
+    expect(city.buildings.all().length).to.be.greaterThan(8);
+    expect(city.citizens.size).to.equal(0);
+    expect(city.board.messages.some(({ text }) => text.includes("no road leads here"))).to.equal(true);
   });
 
   it("only homes near schools, parks and clinics level up @slow", () => {
-    const levels = (city: SimulatedCity) =>
-      city
-        .buildings()
+    const levels = (city: World) =>
+      city.buildings
+        .all()
         .reduce((best, { prefab }) => Math.max(best, isGrowable(prefab.service) ? prefab.level : 0), 0);
     const poor = grownTown();
     const rich = grownTown();
@@ -71,7 +71,7 @@ describe("growth in the embedded city", () => {
     advance(rich, 156 * WEEK);
     expect(levels(rich)).to.be.greaterThan(levels(poor));
     expect(levels(rich)).to.be.at.least(3);
-    expect(findFaults(rich.world)).to.deep.equal([]);
+    expect(findFaults(rich)).to.deep.equal([]);
   });
 });
 
@@ -80,7 +80,7 @@ describe("decline in the embedded city", () => {
     const city = grownTown();
     bulldozeAll(city, "Wind Turbine");
     advance(city, WEEK);
-    const dark = city.buildings().filter(({ problems }) => problems.names.includes("Electricity"));
+    const dark = city.buildings.all().filter(({ problems }) => problems.names.includes("Electricity"));
     expect(dark.length).to.be.greaterThan(5);
     expect(dark.every(({ problems }) => problems.severity === "warning")).to.equal(true);
     advance(city, 8 * WEEK);
@@ -97,7 +97,7 @@ describe("decline in the embedded city", () => {
       collapsed = Math.max(collapsed, countFlag(city, "Collapsed"));
     }
     expect(collapsed).to.be.greaterThan(0);
-    expect(dark.filter((building) => city.building(building.id) === building)).to.have.length.below(6);
+    expect(dark.filter((building) => city.buildings.get(building.id) === building)).to.have.length.below(6);
   });
 
   it("a lack of water makes a town decline", () => {
@@ -106,7 +106,7 @@ describe("decline in the embedded city", () => {
     const abandoned = new Set<number>();
     for (let week = 0; week < 36; week++) {
       advance(city, WEEK);
-      for (const { id, flags } of city.buildings()) if ((flags & FLAG.Abandoned) !== 0) abandoned.add(id);
+      for (const { id, flags } of city.buildings.all()) if ((flags & FLAG.Abandoned) !== 0) abandoned.add(id);
     }
     expect(abandoned.size).to.be.greaterThan(5);
     expect(messageIds(city)).to.include("CHIRP_NO_WATER");
@@ -115,7 +115,7 @@ describe("decline in the embedded city", () => {
   it("the loss of its road makes a town decline", () => {
     const city = grownTown();
     const active = countFlag(city, "Active");
-    for (const { id, prefab } of city.segments()) {
+    for (const { id, prefab } of city.segments.all()) {
       if (prefab.name !== "Basic Road") continue;
       bulldoze.act(city, { dryRun: false, entityType: "netSegment", id, keepNodes: false });
     }
@@ -135,7 +135,7 @@ describe("decline in the embedded city", () => {
       advance(city, 2 * WEEK);
       const protests = countProblem(city, "TaxesTooHigh");
       advance(city, 30 * WEEK);
-      return { protests, citizens: city.citizenCount };
+      return { protests, citizens: city.citizens.size };
     };
     const fair = abandonedAt(10);
     expect(fair.protests).to.equal(0);
@@ -155,14 +155,14 @@ describe("decline in the embedded city", () => {
     expect(countFlag(city, "Abandoned")).to.equal(0);
     advance(city, 28 * WEEK);
     expect(countFlag(city, "Abandoned")).to.be.greaterThan(1);
-    expect(city.messages().some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
+    expect(city.board.messages.some(({ text }) => text.includes("nobody wanted to move in"))).to.equal(true);
   });
 
   it("fires make a town without a fire house decline", () => {
     const burn = (withEngines: boolean) => {
       const city = grownTown();
       if (withEngines) place(city, "Fire House", 370, -30);
-      const homes = city.world.buildings
+      const homes = city.buildings
         .all()
         .filter(({ prefab, flags }) => prefab.growable && (flags & FLAG.Active) !== 0);
       for (const home of homes) home.burning = 1;

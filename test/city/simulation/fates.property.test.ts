@@ -7,12 +7,11 @@ import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
 import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { FLAG } from "../../../src/city/terms.js";
 import {
   advance,
   bulldozeAll,
-  cityOf,
   countFlag,
   countProblem,
   fingerprint,
@@ -44,9 +43,9 @@ describe("changes of the population in a town with all services", () => {
     untouchedHappiness = happinessOf(same);
   });
 
-  function grownCopy(): SimulatedCity {
-    const city = cityOf(restoreSnapshot(JSON.parse(grown)));
-    city.world.unlimitedMoney = true;
+  function grownCopy(): World {
+    const city = restoreSnapshot(JSON.parse(grown));
+    city.unlimitedMoney = true;
     return city;
   }
 
@@ -98,7 +97,7 @@ describe("changes of the population in a town with all services", () => {
     const gaveUp = new Map<number, number>();
     for (let day = 0; day < 36 * 7; day++) {
       advance(city, Math.round(WEEK / 7));
-      for (const { id, flags } of city.buildings()) {
+      for (const { id, flags } of city.buildings.all()) {
         if ((flags & FLAG.Abandoned) !== 0 && !gaveUp.has(id)) gaveUp.set(id, day);
         if ((flags & FLAG.Collapsed) !== 0 && !fellDown.has(id)) fellDown.set(id, day);
       }
@@ -114,19 +113,19 @@ describe("changes of the population in a town with all services", () => {
 
   it("the population recovers once the cause of its decline is gone @slow", () => {
     const city = grownCopy();
-    const pump = city.world.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
+    const pump = city.buildings.all().find(({ prefab }) => prefab.name === "Water Tower");
     if (!pump) throw new Error("the town has no water");
     setBuildingActive.act(city, { id: pump.id, active: false });
     advance(city, 20 * WEEK);
-    const low = city.citizenCount;
+    const low = city.citizens.size;
     const abandoned = countFlag(city, "Abandoned");
     expect(abandoned).to.be.greaterThan(5);
     setBuildingActive.act(city, { id: pump.id, active: true });
     advance(city, 20 * WEEK);
     expect(countFlag(city, "Abandoned")).to.be.lessThan(abandoned);
-    expect(city.citizenCount).to.be.greaterThan(1.2 * low);
+    expect(city.citizens.size).to.be.greaterThan(1.2 * low);
     expect(countProblem(city, "Water")).to.be.at.most(countFlag(city, "Abandoned"));
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(findFaults(city)).to.deep.equal([]);
   });
 });
 
@@ -135,7 +134,7 @@ describe("growth of a first town", () => {
     it(`a first town grows over a year without commands, for seed ${seed}`, () => {
       const city = firstTown(seed);
       advance(city, 7200);
-      const early = city.citizenCount;
+      const early = city.citizens.size;
       expect(early).to.be.greaterThan(0);
       const citizens = course(city, 52);
       expect(Math.min(...citizens)).to.be.at.least(5);
@@ -150,11 +149,11 @@ describe("how fast education and home levels rise in a town with all services", 
     it(`a town with all services educates citizens slowly, and few homes reach level 5, for seed ${seed} @slow`, () => {
       const city = servedTown(seed);
       advance(city, 104 * WEEK);
-      const { citizens, graduates } = city.statistics().at(-1) ?? { citizens: 0, graduates: 0 };
+      const { citizens, graduates } = city.statistics.samples.at(-1) ?? { citizens: 0, graduates: 0 };
       expect(citizens).to.be.greaterThan(500);
       expect(graduates).to.be.within(5, 40);
-      const levels = city
-        .buildings()
+      const levels = city.buildings
+        .all()
         .filter(({ prefab }) => prefab.growable && prefab.service === "Residential")
         .map(({ prefab }) => prefab.level);
       expect(levels.filter((level) => level === 5).length, `${levels}`).to.be.lessThan(levels.length / 5);
@@ -164,13 +163,13 @@ describe("how fast education and home levels rise in a town with all services", 
 
   it("a full cemetery takes the dead again once it is emptied @slow", () => {
     const city = servedTown();
-    const [cemetery] = city.world.providers.get("death")?.items ?? [];
+    const [cemetery] = city.providers.get("death")?.items ?? [];
     if (!cemetery) throw new Error("the town has no cemetery");
     const liveAYear = () => {
       const year = { deaths: 0, weeksOfUnburied: 0 };
       for (let week = 0; week < 52; week++) {
         advance(city, WEEK);
-        year.deaths += city.statistics().at(-1)?.deaths ?? 0;
+        year.deaths += city.statistics.samples.at(-1)?.deaths ?? 0;
         if (countProblem(city, "Death") > 0) year.weeksOfUnburied++;
       }
       return year;
@@ -203,7 +202,7 @@ describe("growth of families and housing demand", () => {
     const city = newCity();
     homesOnly(city);
     settleByForce(city, 300);
-    const { citizens, households, frame } = city.world;
+    const { citizens, households, frame } = city;
     const children = citizens.all().filter((citizen) => ageInUnits(citizen, frame) < AGE_LIMITS.adult);
     const parentsOf = new Map(children.map(({ id, householdId }) => [id, householdId]));
     for (const citizen of citizens.all()) {
@@ -216,22 +215,22 @@ describe("growth of families and housing demand", () => {
     expect(couples.length).to.be.greaterThan(5);
     for (const [child, partner] of couples)
       expect(partner?.bornFrame).to.be.closeTo(child?.bornFrame as number, 1);
-    expect(findFaults(city.world)).to.deep.equal([]);
+    expect(findFaults(city)).to.deep.equal([]);
   });
 
   it("demand falls with each new house, so that homes do not outnumber new residents", () => {
     const city = newCity();
     smallTown(city);
-    const before = { ...city.world.demand };
+    const before = { ...city.demand };
     advance(city, 255);
-    const begun = city.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+    const begun = city.buildings.all().filter(({ prefab }) => prefab.service === "Residential").length;
     expect(begun).to.be.greaterThan(1);
-    expect(city.world.demand.residential).to.be.lessThan(before.residential - begun);
+    expect(city.demand.residential).to.be.lessThan(before.residential - begun);
     const served = servedTown();
     let houses = 0;
     for (let week = 0; week < 12; week++) {
       advance(served, WEEK);
-      const now = served.buildings().filter(({ prefab }) => prefab.service === "Residential").length;
+      const now = served.buildings.all().filter(({ prefab }) => prefab.service === "Residential").length;
       if (week > 0) expect(now - houses).to.be.lessThan(20);
       houses = now;
     }
@@ -240,15 +239,15 @@ describe("growth of families and housing demand", () => {
   });
 });
 
-function course(city: SimulatedCity, weeks: number): number[] {
+function course(city: World, weeks: number): number[] {
   return Array.from({ length: weeks }, () => {
     advance(city, WEEK);
-    return city.citizenCount;
+    return city.citizens.size;
   });
 }
 
-function happinessOf(city: SimulatedCity): number {
-  return city.statistics().at(-1)?.happiness ?? 0;
+function happinessOf(city: World): number {
+  return city.statistics.samples.at(-1)?.happiness ?? 0;
 }
 
 /** Largest share of the population that left within one week. */

@@ -1,11 +1,12 @@
 /** A town that scripted mayors build: a grid of blocks, extended north and west of the highway. */
+
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { setZone } from "../../../src/city/commands/set-zone.js";
-import { squareAround } from "../../../src/city/geometry.js";
+import { type GroundPoint, squareAround } from "../../../src/city/geometry.js";
 import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import type { GroundPoint } from "../../../src/city/terms.js";
+import { budgetOf } from "../../../src/city/simulation/life/finance.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { connectToHighway, road } from "./towns.js";
 
 const BLOCK_METERS = 80;
@@ -40,12 +41,12 @@ export class Town {
 
   /** @param reserve money that is never spent */
   constructor(
-    readonly city: SimulatedCity,
+    readonly city: World,
     readonly reserve: number,
   ) {}
 
   get funds(): number {
-    return this.city.budget.balance - this.reserve;
+    return budgetOf(this.city).balance - this.reserve;
   }
 
   /** Connects the first block to the highway. */
@@ -67,7 +68,7 @@ export class Town {
   /** Number of blocks with this zone that have room for more growables. */
   unfinished(zone: string): number {
     return this.blocksOf(zone).filter(({ center }) => {
-      const ids = this.city.world.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
+      const ids = this.city.buildings.near(squareAround(center, BLOCK_METERS / 2 - 8));
       const cells = ids
         .filter(({ prefab, position }) => {
           return (

@@ -3,25 +3,28 @@
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
+import type { GroundPoint } from "../../../src/city/geometry.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import {
   type Coverage,
   findBuildingPrefab,
 } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import { shownDemand } from "../../../src/city/simulation/life/demand.js";
+import { missingServicesInPieces } from "../../../src/city/simulation/life/expectations.js";
+import { budgetOf } from "../../../src/city/simulation/life/finance.js";
 import { CYCLES_PER_WEEK, FRAMES_PER_CYCLE } from "../../../src/city/simulation/state/calendar.js";
-import type { SimBuilding } from "../../../src/city/simulation/state/entities.js";
+import type { Building } from "../../../src/city/simulation/state/entities.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { inOneGo } from "../../../src/city/steps.js";
-import type { GroundPoint } from "../../../src/city/terms.js";
 import { ORIGIN, Town, WORKS } from "./mayor-town.js";
 import { advance, newCity, road, starterTown } from "./towns.js";
 
 export interface Mayor {
   /** Starts a new city. */
-  readonly found: (seed: number) => SimulatedCity;
+  readonly found: (seed: number) => World;
   /** Issues the commands of one week. */
-  readonly govern: (city: SimulatedCity, week: number) => void;
+  readonly govern: (city: World, week: number) => void;
 }
 
 /** The building that provides each service. */
@@ -45,15 +48,15 @@ const BUSY = 1.3;
 /** The town zones no homes while it cannot afford a service whose lack costs more happiness points than this. */
 const TOLERABLE_POINTS = 1;
 
-const towns = new WeakMap<SimulatedCity, Town>();
+const towns = new WeakMap<World, Town>();
 
 /** Money that weekly commands never spend, because running costs and loans exceed the taxes of a fast-growing town. */
 const RESERVE = 4_000;
 const RESERVE_WITH_LOANS = 30_000;
 
-function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
+function foundTown(seed: number, reserve = RESERVE): World {
   const city = newCity("highway", seed);
-  city.world.unlimitedMoney = false;
+  city.unlimitedMoney = false;
   const town = new Town(city, reserve);
   towns.set(city, town);
   town.found();
@@ -69,7 +72,7 @@ function foundTown(seed: number, reserve = RESERVE): SimulatedCity {
  */
 function keepUtilities(town: Town): boolean {
   const { city } = town;
-  const isRich = city.citizenCount > LARGE_TOWN_CITIZENS && town.funds > SOLAR_MONEY;
+  const isRich = city.citizens.size > LARGE_TOWN_CITIZENS && town.funds > SOLAR_MONEY;
   const power = isRich ? "Solar Power Plant" : "Advanced Wind Turbine";
   const plants = [
     ["power", power, 0.6],
@@ -78,7 +81,7 @@ function keepUtilities(town: Town): boolean {
   ] as const;
   let isWell = true;
   for (const [carries, plant, share] of plants) {
-    const networks = city.utilities().filter((network) => network.carries === carries);
+    const networks = city.utilities.filter((network) => network.carries === carries);
     const sum = (figure: "supply" | "demand") => networks.reduce((all, network) => all + network[figure], 0);
     if (sum("demand") > share * sum("supply") && !town.build(plant, WORKS)) isWell = false;
   }
@@ -91,8 +94,8 @@ function keepUtilities(town: Town): boolean {
  */
 function zoneByBars(town: Town, getsHomes: boolean): void {
   const { city } = town;
-  const { residential, commercial, workplace } = city.demand;
-  const most = 1 + Math.floor(city.citizenCount / 800);
+  const { residential, commercial, workplace } = shownDemand(city);
+  const most = 1 + Math.floor(city.citizens.size / 800);
   const grow = (bar: number, zone: string, near: GroundPoint, share: number) => {
     for (
       let open = town.unfinished(zone);
@@ -102,7 +105,7 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
       town.zone(zone, near);
     }
   };
-  const isVillage = city.citizenCount < 300;
+  const isVillage = city.citizens.size < 300;
   if (getsHomes) grow(residential, isVillage ? "ResidentialLow" : "ResidentialHigh", ORIGIN, 2);
   grow(commercial, isVillage ? "CommercialLow" : "CommercialHigh", ORIGIN, 0.5);
   const isOffice = town.blocksOf("Office").length < town.blocksOf("Industrial").length - 4;
@@ -117,8 +120,8 @@ function zoneByBars(town: Town, getsHomes: boolean): void {
  */
 function serveWishes(town: Town, most: number): boolean {
   const { city } = town;
-  const wished = inOneGo(city.missingServices())
-    .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.world.households.size)
+  const wished = inOneGo(missingServicesInPieces(city))
+    .filter(({ householdsWithout }) => householdsWithout > 0.1 * city.households.size)
     .map(({ service, place, pointsLost }) => ({ prefab: PROVIDERS[service as Coverage], place, pointsLost }))
     .sort((a, b) => pointsPerMoney(b) - pointsPerMoney(a));
   const needs = [...wished, ...busyServices(city)]
@@ -133,10 +136,10 @@ function pointsPerMoney({ prefab, pointsLost }: { prefab: string; pointsLost: nu
   return pointsLost / (findBuildingPrefab(prefab)?.cost as number);
 }
 
-function busyServices({ world }: SimulatedCity) {
+function busyServices(world: World) {
   return Object.entries(PROVIDERS).flatMap(([kind, prefab]) => {
     const providers = world.providers.get(kind as Coverage)?.items ?? [];
-    const sum = (figure: (provider: SimBuilding) => number) =>
+    const sum = (figure: (provider: Building) => number) =>
       providers.reduce((all, provider) => all + figure(provider), 0);
     const capacity = sum(({ prefab }) => prefab.civic?.coverage?.capacity ?? 0);
     const [busiest] = [...providers].sort((a, b) => b.lastLoad - a.lastLoad);
@@ -145,7 +148,7 @@ function busyServices({ world }: SimulatedCity) {
   });
 }
 
-function manage(city: SimulatedCity, serve: (town: Town) => boolean): void {
+function manage(city: World, serve: (town: Town) => boolean): void {
   const town = towns.get(city) as Town;
   try {
     if (keepUtilities(town)) zoneByBars(town, serve(town));
@@ -179,7 +182,7 @@ export const MAYORS: Readonly<Record<string, Mayor>> = {
   loans: {
     found: (seed) => {
       const city = foundTown(seed, RESERVE_WITH_LOANS);
-      for (const { lender } of city.budget.loanOffers)
+      for (const { lender } of budgetOf(city).loanOffers)
         takeLoan.act(city, { dryRun: false, lender, repay: false });
       const { university: _tooLarge, ...first } = PROVIDERS;
       const town = towns.get(city) as Town;
@@ -219,8 +222,8 @@ export function play(
   mayor: Mayor,
   seed: number,
   years: number,
-  afterWeek: (city: SimulatedCity, week: number) => void,
-): SimulatedCity {
+  afterWeek: (city: World, week: number) => void,
+): World {
   const city = mayor.found(seed);
   for (let week = 0; week < years * 52; week++) {
     mayor.govern(city, week);
@@ -231,19 +234,22 @@ export function play(
 }
 
 /** Summarizes a city's latest year. */
-export function lastYear(city: SimulatedCity) {
-  const weeks = city.statistics().slice(-52);
+export function lastYear(city: World) {
+  const weeks = city.statistics.samples.slice(-52);
   const now = weeks.at(-1);
   if (!now) throw new Error("no week has passed");
   const sum = (figure: "arrivals" | "departures" | "income" | "citizens" | "homes" | "households") =>
     weeks.reduce((all, week) => all + week[figure], 0);
   const meanCitizens = sum("citizens") / weeks.length;
-  const accounts = city.world.ledger.history.slice(-52).map(({ amounts }) => amounts);
+  const accounts = city.ledger.history.slice(-52).map(({ amounts }) => amounts);
   const booked = (wanted: (line: string) => boolean) =>
     accounts.reduce(
       (all, amounts) =>
         all +
-        Object.entries(amounts).reduce((part, [line, cents]) => part + (wanted(line) ? cents / 100 : 0), 0),
+        Object.entries(amounts).reduce(
+          (part, [line, cents = 0]) => part + (wanted(line) ? cents / 100 : 0),
+          0,
+        ),
       0,
     );
   const taxes = booked((line) => TAX_LINES.includes(line));
@@ -268,7 +274,7 @@ export function lastYear(city: SimulatedCity) {
 }
 
 /** Percentage of adults who have finished any school. */
-function educatedPercent({ world }: SimulatedCity): number {
+function educatedPercent(world: World): number {
   const adults = world.citizens
     .all()
     .filter((citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.adult);

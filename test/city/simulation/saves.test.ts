@@ -6,16 +6,17 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { save } from "../../../src/city/commands/save.js";
 import { setSimulationSpeed } from "../../../src/city/commands/set-simulation-speed.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
+import { budgetOf } from "../../../src/city/simulation/life/finance.js";
+import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { fileNameFor, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
-import { advance, cityOf, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
+import { advance, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {
   let directory: string;
@@ -34,15 +35,15 @@ describe("saves of the embedded city", () => {
     const city = newCity();
     smallTown(city);
     advance(city, frames);
-    const { path } = saves.begin(city.world, "town");
+    const { path } = saves.begin(city, "town");
     await saves.settled();
     return { city, path };
   }
 
   it("a save restores exactly the same city, which then develops the same", async () => {
     const { city, path } = await savedTown(9_137);
-    const restored = cityOf(await loadWorld(path));
-    expect(restored.citizenCount).to.be.greaterThan(20);
+    const restored = await loadWorld(path);
+    expect(restored.citizens.size).to.be.greaterThan(20);
     expect(fingerprint(restored)).to.equal(fingerprint(city));
     advance(city, 1000);
     advance(restored, 1000);
@@ -59,7 +60,7 @@ describe("saves of the embedded city", () => {
     const restored = await loadWorld(path);
     for (const kind of ["nodes", "segments", "blocks", "buildings", "households", "citizens"] as const) {
       const [old] = restored[kind].all();
-      const [young] = city.world[kind].all();
+      const [young] = city[kind].all();
       expect(Object.keys(old as object), kind).to.deep.equal(Object.keys(young as object));
     }
   });
@@ -69,10 +70,10 @@ describe("saves of the embedded city", () => {
     smallTown(city);
     advance(city, 5000);
     const before = fingerprint(city);
-    const { path } = saves.begin(city.world, "then");
+    const { path } = saves.begin(city, "then");
     advance(city, 3000);
     await saves.settled();
-    expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
+    expect(fingerprint(await loadWorld(path))).to.equal(before);
   });
 
   it("a save does not contain changes by commands that run during the save", async () => {
@@ -80,25 +81,25 @@ describe("saves of the embedded city", () => {
     smallTown(city);
     advance(city, 5000);
     const before = fingerprint(city);
-    const { path } = saves.begin(city.world, "then");
-    expect(city.world.capture).to.not.equal(null);
+    const { path } = saves.begin(city, "then");
+    expect(city.capture).to.not.equal(null);
     const removal = { dryRun: false, entityType: "building", keepNodes: false };
-    for (const { id } of city.buildings()) bulldoze.act(city, { ...removal, id });
-    expect(city.buildings()).to.deep.equal([]);
-    await city.settled();
-    expect(city.world.capture).to.equal(null);
+    for (const { id } of city.buildings.all()) bulldoze.act(city, { ...removal, id });
+    expect(city.buildings.all()).to.deep.equal([]);
+    await city.capture?.done;
+    expect(city.capture).to.equal(null);
     await saves.settled();
-    expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(before);
+    expect(fingerprint(await loadWorld(path))).to.equal(before);
   });
 
   it("complete saves are listed with name, path and size, newest first", async () => {
-    expect((await new SaveFiles(join(directory, "missing"), () => {}).list()).saves).to.deep.equal([]);
+    expect(await new SaveFiles(join(directory, "missing"), () => {}).list()).to.deep.equal([]);
     const city = newCity("empty");
     for (const name of ["first", "second"]) {
-      const began = saves.begin(city.world, name);
-      expect((await saves.list()).saves.map((save) => save.name)).to.not.include(name);
+      const began = saves.begin(city, name);
+      expect((await saves.list()).map((save) => save.name)).to.not.include(name);
       await saves.settled();
-      const [newest] = (await saves.list()).saves;
+      const [newest] = await saves.list();
       expect(newest).to.include({ name, path: began.path });
       expect(newest?.lengthBytes).to.equal((await readFile(began.path)).length);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -107,12 +108,12 @@ describe("saves of the embedded city", () => {
 
   it("a save is rejected while another is being written", async () => {
     const city = newCity("empty");
-    saves.begin(city.world, "one");
-    expect(() => saves.begin(city.world, "two")).to.throw(CommandRefusedError, /still being written/);
+    saves.begin(city, "one");
+    expect(() => saves.begin(city, "two")).to.throw(CommandRefusedError, /still being written/);
     await saves.settled();
-    saves.begin(city.world, "two");
+    saves.begin(city, "two");
     await saves.settled();
-    expect((await saves.list()).saves).to.have.length(2);
+    expect(await saves.list()).to.have.length(2);
   });
 
   it("saves have safe file names", () => {
@@ -124,7 +125,7 @@ describe("saves of the embedded city", () => {
   });
 
   it("invalid or reserved save names are rejected", async () => {
-    const { world } = newCity("empty");
+    const world = newCity("empty");
     expect(() => saves.begin(world, "\u{20000}".repeat(64))).to.throw(
       CommandRefusedError,
       /has 256 bytes; a file name has room for 246/,
@@ -133,50 +134,52 @@ describe("saves of the embedded city", () => {
     saves.begin(world, longest);
     await saves.settled();
     await saves.autosave(world);
-    const [automatic] = (await saves.list()).saves;
+    const [automatic] = await saves.list();
     expect(() => saves.begin(world, automatic?.name.toUpperCase() as string)).to.throw(
       CommandRefusedError,
       /automatic saves/,
     );
     saves.begin(world, "AutoSave");
     await saves.settled();
-    const names = (await saves.list()).saves.map(({ name }) => name);
+    const names = (await saves.list()).map(({ name }) => name);
     expect(names).to.deep.equal(["AutoSave", automatic?.name, longest]);
   });
 
   it("saves of the first version still load and run", async () => {
     const saved = join(import.meta.dirname, "saved/version-1.crp");
-    const city = cityOf(await loadWorld(saved));
-    expect([city.citizenCount, city.buildings().length]).to.deep.equal([69, 25]);
-    expect(city.budget.balance).to.equal(START_MONEY);
+    const city = await loadWorld(saved);
+    expect([city.citizens.size, city.buildings.all().length]).to.deep.equal([69, 25]);
+    expect(budgetOf(city).balance).to.equal(START_MONEY);
     advance(city, 2 * 4096);
-    expect(city.citizenCount).to.be.greaterThan(40);
-    expect(city.statistics()).to.have.length(2);
+    expect(city.citizens.size).to.be.greaterThan(40);
+    expect(city.statistics.samples).to.have.length(2);
   });
 
   it("loads saves of version 2, which had no traffic, and simulates traffic", async () => {
-    const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-2.crp")));
-    expect([city.citizenCount, city.buildings().length]).to.deep.equal([54, 22]);
-    expect(city.budget.balance).to.equal(151_424.41);
+    const city = await loadWorld(join(import.meta.dirname, "saved/version-2.crp"));
+    expect([city.citizens.size, city.buildings.all().length]).to.deep.equal([54, 22]);
+    expect(budgetOf(city).balance).to.equal(151_424.41);
     advance(city, 2 * 4096);
-    const driven = city.segments().filter(({ id }) => (city.traffic(id)?.volumePerHour ?? 0) > 1);
+    const driven = city.segments
+      .all()
+      .filter(({ id }) => (trafficOf(city.segments.at(id))?.volumePerHour ?? 0) > 1);
     expect(driven.length).to.be.greaterThan(3);
   });
 
   it("loads and runs saves of version 3, which had no waiting times at services", async () => {
-    const city = cityOf(await loadWorld(join(import.meta.dirname, "saved/version-3.crp")));
-    expect([city.citizenCount, city.buildings().length]).to.deep.equal([124, 14]);
-    expect(city.world.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
+    const city = await loadWorld(join(import.meta.dirname, "saved/version-3.crp"));
+    expect([city.citizens.size, city.buildings.all().length]).to.deep.equal([124, 14]);
+    expect(city.buildings.all().map(({ waitSeconds }) => waitSeconds)).to.deep.equal(Array(14).fill(0));
     advance(city, 2 * 4096);
-    expect(city.citizenCount).to.be.greaterThan(60);
+    expect(city.citizens.size).to.be.greaterThan(60);
   });
 
   it("loads cities whose lots share cells, as older versions made beside narrowed roads", async () => {
     const { city } = await savedTown(9_137);
-    const [first, second] = city.world.buildings.all().filter(({ blockId }) => blockId !== 0);
+    const [first, second] = city.buildings.all().filter(({ blockId }) => blockId !== 0);
     if (!first || !second) throw new Error("the town has too few growables");
     Object.assign(second, { blockId: first.blockId, lotMask: first.lotMask | second.lotMask });
-    const { path } = saves.begin(city.world, "shared");
+    const { path } = saves.begin(city, "shared");
     await saves.settled();
     const restored = await loadWorld(path);
     expect(findFaults(restored)).to.deep.equal([]);
@@ -186,16 +189,16 @@ describe("saves of the embedded city", () => {
   it("loads saves without a city id, and gives such a city an id", async () => {
     const city = newCity();
     expect(fingerprint(city)).to.not.include("cityId");
-    const { path } = saves.begin(city.world, "old");
+    const { path } = saves.begin(city, "old");
     await saves.settled();
     const before = await readFile(path);
     const first = await saves.load(path);
     const second = await saves.load(path);
     for (const world of [first, second]) {
       await saves.autosave(world);
-      expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(fingerprint(city));
+      expect(fingerprint(await loadWorld(path))).to.equal(fingerprint(city));
     }
-    expect((await saves.list()).saves.map(({ name }) => name)).to.have.members([
+    expect((await saves.list()).map(({ name }) => name)).to.have.members([
       "old",
       `AutoSave ${first.cityId} 1`,
       `AutoSave ${second.cityId} 1`,
@@ -209,7 +212,7 @@ describe("saves of the embedded city", () => {
   });
 
   it("the save written last is the newest save, even if the system clock was changed", async () => {
-    const { world } = newCity("empty");
+    const world = newCity("empty");
     const { path } = saves.begin(world, "ahead");
     await saves.settled();
     const inAYear = new Date(Date.now() + 365 * 24 * 3600 * 1000);
@@ -217,7 +220,7 @@ describe("saves of the embedded city", () => {
     for (const name of ["one", "two", "three"]) {
       saves.begin(world, name);
       await saves.settled();
-      expect((await saves.list()).saves[0]?.name).to.equal(name);
+      expect((await saves.list())[0]?.name).to.equal(name);
     }
   });
 
@@ -225,7 +228,7 @@ describe("saves of the embedded city", () => {
     const failures: Error[] = [];
     const blocked = new SaveFiles(directory, (error) => failures.push(error));
     await mkdir(join(directory, "town.crp"));
-    blocked.begin(newCity("empty").world, "town");
+    blocked.begin(newCity("empty"), "town");
     await blocked.settled();
     expect(failures).to.have.length(1);
     expect(await readdir(directory)).to.deep.equal(["town.crp"]);
@@ -267,8 +270,8 @@ describe("saves of the embedded city", () => {
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       child.kill("SIGKILL");
       await new Promise((resolve) => child.once("exit", resolve));
-      expect(fingerprint(cityOf(await loadWorld(path)))).to.equal(fingerprint(city));
-      expect((await saves.list()).saves.map(({ name }) => name)).to.deep.equal(["town"]);
+      expect(fingerprint(await loadWorld(path))).to.equal(fingerprint(city));
+      expect((await saves.list()).map(({ name }) => name)).to.deep.equal(["town"]);
     }
     expect((await readdir(directory)).length).to.be.at.most(2);
   });
@@ -278,7 +281,7 @@ describe("saves of the embedded city", () => {
     await writeFile(file, "");
     const failures: string[] = [];
     const blocked = new SaveFiles(join(file, "saves"), ({ message }) => failures.push(message));
-    blocked.begin(newCity("empty").world, "town");
+    blocked.begin(newCity("empty"), "town");
     await blocked.settled();
     expect(failures).to.have.length(1);
     expect(failures[0]).to.match(/Saving the city to .*town\.crp failed/);
@@ -316,14 +319,14 @@ describe("automatic saves over a long life", () => {
     const damaged = new Set<string>();
     const begin = async () => {
       city = newCity("empty", whole.length + 1);
-      await saves.autosave(city.world);
+      await saves.autosave(city);
     };
     const resume = async () => {
       saves = new SaveFiles(directory, onFailed);
       const refused: string[] = [];
       const world = await saves.loadNewest(({ message }) => refused.push(message));
-      expect(world && stateOf(cityOf(world))).to.equal(whole.at(-1)?.state ?? null);
-      if (world) city = cityOf(world);
+      expect(world && stateOf(world)).to.equal(whole.at(-1)?.state ?? null);
+      if (world) city = world;
       else await begin();
     };
     for (const next of [{ kind: "new" } as const, ...steps]) {
@@ -332,7 +335,7 @@ describe("automatic saves over a long life", () => {
       else if (next.kind === "new") await begin();
       else if (next.kind === "load") {
         const save = whole[next.choice % Math.max(1, whole.length)];
-        if (save) city = cityOf(await saves.load(save.path));
+        if (save) city = await saves.load(save.path);
       } else if (next.kind === "damage") {
         const newest = whole.pop();
         if (newest) {
@@ -343,8 +346,8 @@ describe("automatic saves over a long life", () => {
         }
       } else {
         advance(city, 1);
-        if (next.kind === "autosave") await saves.autosave(city.world);
-        else saves.begin(city.world, next.name);
+        if (next.kind === "autosave") await saves.autosave(city);
+        else saves.begin(city, next.name);
         await saves.settled();
       }
       const after = await contents(directory);
@@ -353,8 +356,8 @@ describe("automatic saves over a long life", () => {
       for (const path of before.keys()) expect(after.has(path)).to.equal(true);
       for (const path of changed) {
         expect(damaged.has(path)).to.equal(false);
-        if (next.kind !== "save") expect(path).to.include(`AutoSave ${city.world.cityId} `);
-        const own = whole.filter((save) => save.path.includes(`AutoSave ${city.world.cityId} `));
+        if (next.kind !== "save") expect(path).to.include(`AutoSave ${city.cityId} `);
+        const own = whole.filter((save) => save.path.includes(`AutoSave ${city.cityId} `));
         if (before.has(path) && next.kind !== "save")
           expect([path, own.length]).to.deep.equal([own[0]?.path, 5]);
         whole = whole.filter((save) => save.path !== path);
@@ -378,7 +381,7 @@ describe("automatic saves over a long life", () => {
   }
 
   /** State without the city id: loading an older save gives the city a new id. */
-  function stateOf(city: SimulatedCity): string {
+  function stateOf(city: World): string {
     return fingerprint(city).replace(/^\{"cityId":"\w+",/, "{");
   }
 });
@@ -389,9 +392,9 @@ describe("the embedded game", () => {
     const onSaveFailed = (error: Error) => {
       throw error;
     };
-    const game = new EmbeddedGame({ savesDirectory, onSaveFailed, framesPerSecond: 2000 });
+    const game = new EmbeddedGame({ savesDirectory, onSaveFailed });
     const seen: boolean[] = [];
-    game.onCityChanged((city) => seen.push(city !== null));
+    game.onCityChanged(() => void seen.push(game.world !== null));
     const city = game.startCity({ seed: 3, map: "highway", paused: false });
     const started = city.clock.gameTimeMs;
     while (city.clock.gameTimeMs === started) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -402,18 +405,18 @@ describe("the embedded game", () => {
     expect(fingerprint(city)).to.equal(paused);
     setSimulationSpeed.act(city, { paused: false, speed: 3 });
     const running = fingerprint(city);
-    const { path } = save.act(city, { name: "" });
-    await city.settled();
+    const { path } = game.saves.begin(city, "");
+    await city.capture?.done;
     expect(fingerprint(city)).to.equal(running);
-    await game.savesSettled();
+    await game.saves.settled();
     game.unloadCity();
-    expect(game.city).to.equal(null);
+    expect(game.world).to.equal(null);
     expect(fingerprint(await game.loadCity(path))).to.equal(running);
-    expect((await game.listSaves()).saves.map(({ name }) => name)).to.deep.equal(["AgentAutoSave"]);
+    expect((await game.saves.list()).map(({ name }) => name)).to.deep.equal(["AgentAutoSave"]);
     await writeFile(path, "broken");
     const refused = await game.loadCity(path).catch((error: Error) => error);
     expect(refused).to.be.instanceOf(SaveFileError);
-    expect(game.city).to.not.equal(null);
+    expect(game.world).to.not.equal(null);
     expect(seen).to.deep.equal([true, false, true]);
     await game.close();
     await rm(savesDirectory, { recursive: true });

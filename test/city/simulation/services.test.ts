@@ -4,13 +4,13 @@ import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
 import { requestServiceQuality } from "../../../src/city/simulation/life/services.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { advance, countProblem, newCity, place, road, smallTown } from "./towns.js";
 
 const CYCLE = 256;
 
 /** A town with one working fire house. */
-function town(): { city: SimulatedCity; fireHouse: number } {
+function town(): { city: World; fireHouse: number } {
   const city = newCity();
   smallTown(city);
   const fireHouse = place(city, "Fire House", 420, 60);
@@ -20,8 +20,8 @@ function town(): { city: SimulatedCity; fireHouse: number } {
 }
 
 /** Quality of the fire service at a building, 0 to 1. */
-function fireCover(city: SimulatedCity, id: number): number {
-  return requestServiceQuality(city.world, city.world.buildings.at(id), "fire", 1);
+function fireCover(city: World, id: number): number {
+  return requestServiceQuality(city, city.buildings.at(id), "fire", 1);
 }
 
 describe("public services in the embedded city", () => {
@@ -58,11 +58,11 @@ describe("public services in the embedded city", () => {
     const second = place(city, "Fire House", 1400, 60);
     buildNetwork.act(city, road(400, 40, 1440, 40, "Water Pipe"));
     place(city, "Wind Turbine", 1420, 20);
-    const homes = [600, 800].map((x) => city.world.buildings.at(place(city, "Electricity Pole", x, 95)));
-    const { capacity } = city.world.buildings.at(second).prefab.civic?.coverage ?? { capacity: 0 };
-    const qualities = () => homes.map((home) => requestServiceQuality(city.world, home, "fire", capacity));
+    const homes = [600, 800].map((x) => city.buildings.at(place(city, "Electricity Pole", x, 95)));
+    const { capacity } = city.buildings.at(second).prefab.civic?.coverage ?? { capacity: 0 };
+    const qualities = () => homes.map((home) => requestServiceQuality(city, home, "fire", capacity));
     const loads = () =>
-      [fireHouse, second].map((id) => Math.round(city.world.buildings.at(id).lastLoad / capacity));
+      [fireHouse, second].map((id) => Math.round(city.buildings.at(id).lastLoad / capacity));
     advance(city, CYCLE);
     qualities();
     advance(city, CYCLE);
@@ -78,40 +78,40 @@ describe("public services in the embedded city", () => {
   it("homes report uncollected dead if there is no cemetery", () => {
     const { city } = town();
     advance(city, 32 * CYCLE);
-    for (const citizen of city.world.citizens.all()) Object.assign(citizen, { bornFrame: -5_000_000 });
+    for (const citizen of city.citizens.all()) Object.assign(citizen, { bornFrame: -5_000_000 });
     advance(city, 2 * CYCLE);
     expect(countProblem(city, "Death")).to.be.greaterThan(3);
   });
 
   it("visitors are shared among all parks in walking distance", () => {
     const city = newCity("empty");
-    const home = city.world.buildings.at(place(city, "Water Tower", 0, 0));
+    const home = city.buildings.at(place(city, "Water Tower", 0, 0));
     for (const x of [0, 600]) place(city, "Wind Turbine", x, 40);
     const far = place(city, "Regular Park", 600, 0);
     const leisure = (visitors: number) => {
-      requestServiceQuality(city.world, home, "leisure", visitors);
+      requestServiceQuality(city, home, "leisure", visitors);
       advance(city, CYCLE);
-      return requestServiceQuality(city.world, home, "leisure", 0);
+      return requestServiceQuality(city, home, "leisure", 0);
     };
     expect(leisure(1)).to.equal(0);
     const parks = [40, -40].map((x) => place(city, "Regular Park", x, 0));
     expect(leisure(1_200)).to.equal(1);
-    expect(parks.map((id) => city.world.buildings.at(id).lastLoad)).to.deep.equal([600, 600]);
+    expect(parks.map((id) => city.buildings.at(id).lastLoad)).to.deep.equal([600, 600]);
     expect(leisure(2_400)).to.equal(0.5);
-    expect(city.world.buildings.at(far).lastLoad).to.equal(0);
+    expect(city.buildings.at(far).lastLoad).to.equal(0);
   });
 
   it("a service serves nobody if it is switched off, or has no power or no road", () => {
     const outcomes = [
-      (city: SimulatedCity, id: number) => setBuildingActive.act(city, { id, active: false }),
-      (city: SimulatedCity) => {
-        for (const { id, prefab } of city.buildings()) {
+      (city: World, id: number) => setBuildingActive.act(city, { id, active: false }),
+      (city: World) => {
+        for (const { id, prefab } of city.buildings.all()) {
           if (prefab.name !== "Wind Turbine") continue;
           bulldoze.act(city, { dryRun: false, entityType: "building", id, keepNodes: false });
         }
       },
-      (city: SimulatedCity) => {
-        for (const { id } of city.segments().filter(({ prefab }) => prefab.name === "Basic Road")) {
+      (city: World) => {
+        for (const { id } of city.segments.all().filter(({ prefab }) => prefab.name === "Basic Road")) {
           bulldoze.act(city, { dryRun: false, entityType: "netSegment", id, keepNodes: false });
         }
       },
@@ -129,7 +129,7 @@ describe("public services in the embedded city", () => {
   it("a service building costs its price once, a fifth of the price per move, and upkeep while it is switched on", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
-    const { totals } = city.world.ledger;
+    const { totals } = city.ledger;
     const built = totals.Construction as number;
     const id = place(city, "Fire House", 40, 30);
     expect((totals.Construction as number) - built).to.equal(12_000 * 100);

@@ -3,35 +3,28 @@
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { setZone } from "../../../src/city/commands/set-zone.js";
+import { paintCircle } from "../../../src/city/commands/set-zone.js";
 import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
 import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";
 import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
 import { captureCity, writeCapture } from "../../../src/city/simulation/saves/capture.js";
 import { readSave } from "../../../src/city/simulation/saves/save-files.js";
-import { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
-import type { SimZoneBlock } from "../../../src/city/simulation/state/entities.js";
+import type { ZoneBlock } from "../../../src/city/simulation/state/entities.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
 import { type BuildingFlag, FLAG, type ProblemName, ZONES, type Zone } from "../../../src/city/terms.js";
 
 /** A new city with unlimited money and without saves. Only `advance` moves its clock. */
-export function newCity(map: "highway" | "empty" = "highway", seed = 7): SimulatedCity {
+export function newCity(map: "highway" | "empty" = "highway", seed = 7): World {
   const world = new World(seed);
   world.unlimitedMoney = true;
   if (map === "highway") layStarterMap(world);
-  return cityOf(world);
+  return world;
 }
 
-export function cityOf(world: World): SimulatedCity {
-  return new SimulatedCity(world, () => {
-    throw new Error("this city has no directory for saves");
-  });
-}
-
-export function advance(city: SimulatedCity, frames: number): void {
-  for (let i = 0; i < frames; i++) tick(city.world);
+export function advance(city: World, frames: number): void {
+  for (let i = 0; i < frames; i++) tick(city);
 }
 
 export function road(x: number, z: number, toX: number, toZ: number, roadPrefab = "Basic Road") {
@@ -45,13 +38,7 @@ export function road(x: number, z: number, toX: number, toZ: number, roadPrefab 
   };
 }
 
-export function place(
-  city: SimulatedCity,
-  buildingPrefab: string,
-  x: number,
-  z: number,
-  angleDegrees = 0,
-): number {
+export function place(city: World, buildingPrefab: string, x: number, z: number, angleDegrees = 0): number {
   const fields = {
     dryRun: false,
     buildingPrefab,
@@ -60,11 +47,11 @@ export function place(
     suggest: false,
     strict: false,
   };
-  return placeBuilding.act(city, fields).buildingId as number;
+  return (placeBuilding.act(city, fields) as { buildingId: number }).buildingId;
 }
 
 /** Sets the zones of a block's first cells directly, because no command can zone single cells. */
-export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones: readonly number[]): void {
+export function paintCells(world: World, block: ZoneBlock, zones: readonly number[]): void {
   setCells(
     world,
     block,
@@ -72,7 +59,7 @@ export function paintCells({ world }: SimulatedCity, block: SimZoneBlock, zones:
   );
 }
 
-export function zone(city: SimulatedCity, name: string, x: number, z: number, radius = 40): number {
+export function zone(city: World, name: string, x: number, z: number, radius = 40): number {
   const fields = {
     dryRun: false,
     preserveOccupied: false,
@@ -80,11 +67,11 @@ export function zone(city: SimulatedCity, name: string, x: number, z: number, ra
     center: { x, z },
     radius,
   };
-  return setZone.act(city, fields).changedCells;
+  return paintCircle(city, fields).changedCells;
 }
 
 /** Lays a grid of streets with crossings every 80 m, the first at (x0, z0). */
-export function layLattice(city: SimulatedCity, x0: number, z0: number, columns: number, rows: number): void {
+export function layLattice(city: World, x0: number, z0: number, columns: number, rows: number): void {
   const step = 80;
   for (let row = 0; row <= rows; row++) {
     for (let i = 0; i < columns; i++) {
@@ -100,13 +87,13 @@ export function layLattice(city: SimulatedCity, x0: number, z0: number, columns:
   }
 }
 
-export function connectToHighway(city: SimulatedCity, x: number, z: number): void {
+export function connectToHighway(city: World, x: number, z: number): void {
   buildNetwork.act(city, road(x, z, 422.737, 522.957));
   buildNetwork.act(city, road(x, z, 423.614, 554.945));
 }
 
 /** A wind turbine, a water tower and a treatment plant beside a pipe that runs along the given road. */
-export function supply(city: SimulatedCity, x: number, z: number, toX: number): void {
+export function supply(city: World, x: number, z: number, toX: number): void {
   buildNetwork.act(city, road(x, z, toX, z, "Water Pipe"));
   place(city, "Wind Turbine", x - 20, z + 20);
   place(city, "Wind Turbine", x - 20, z + 50);
@@ -115,7 +102,7 @@ export function supply(city: SimulatedCity, x: number, z: number, toX: number): 
 }
 
 /** Three blocks of homes, shops and workshops on one street, supplied and connected to the outside. */
-export function smallTown(city: SimulatedCity): void {
+export function smallTown(city: World): void {
   layLattice(city, 160, 0, 3, 1);
   buildNetwork.act(city, road(400, 80, 400, 300));
   connectToHighway(city, 400, 300);
@@ -127,9 +114,9 @@ export function smallTown(city: SimulatedCity): void {
 }
 
 /** The town of src/city/FIRST_TOWN.md, with limited money. */
-export function firstTown(seed = 1): SimulatedCity {
+export function firstTown(seed = 1): World {
   const city = newCity("highway", seed);
-  city.world.unlimitedMoney = false;
+  city.unlimitedMoney = false;
   buildNetwork.act(city, road(320, 300, 400, 300));
   connectToHighway(city, 400, 300);
   place(city, "Wind Turbine", 300, 300);
@@ -151,9 +138,9 @@ export const STARTER_ZONES = [
 ] as const;
 
 /** The town of the public starter script with limited money, plus the plants, pipes and power lines that the script lacks. */
-export function starterTown(seed = 7): SimulatedCity {
+export function starterTown(seed = 7): World {
   const city = newCity("highway", seed);
-  city.world.unlimitedMoney = false;
+  city.unlimitedMoney = false;
   layLattice(city, 160, -160, 4, 4);
   for (const [name, x, z, radius] of STARTER_ZONES) zone(city, name, x, z, radius);
   buildNetwork.act(city, road(400, 160, 400, 300));
@@ -166,8 +153,8 @@ export function starterTown(seed = 7): SimulatedCity {
   return city;
 }
 
-export function bulldozeAll(city: SimulatedCity, prefab: string): void {
-  for (const { id } of city.buildings().filter((building) => building.prefab.name === prefab)) {
+export function bulldozeAll(city: World, prefab: string): void {
+  for (const { id } of city.buildings.all().filter((building) => building.prefab.name === prefab)) {
     bulldoze.act(city, { dryRun: false, entityType: "building", id, keepNodes: false });
   }
 }
@@ -193,7 +180,7 @@ export const TOWN_SERVICES = [
 ] as const;
 
 /** Six by three blocks of homes, shops, workshops and offices with every basic service, joined to the highway. */
-export function servedTown(seed = 7): SimulatedCity {
+export function servedTown(seed = 7): World {
   const city = newCity("highway", seed);
   layLattice(city, -80, 0, 6, 3);
   buildNetwork.act(city, road(-80, 240, -320, 240));
@@ -235,9 +222,9 @@ const CITY_ZONES = "ResidentialHigh ResidentialHigh ResidentialLow ResidentialHi
  * A connected city with all services, over 5,000 segments and 12,000 growables, built with the public commands.
  * Growables and citizens are added at once, because simulating years of growth would take hours.
  */
-export function largeCity(citizens = 100_000): SimulatedCity {
+export function largeCity(citizens = 100_000): World {
   const city = newCity();
-  const { world } = city;
+  const world = city;
   layLattice(city, -3440, -2000, 50, 30);
   layLattice(city, -3440, 800, 50, 20);
   connectToHighway(city, 400, 400);
@@ -266,8 +253,8 @@ export function largeCity(citizens = 100_000): SimulatedCity {
 }
 
 /** Fills all zoned land with growables at once. */
-export function growByForce(city: SimulatedCity): void {
-  const { world } = city;
+export function growByForce(city: World): void {
+  const world = city;
   for (let round = 0; round < 40; round++) {
     for (const block of world.blocks.all()) {
       Object.assign(world.demand, { residential: 100, commercial: 100, workplace: 100 });
@@ -278,18 +265,18 @@ export function growByForce(city: SimulatedCity): void {
 }
 
 /** Moves households in at once, evenly over the homes, up to a number of citizens. */
-export function settleByForce(city: SimulatedCity, citizens: number): void {
-  const { world } = city;
+export function settleByForce(city: World, citizens: number): void {
+  const world = city;
   const homes = world.buildings.all().filter((each) => each.homes > 0);
-  for (let round = 0; city.citizenCount < citizens && round < 100; round++) {
+  for (let round = 0; city.citizens.size < citizens && round < 100; round++) {
     for (const home of homes) {
-      if (home.householdIds.length < home.homes && city.citizenCount < citizens) moveIn(world, home);
+      if (home.householdIds.length < home.homes && city.citizens.size < citizens) moveIn(world, home);
     }
   }
 }
 
 /** Empty homes for about a thousand people, with utilities and a road to the highway, but without services. */
-export function homesOnly(city: SimulatedCity): void {
+export function homesOnly(city: World): void {
   layLattice(city, 160, 0, 3, 3);
   for (const z of [40, 120, 200]) buildNetwork.act(city, road(160, z, 400, z, "Water Pipe"));
   for (const z of [40, 120]) buildNetwork.act(city, road(160, z, 160, z + 80, "Water Pipe"));
@@ -304,7 +291,7 @@ export function homesOnly(city: SimulatedCity): void {
 }
 
 /** Places a service building in every third block of every third row. */
-function serveBlocks(city: SimulatedCity): void {
+function serveBlocks(city: World): void {
   let turn = 0;
   for (let z = -1960; z < 2400; z += 240) {
     if (z > 400 && z < 800) continue;
@@ -320,15 +307,15 @@ export async function loadWorld(path: string): Promise<World> {
 }
 
 /** The whole state of a city as one string, for comparison. */
-export function fingerprint(city: SimulatedCity): string {
-  return [...writeCapture(captureCity(city.world))].join("");
+export function fingerprint(city: World): string {
+  return [...writeCapture(captureCity(city))].join("");
 }
 
 /** Number of buildings with a problem. */
-export function countProblem(city: SimulatedCity, name: ProblemName): number {
-  return city.buildings().filter(({ problems }) => problems.names.includes(name)).length;
+export function countProblem(city: World, name: ProblemName): number {
+  return city.buildings.all().filter(({ problems }) => problems.names.includes(name)).length;
 }
 
-export function countFlag(city: SimulatedCity, flag: BuildingFlag): number {
-  return city.buildings().filter(({ flags }) => (flags & FLAG[flag]) !== 0).length;
+export function countFlag(city: World, flag: BuildingFlag): number {
+  return city.buildings.all().filter(({ flags }) => (flags & FLAG[flag]) !== 0).length;
 }

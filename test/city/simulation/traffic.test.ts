@@ -5,18 +5,19 @@ import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import type { SimulatedCity } from "../../../src/city/simulation/simulated-city.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
 import { advance, connectToHighway, layLattice, newCity, place, road, supply, zone } from "./towns.js";
 
 const WEEK = 4096;
 
 /** Homes in the west, jobs and shops in the east, joined by one road of the given prefab. */
-function twoTowns(between: string): { city: SimulatedCity; bridgeId: number } {
+function twoTowns(between: string): { city: World; bridgeId: number } {
   const city = newCity();
   layLattice(city, -640, 0, 4, 2);
   layLattice(city, 160, 0, 3, 2);
-  const bridgeId = buildNetwork.act(city, road(-320, 80, 160, 80, between)).built?.segmentId as number;
+  const bridgeId = buildNetwork.act(city, road(-320, 80, 160, 80, between)).segmentId as number;
   buildNetwork.act(city, road(400, 160, 400, 300));
   connectToHighway(city, 400, 300);
   supply(city, -640, 40, 400);
@@ -33,8 +34,8 @@ function twoTowns(between: string): { city: SimulatedCity; bridgeId: number } {
   return { city, bridgeId };
 }
 
-function meanCommute(city: SimulatedCity): number {
-  const homes = city.world.buildings.all().filter(({ commute }) => commute > 0);
+function meanCommute(city: World): number {
+  const homes = city.buildings.all().filter(({ commute }) => commute > 0);
   return homes.reduce((sum, { commute }) => sum + commute, 0) / homes.length;
 }
 
@@ -43,10 +44,10 @@ describe("traffic in the embedded city", () => {
     const [narrow, wide] = ["Gravel Road", "Large Road"].map((prefab) => {
       const { city, bridgeId } = twoTowns(prefab);
       advance(city, 26 * WEEK);
-      const traffic = city.traffic(bridgeId);
+      const traffic = trafficOf(city.segments.at(bridgeId));
       if (!traffic) throw new Error("the road has no traffic data");
-      expect(city.world.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(20);
-      expect(findFaults(city.world)).to.deep.equal([]);
+      expect(city.citizens.all().filter(({ workId }) => workId !== 0).length).to.be.greaterThan(20);
+      expect(findFaults(city)).to.deep.equal([]);
       return { city, traffic };
     });
     if (!narrow || !wide) throw new Error("expected two towns");
@@ -61,22 +62,22 @@ describe("traffic in the embedded city", () => {
     const [calm, jammed] = [twoTowns("Basic Road"), twoTowns("Basic Road")];
     for (const { city } of [calm, jammed]) advance(city, 20 * WEEK);
     for (let cycle = 0; cycle < 6 * 16; cycle++) {
-      jammed.city.world.segments.at(jammed.bridgeId).traffic.volume = 8 * 1_400;
+      jammed.city.segments.at(jammed.bridgeId).traffic.volume = 8 * 1_400;
       advance(jammed.city, 256);
     }
     advance(calm.city, 6 * WEEK);
     expect(meanCommute(jammed.city)).to.be.greaterThan(1.5 * meanCommute(calm.city));
-    const happiness = ({ city }: typeof calm) => city.statistics().at(-1)?.happiness ?? 0;
+    const happiness = ({ city }: typeof calm) => city.statistics.samples.at(-1)?.happiness ?? 0;
     expect(happiness(jammed)).to.be.lessThan(happiness(calm));
     advance(jammed.city, 4 * WEEK);
-    const speed = ({ city, bridgeId }: typeof calm) => city.traffic(bridgeId)?.speedKmh ?? 0;
+    const speed = ({ city, bridgeId }: typeof calm) => trafficOf(city.segments.at(bridgeId))?.speedKmh ?? 0;
     expect(speed(jammed)).to.be.closeTo(speed(calm), 0.3 * speed(calm));
   });
 
   it("people lose their jobs when the road to work is removed, until it is rebuilt", () => {
     const { city, bridgeId } = twoTowns("Basic Road");
     advance(city, 20 * WEEK);
-    const workers = () => city.world.citizens.all().filter(({ workId }) => workId !== 0).length;
+    const workers = () => city.citizens.all().filter(({ workId }) => workId !== 0).length;
     const employed = workers();
     bulldoze.act(city, { dryRun: false, entityType: "netSegment", id: bridgeId, keepNodes: true });
     advance(city, WEEK);
@@ -88,20 +89,18 @@ describe("traffic in the embedded city", () => {
 
   it("pipes have no traffic", () => {
     const city = newCity("empty");
-    const { segmentId } = buildNetwork.act(city, road(0, 0, 80, 0, "Water Pipe")).built as {
-      segmentId: number;
-    };
-    expect(city.traffic(segmentId)).to.equal(undefined);
+    const { segmentId } = buildNetwork.act(city, road(0, 0, 80, 0, "Water Pipe"));
+    expect(trafficOf(city.segments.at(segmentId as number))).to.equal(undefined);
   });
 });
 
 describe("transport of goods by road", () => {
   it("a power plant cut off from the map edge runs out of fuel after weeks, and restarts when reconnected", () => {
     const city = newCity();
-    const cut = buildNetwork.act(city, road(400, 220, 400, 300)).built?.segmentId as number;
+    const cut = buildNetwork.act(city, road(400, 220, 400, 300)).segmentId as number;
     buildNetwork.act(city, road(320, 220, 400, 220));
     connectToHighway(city, 400, 300);
-    const plant = city.world.buildings.at(place(city, "Coal Power Plant", 350, 180));
+    const plant = city.buildings.at(place(city, "Coal Power Plant", 350, 180));
     const noFuel = () => plant.problems.names.includes("NoFuel");
     advance(city, 6 * WEEK);
     expect(noFuel()).to.equal(false);
@@ -121,7 +120,7 @@ describe("transport of goods by road", () => {
     buildNetwork.act(city, road(400, 220, 400, 300));
     connectToHighway(city, 400, 300);
     place(city, "Wind Turbine", 300, 180);
-    const site = city.world.buildings.at(place(city, "Landfill Site", 360, 160));
+    const site = city.buildings.at(place(city, "Landfill Site", 360, 160));
     advance(city, WEEK);
     site.stored = 200_000;
     advance(city, 256);
@@ -142,8 +141,8 @@ describe("transport of goods by road", () => {
   it("a town whose shops are cut off from the map edge declines gradually, and recovers when reconnected @slow", () => {
     const { city } = twoTowns("Medium Road");
     advance(city, 30 * WEEK);
-    const citizens = city.citizenCount;
-    const links = city.segments().filter(({ prefab, start, end }) => {
+    const citizens = city.citizens.size;
+    const links = city.segments.all().filter(({ prefab, start, end }) => {
       return prefab.name === "Basic Road" && Math.min(start.z, end.z) === 300;
     });
     expect(links).to.have.length(2);
@@ -151,12 +150,12 @@ describe("transport of goods by road", () => {
       bulldoze.act(city, { dryRun: false, entityType: "netSegment", id, keepNodes: true });
     }
     advance(city, 13 * WEEK);
-    expect(city.citizenCount).to.be.greaterThan(citizens / 3);
+    expect(city.citizens.size).to.be.greaterThan(citizens / 3);
     advance(city, 13 * WEEK);
-    const low = city.citizenCount;
+    const low = city.citizens.size;
     expect(low).to.be.within(1, 0.9 * citizens);
     connectToHighway(city, 400, 300);
     advance(city, 20 * WEEK);
-    expect(city.citizenCount).to.be.greaterThan(low);
+    expect(city.citizens.size).to.be.greaterThan(low);
   });
 });

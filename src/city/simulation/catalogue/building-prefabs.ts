@@ -2,11 +2,22 @@
  * Catalogue of all buildings, with the game's names. Contains buildings that commands place, and buildings that grow
  * on zones. Costs and capacities follow published values if there are any. The other properties are tuned.
  */
-import type { BuildingPrefab } from "../../game.js";
 import type { GrowableService, Level, Service, SubService } from "../../terms.js";
 
-/** A building prefab with properties beyond the read interface (`game.ts`). */
-export interface SimBuildingPrefab extends BuildingPrefab {
+export interface BuildingPrefab {
+  readonly name: string;
+  readonly displayName: string;
+  readonly service: Service;
+  readonly subService: SubService;
+  readonly level: Level;
+  /** Width of the footprint along the road, in cells of 8 m. */
+  readonly width: number;
+  /** Length of the footprint away from the road, in cells. */
+  readonly length: number;
+  /** Whether the building is a broken asset of the game, `Block Services - ...`. Never placed or listed. */
+  readonly blocked: boolean;
+  /** Whether the building is a pipe junction. Lists contain pipe junctions only on request. */
+  readonly helper: boolean;
   /** Capacities and density of a growable; null for other buildings. */
   readonly growable: GrowableClass | null;
   /** Output, coverage and needs of a civic building; null for other buildings. */
@@ -71,7 +82,7 @@ export interface CivicProperties {
 /** Width along the road and length away from it, in cells. */
 type Size = `${number}x${number}`;
 
-type Role = CivicProperties & Partial<Pick<SimBuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
+type Role = CivicProperties & Partial<Pick<BuildingPrefab, "subService" | "level" | "helper" | "blocked">>;
 
 /** Properties of a civic building. `names` is the prefab name, or "PREFAB NAME = DISPLAY NAME". */
 type CivicRow = readonly [names: string, footprint: Size, cost: number, upkeep: number, role: Role];
@@ -191,7 +202,7 @@ const CIVIC_PREFABS = Object.entries(CIVIC_ROWS).flatMap(([service, rows]) =>
   rows.map((row) => civic(service as Service, row)),
 );
 
-function civic(service: Service, [names, footprint, cost, upkeepPerWeek, role]: CivicRow): SimBuildingPrefab {
+function civic(service: Service, [names, footprint, cost, upkeepPerWeek, role]: CivicRow): BuildingPrefab {
   const [name = names, displayName = name] = names.split(" = ");
   const [width, length] = footprint.split("x").map(Number) as [number, number];
   const { subService = "None", level = 1, blocked = false, helper = false, ...work } = role;
@@ -327,7 +338,7 @@ const INDUSTRY = FAMILIES.find((family) => family.service === "Industrial") as G
 const GROWN_PREFABS = FAMILIES.flatMap(familyPrefabs);
 
 /** The whole catalogue, in load order. */
-export const BUILDING_PREFABS: readonly SimBuildingPrefab[] = [
+export const BUILDING_PREFABS: readonly BuildingPrefab[] = [
   ...CIVIC_PREFABS,
   BROKEN_ASSET_PREFAB,
   ...GROWN_PREFABS,
@@ -343,11 +354,11 @@ export const LARGEST_FOOTPRINT_CELLS = Math.max(
 
 const BY_NAME = new Map(BUILDING_PREFABS.map((prefab) => [prefab.name, prefab]));
 
-export function findBuildingPrefab(name: string): SimBuildingPrefab | undefined {
+export function findBuildingPrefab(name: string): BuildingPrefab | undefined {
   return BY_NAME.get(name);
 }
 
-const BY_LOT = new Map<string, SimBuildingPrefab[]>();
+const BY_LOT = new Map<string, BuildingPrefab[]>();
 for (const prefab of GROWN_PREFABS) {
   const fitting = BY_LOT.get(lotKey(prefab));
   if (fitting) fitting.push(prefab);
@@ -360,7 +371,7 @@ export function growablesFor(
   level: number,
   width: number,
   length: number,
-): readonly SimBuildingPrefab[] {
+): readonly BuildingPrefab[] {
   return BY_LOT.get(lotKey({ subService, level, width, length })) ?? [];
 }
 
@@ -374,7 +385,7 @@ function lotKey({ subService, level, width, length }: Lot): string {
  * Returns the prefabs of a family: one for every level and every size from 1x1 to 4x4. Names that are unknown follow
  * the pattern of the game's own names.
  */
-function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
+function familyPrefabs(family: GrowableFamily): BuildingPrefab[] {
   const displayNames = listOf(family.displayNames);
   const make = (name: string) => {
     const [level, width, length] = [Number(name[1]), Number(name[3]), Number(name[5])];
@@ -392,7 +403,7 @@ function familyPrefabs(family: GrowableFamily): SimBuildingPrefab[] {
 function growable(
   { service, subService, homes = [], jobs = [], visitors = [], highDensity }: GrowableFamily,
   { name, displayName, ...size }: Pick<BuildingPrefab, "name" | "displayName" | "level" | "width" | "length">,
-): SimBuildingPrefab {
+): BuildingPrefab {
   const kind = { name, displayName, service, subService, ...size, blocked: false, helper: false };
   const places = { homes, jobs, visitors, highDensity };
   const perCell = (homes[size.level - 1] ?? 0) * HOME_WORTH + (jobs[size.level - 1] ?? 0) * JOB_WORTH;

@@ -2,9 +2,18 @@
  * The network prefabs of the embedded city, by their names in the game. Widths, lanes and costs approximate the game's
  * values.
  */
-import type { NetworkPrefab } from "../../game.js";
+import type { Service, SubService } from "../../terms.js";
 
-export interface SimNetworkPrefab extends NetworkPrefab {
+export interface NetworkPrefab {
+  readonly name: string;
+  readonly displayName: string;
+  readonly service: Service;
+  readonly subService: SubService;
+  readonly elevation: "ground" | "elevated" | "bridge" | "slope" | "tunnel";
+  readonly widthMeters: number;
+  readonly lanes: number;
+  /** Whether zone blocks are created along the road. */
+  readonly zoning: boolean;
   /** What the network carries. */
   readonly carries: "traffic" | "water" | "heat" | "power" | "other";
   /** Whether buildings can connect to the road. */
@@ -84,7 +93,7 @@ const RAISED = [
 ] as const;
 
 type Elevation = NetworkPrefab["elevation"];
-type Kind = Pick<SimNetworkPrefab, "service" | "subService" | "carries" | "widthMeters" | "lanes">;
+type Kind = Pick<NetworkPrefab, "service" | "subService" | "carries" | "widthMeters" | "lanes">;
 
 const PIPE: Kind = { service: "Water", subService: "None", carries: "water", widthMeters: 4, lanes: 0 };
 const PATH: Kind = {
@@ -103,7 +112,7 @@ const TRACK: Kind = {
 };
 
 /** Every network prefab, in load order: ground roads, their raised and sunken variants, then the rest. */
-export const NETWORK_PREFABS: readonly SimNetworkPrefab[] = [
+export const NETWORK_PREFABS: readonly NetworkPrefab[] = [
   ...BASE_ROADS.map((row) => road(row, "ground", row[0], 1)),
   ...BASE_ROADS.flatMap((row) =>
     RAISED.map(({ elevation, suffix, costFactor }) => {
@@ -125,7 +134,7 @@ export const NETWORK_PREFABS: readonly SimNetworkPrefab[] = [
 
 const BY_NAME = new Map(NETWORK_PREFABS.map((prefab) => [prefab.name, prefab]));
 
-export function findNetworkPrefab(name: string): SimNetworkPrefab | undefined {
+export function findNetworkPrefab(name: string): NetworkPrefab | undefined {
   return BY_NAME.get(name);
 }
 
@@ -134,7 +143,7 @@ function road(
   elevation: Elevation,
   name: string,
   costFactor: number,
-): SimNetworkPrefab {
+): NetworkPrefab {
   const isHighway = baseName.startsWith("Highway");
   const isStreet = elevation === "ground" && !isHighway;
   const roadClass = ROAD_CLASSES.find(([prefix]) => baseName.startsWith(prefix));
@@ -162,7 +171,7 @@ function other(
   kind: Kind,
   costPerCell: number,
   elevation: Elevation = "ground",
-): SimNetworkPrefab {
+): NetworkPrefab {
   const upkeepPerCell = costPerCell * UPKEEP_SHARE;
   const noCars = { zoning: false, frontage: false, speedKmh: 0, capacityPerHour: 0 };
   return { name, displayName: name, ...kind, elevation, costPerCell, upkeepPerCell, ...noCars };

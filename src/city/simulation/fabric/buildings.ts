@@ -1,10 +1,8 @@
 /** Creates, upgrades and removes buildings; their capacities, flags and problems. */
-import type { Position } from "../../game.js";
-import { footprintRadius, squareAround } from "../../geometry.js";
-import type { GroundPoint } from "../../terms.js";
+import { footprintRadius, type GroundPoint, type Position, squareAround } from "../../geometry.js";
 import { FIRST_PROBLEM_SET, FLAG, type ProblemName, SECOND_PROBLEM_SET, type Severity } from "../../terms.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
-import { NO_PROBLEMS, type SimBuilding } from "../state/entities.js";
+import type { BuildingPrefab } from "../catalogue/building-prefabs.js";
+import { type Building, NO_PROBLEMS } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { moveOut } from "./citizens.js";
 import { isAtShore, updateAccess } from "./reach.js";
@@ -19,15 +17,15 @@ const MIN_JOBS_HUNDREDTHS = 200;
 /** Creates a building. Growables start as building sites; other buildings work immediately. */
 export function createBuilding(
   world: World,
-  prefab: SimBuildingPrefab,
+  prefab: BuildingPrefab,
   point: GroundPoint,
   angleDegrees: number,
   lot: { readonly blockId: number; readonly mask: number } = { blockId: 0, mask: 0 },
-): SimBuilding {
+): Building {
   const flooded = world.terrain.isWater(point.x, point.z) && !prefab.civic?.shore;
   const isDry = prefab.civic?.shore === true && !isAtShore(world.terrain, { position: point, prefab });
   const position = { x: point.x, y: world.terrain.surfaceHeight(point.x, point.z), z: point.z };
-  const building: SimBuilding = Object.assign(newBuildingRecord(world.buildings.nextId(), prefab, position), {
+  const building: Building = Object.assign(newBuildingRecord(world.buildings.nextId(), prefab, position), {
     angleDegrees,
     flags: initialFlags(prefab, flooded) & (isDry ? ~FLAG.Active : -1),
     builtFrame: world.frame,
@@ -45,7 +43,7 @@ export function createBuilding(
 }
 
 /** Removes a building. Its residents leave the city; its workers lose their jobs. */
-export function removeBuilding(world: World, building: SimBuilding): void {
+export function removeBuilding(world: World, building: Building): void {
   removeOccupants(world, building);
   world.dropBuilding(building);
   invalidateOccupiedCells(world, squareAround(building.position, footprintRadius(building)));
@@ -55,7 +53,7 @@ export function removeBuilding(world: World, building: SimBuilding): void {
  * Creates a building record. All records are created by this function, so that they have one shape in V8.
  * This makes the simulation several times as fast.
  */
-export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, position: Position): SimBuilding {
+export function newBuildingRecord(id: number, prefab: BuildingPrefab, position: Position): Building {
   return {
     id,
     prefab,
@@ -100,7 +98,7 @@ export function newBuildingRecord(id: number, prefab: SimBuildingPrefab, positio
 }
 
 /** Removes residents and workers. */
-export function removeOccupants(world: World, building: SimBuilding): void {
+export function removeOccupants(world: World, building: Building): void {
   for (const id of [...building.householdIds]) moveOut(world, world.households.at(id));
   for (const id of building.workerIds) world.citizens.at(id).workId = 0;
   building.workerIds.length = 0;
@@ -109,7 +107,7 @@ export function removeOccupants(world: World, building: SimBuilding): void {
 }
 
 /** Upgrades a growable to the next level: same footprint, at least the same capacity. */
-export function upgradeGrowable(world: World, building: SimBuilding, prefab: SimBuildingPrefab): void {
+export function upgradeGrowable(world: World, building: Building, prefab: BuildingPrefab): void {
   const drawn = buildingCapacities(prefab, () => world.random.below(100));
   building.prefab = prefab;
   building.homes = Math.max(building.homes, drawn.homes);
@@ -119,22 +117,22 @@ export function upgradeGrowable(world: World, building: SimBuilding, prefab: Sim
 }
 
 /** Whether a building is completed and not switched off, abandoned, collapsed or flooded. */
-export function isActive(building: SimBuilding): boolean {
+export function isActive(building: Building): boolean {
   return (building.flags & FLAG.Active) !== 0;
 }
 
 /** Whether a building is abandoned and still standing. */
-export function isAbandoned(building: SimBuilding): boolean {
+export function isAbandoned(building: Building): boolean {
   return (building.flags & FLAG.Abandoned) !== 0;
 }
 
 /** Whether a building has power, water and sewage disposal. */
-export function isSupplied({ supply }: SimBuilding): boolean {
+export function isSupplied({ supply }: Building): boolean {
   return supply.power && supply.water && supply.sewage;
 }
 
 /** Whether a civic building provides its service: active, supplied, reachable, and its storage accepts more. */
-export function isWorking(building: SimBuilding): boolean {
+export function isWorking(building: Building): boolean {
   const { power, water } = building.supply;
   const reachable = building.roadId !== 0 || building.prefab.civic?.roadless === true;
   return isActive(building) && power && water && reachable && acceptsMore(building);
@@ -144,17 +142,17 @@ export function isWorking(building: SimBuilding): boolean {
  * Whether the building's storage can take more: it is neither full nor being emptied. True for buildings
  * without storage.
  */
-function acceptsMore({ prefab, flags, stored }: SimBuilding): boolean {
+function acceptsMore({ prefab, flags, stored }: Building): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
 }
 
 /** Name of the building's road; "our street" if there is none. */
-export function streetNameOf(world: World, building: SimBuilding): string {
+export function streetNameOf(world: World, building: Building): string {
   return world.segments.get(building.roadId)?.name || "our street";
 }
 
-function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
+function initialFlags(prefab: BuildingPrefab, flooded: boolean): number {
   const base = FLAG.Created | (prefab.growable?.highDensity ? FLAG.HighDensity : 0);
   if (flooded) return base | FLAG.Flooded | (prefab.growable ? 0 : FLAG.Completed);
   return prefab.growable ? base : base | FLAG.Completed | FLAG.Active;
@@ -165,9 +163,9 @@ function initialFlags(prefab: SimBuildingPrefab, flooded: boolean): number {
  * 99) / 100`, rounded down. Civic buildings have a fixed number of jobs.
  */
 export function buildingCapacities(
-  prefab: SimBuildingPrefab,
+  prefab: BuildingPrefab,
   draw: () => number,
-): Pick<SimBuilding, "homes" | "jobs" | "visitorPlaces"> {
+): Pick<Building, "homes" | "jobs" | "visitorPlaces"> {
   const { growable, civic, level } = prefab;
   if (!growable) return { homes: 0, jobs: civic?.jobs ?? 0, visitorPlaces: 0 };
   const cells = prefab.width * prefab.length;
@@ -209,7 +207,7 @@ const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
 ]);
 
 /** Sets or clears one problem. A problem that is set already keeps its age. */
-export function setProblem(building: SimBuilding, name: ProblemName, present: boolean, frame: number): void {
+export function setProblem(building: Building, name: ProblemName, present: boolean, frame: number): void {
   const { names } = building.problems;
   const at = names.indexOf(name);
   if (present === at >= 0) return;
@@ -226,7 +224,7 @@ export function setProblem(building: SimBuilding, name: ProblemName, present: bo
 
 /** The grave problem that has lasted longest, with its age in frames; null if there is none. */
 export function longestGraveProblem(
-  building: SimBuilding,
+  building: Building,
   frame: number,
 ): { name: ProblemName; age: number } | null {
   let worst: { name: ProblemName; age: number } | null = null;
@@ -241,7 +239,7 @@ export function longestGraveProblem(
  * Sets the severity of a building's problems by the age of its oldest grave problem.
  * @param patience frames until the building is abandoned
  */
-export function updateSeverity(building: SimBuilding, frame: number, patience: number): void {
+export function updateSeverity(building: Building, frame: number, patience: number): void {
   if (building.problems.names.length === 0) return;
   const age = (longestGraveProblem(building, frame)?.age ?? 0) / patience;
   const severity: Severity = age >= FATAL_AFTER ? "fatal" : age >= MAJOR_AFTER ? "major" : "warning";
@@ -249,7 +247,7 @@ export function updateSeverity(building: SimBuilding, frame: number, patience: n
     building.problems = { names: building.problems.names, severity };
 }
 
-export function clearProblems(building: SimBuilding): void {
+export function clearProblems(building: Building): void {
   building.problems = NO_PROBLEMS;
   building.problemSince = [];
 }

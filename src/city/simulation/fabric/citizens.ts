@@ -1,6 +1,6 @@
 /** Citizens and households: arrivals, departures and deaths, with their effect on homes and jobs. */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { Citizen, Household, SimBuilding } from "../state/entities.js";
+import type { Building, Citizen, Household } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 
@@ -39,7 +39,7 @@ const FAMILIES_PERCENT = 80;
  * A new household from outside moves into a home, unless the city has no room for more citizens or
  * households.
  */
-export function moveIn(world: World, home: SimBuilding): void {
+export function moveIn(world: World, home: Building): void {
   const { random, citizens, households } = world;
   const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
   const children = random.percent(FAMILIES_PERCENT) ? 1 + random.below(2) : 0;
@@ -57,7 +57,7 @@ export function moveIn(world: World, home: SimBuilding): void {
  * A grown child and a partner from outside move into a home, unless the city has no room for more citizens or
  * households.
  */
-export function leaveParents(world: World, child: Citizen, home: SimBuilding): void {
+export function leaveParents(world: World, child: Citizen, home: Building): void {
   const { citizens, households } = world;
   if (!citizens.hasRoomFor(1) || !households.hasRoomFor(1)) return;
   const parents = households.at(child.householdId);
@@ -69,7 +69,7 @@ export function leaveParents(world: World, child: Citizen, home: SimBuilding): v
   world.statistics.week.arrivals++;
 }
 
-function foundHousehold({ households }: World, home: SimBuilding, wealth: number): Household {
+function foundHousehold({ households }: World, home: Building, wealth: number): Household {
   const household = { id: households.nextId(), homeId: home.id, wealth, memberIds: [] };
   households.put(household);
   home.householdIds.push(household.id);
@@ -109,7 +109,7 @@ export function die(world: World, citizen: Citizen): void {
   if (household.memberIds.length === 0) dissolve(world, household);
 }
 
-export function takeJob(world: World, citizen: Citizen, workplace: SimBuilding): void {
+export function takeJob(world: World, citizen: Citizen, workplace: Building): void {
   citizen.workId = workplace.id;
   workplace.workerIds.push(citizen.id);
   world.updateVacancy(workplace);
@@ -123,7 +123,7 @@ export function quitJob(world: World, citizen: Citizen): void {
   world.updateVacancy(workplace);
 }
 
-export function countResidents(world: World, { householdIds }: SimBuilding): number {
+export function countResidents(world: World, { householdIds }: Building): number {
   return householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
 }
 

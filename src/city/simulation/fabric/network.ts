@@ -1,18 +1,18 @@
 /** Creates and removes nodes and segments. */
-import type { Position, Problems } from "../../game.js";
 import {
   boxAround,
   cosineBetween,
   crossingOf,
   distance,
+  type GroundPoint,
   middle,
+  type Position,
   type Span,
   squareAround,
 } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
-import type { GroundPoint } from "../../terms.js";
-import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import { NO_PROBLEMS, newTraffic, type SimNode, type SimSegment } from "../state/entities.js";
+import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
+import { type NetNode, type NetSegment, NO_PROBLEMS, newTraffic, type Problems } from "../state/entities.js";
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 import { updateAccessNear } from "./reach.js";
@@ -34,7 +34,7 @@ const STREET_NAMES = (
 const STREET_KINDS = ["Street", "Road", "Avenue", "Lane", "Way", "Drive"];
 
 /** Whether a segment of one prefab may end at a node that a segment of another prefab created. */
-export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): boolean {
+export function isCompatible(own: NetworkPrefab, other: NetworkPrefab): boolean {
   return own === other || (own.service === "Road" && other.service === "Road");
 }
 
@@ -42,7 +42,7 @@ export function isCompatible(own: SimNetworkPrefab, other: SimNetworkPrefab): bo
  * Existing segments for the same traffic or utility that the span crosses without a shared node. Such a crossing
  * does not connect the segments.
  */
-export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Span): SimSegment[] {
+export function crossedSegments(world: World, prefab: NetworkPrefab, span: Span): NetSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {
     const isAlike = prefab.carries !== "other" && other.prefab.carries === prefab.carries;
     return isAlike && crossingOf(span, other) !== null;
@@ -55,9 +55,9 @@ export function crossedSegments(world: World, prefab: SimNetworkPrefab, span: Sp
  */
 export function findReusableNode(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   point: GroundPoint,
-): SimNode | undefined {
+): NetNode | undefined {
   for (const node of world.nodes.near(squareAround(point, NODE_REUSE_METERS))) {
     if (isCompatible(node.prefab, prefab) && distance(node.position, point) <= NODE_REUSE_METERS) return node;
   }
@@ -67,8 +67,8 @@ export function findReusableNode(
 /** @throws CommandRefusedError if a segment between these ends would exceed a limit of the network */
 export function requireRoomForSegment(
   world: World,
-  start: SimNode | undefined,
-  end: SimNode | undefined,
+  start: NetNode | undefined,
+  end: NetNode | undefined,
 ): void {
   if (start && start === end) {
     const message = `Both ends are at node ${start.id}; the segment would have no length`;
@@ -87,11 +87,11 @@ export function requireRoomForSegment(
 
 export function createNode(
   world: World,
-  prefab: SimNetworkPrefab,
+  prefab: NetworkPrefab,
   position: Position,
   outside: boolean,
-): SimNode {
-  const node: SimNode = {
+): NetNode {
+  const node: NetNode = {
     id: world.nodes.nextId(),
     prefab,
     position,
@@ -105,15 +105,15 @@ export function createNode(
 }
 
 export interface SegmentPlan {
-  readonly prefab: SimNetworkPrefab;
-  readonly start: SimNode;
-  readonly end: SimNode;
+  readonly prefab: NetworkPrefab;
+  readonly start: NetNode;
+  readonly end: NetNode;
   /** Name of the segment. If the name is empty, the city chooses one. */
   readonly name: string;
 }
 
 /** Creates segments. Updates nearby buildings once for all of these segments. */
-export function createSegments(world: World, plans: readonly SegmentPlan[]): SimSegment[] {
+export function createSegments(world: World, plans: readonly SegmentPlan[]): NetSegment[] {
   for (const { prefab, start, end } of plans) {
     invalidateUsableCells(world, { prefab, start: start.position, end: end.position });
   }
@@ -122,10 +122,10 @@ export function createSegments(world: World, plans: readonly SegmentPlan[]): Sim
   return segments;
 }
 
-function addSegment(world: World, plan: SegmentPlan): SimSegment {
+function addSegment(world: World, plan: SegmentPlan): NetSegment {
   const { prefab, start, end, name } = plan;
   const id = world.segments.nextId();
-  const segment: SimSegment = {
+  const segment: NetSegment = {
     id,
     prefab,
     name: name || (prefab.service === "Road" ? continuedStreetName(world, id, plan) : ""),
@@ -147,12 +147,12 @@ function addSegment(world: World, plan: SegmentPlan): SimSegment {
 }
 
 /** Changes the prefab of a road. The road keeps its id, name, traffic, zones and buildings. */
-export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNetworkPrefab): void {
+export function upgradeSegment(world: World, segment: NetSegment, prefab: NetworkPrefab): void {
   invalidateUsableCells(world, segment);
   world.segments.remove(segment.id);
   const [start, end] = [world.nodes.at(segment.startNodeId), world.nodes.at(segment.endNodeId)];
   const problems = isUnderWater(world, { prefab, start, end, name: "" }) ? FLOODED_ROAD : NO_PROBLEMS;
-  const upgraded: SimSegment = { ...segment, prefab, problems };
+  const upgraded: NetSegment = { ...segment, prefab, problems };
   world.segments.put(upgraded);
   world.buildIndex += 2;
   if (!prefab.zoning) removeBlocks(world, upgraded);
@@ -163,7 +163,7 @@ export function upgradeSegment(world: World, segment: SimSegment, prefab: SimNet
 }
 
 /** Removes a segment, its zone blocks and, unless `keepNodes`, unused end nodes. */
-export function removeSegment(world: World, segment: SimSegment, keepNodes: boolean): void {
+export function removeSegment(world: World, segment: NetSegment, keepNodes: boolean): void {
   removeBlocks(world, segment);
   world.segments.remove(segment.id);
   invalidateUsableCells(world, segment);
@@ -176,7 +176,7 @@ export function removeSegment(world: World, segment: SimSegment, keepNodes: bool
 }
 
 /** Removes a node, its segments, and nodes at their other ends that become unused. */
-export function removeNode(world: World, node: SimNode): void {
+export function removeNode(world: World, node: NetNode): void {
   const farEnds = new Set<number>();
   for (const id of [...node.segmentIds]) {
     const segment = world.segments.at(id);

@@ -5,9 +5,9 @@
 import { boxAround, CELL_METERS, distanceToLine, type Footprint, squareAround } from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
-import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
 import { DisjointSets } from "../state/collections.js";
-import type { SimBuilding, SimSegment } from "../state/entities.js";
+import type { Building, NetSegment } from "../state/entities.js";
 import type { Terrain } from "../state/terrain.js";
 import type { World } from "../state/world.js";
 
@@ -18,7 +18,7 @@ const DRIVEWAY_METERS = 16;
 const WIDEST_ROAD_METERS = 32;
 
 /** Updates which road and which pipes serve a building. */
-export function updateAccess(world: World, building: SimBuilding): void {
+export function updateAccess(world: World, building: Building): void {
   building.waterPipeIds = [];
   building.heatPipeIds = [];
   for (const segment of world.segments.near(squareAround(building.position, PIPE_REACH_METERS))) {
@@ -46,7 +46,7 @@ export function findAccessRoadId(world: World, site: Pick<Footprint, "position" 
 }
 
 /** Updates the access of all buildings near added or removed segments. */
-export function updateAccessNear(world: World, segments: readonly SimSegment[]): void {
+export function updateAccessNear(world: World, segments: readonly NetSegment[]): void {
   const largest = (LARGEST_FOOTPRINT_CELLS / 2) * CELL_METERS;
   const grow = Math.max(PIPE_REACH_METERS, largest + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2);
   const concerned = new Set(segments.flatMap((segment) => world.buildings.near(boxAround(segment, grow))));
@@ -57,12 +57,12 @@ function halfExtentOf(building: Pick<Footprint, "prefab">): number {
   return (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS;
 }
 
-function roadReach(road: SimSegment, halfExtent: number): number {
+function roadReach(road: NetSegment, halfExtent: number): number {
   return road.prefab.widthMeters / 2 + halfExtent + DRIVEWAY_METERS;
 }
 
 /** Whether the building's road leads to the map edge. */
-export function isConnectedOutside(world: World, building: SimBuilding): boolean {
+export function isConnectedOutside(world: World, building: Building): boolean {
   if (building.roadId === 0) return false;
   return leadOutside(world)[world.segments.at(building.roadId).startNodeId] === 1;
 }
@@ -95,7 +95,7 @@ export function isAtShore(terrain: Terrain, building: Pick<Footprint, "position"
  * Connected components of the network that carries traffic or a utility.
  * @returns for each node id the lowest node id of its component; 0 for nodes that are not in the network
  */
-export function connectedComponents(world: World, carries: SimNetworkPrefab["carries"]): Int32Array {
+export function connectedComponents(world: World, carries: NetworkPrefab["carries"]): Int32Array {
   const joined = new DisjointSets(world.nodes.end);
   for (const { prefab, startNodeId, endNodeId } of world.segments.all()) {
     if (prefab.carries === carries) joined.join(startNodeId, endNodeId);

@@ -5,7 +5,7 @@
 import FlatQueue from "flatqueue";
 import { lengthOf } from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
-import type { SimSegment } from "../state/entities.js";
+import type { NetSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 /** Maximum trip time. */
@@ -16,7 +16,7 @@ const DELAY_FACTOR = 0.15;
 const LONGEST_DELAY = 15;
 
 /** Seconds to drive along a segment, with the traffic of the last count. */
-function secondsAlong(segment: SimSegment): number {
+function secondsAlong(segment: NetSegment): number {
   const { prefab, traffic } = segment;
   return (
     (lengthOf(segment) / (prefab.speedKmh / 3.6)) * slowdownFactor(traffic.volume / prefab.capacityPerHour)
@@ -110,7 +110,7 @@ export class RoadTree {
   }
 
   /** Id of the end node of a road that is quicker to reach. */
-  nearEnd({ startNodeId, endNodeId }: SimSegment): number {
+  nearEnd({ startNodeId, endNodeId }: NetSegment): number {
     while (this.#place[startNodeId] === 0 && this.#place[endNodeId] === 0 && this.#reachNext());
     const [start, end] = [this.#seconds[startNodeId], this.#seconds[endNodeId]] as [number, number];
     const near = start <= end ? startNodeId : endNodeId;
@@ -119,7 +119,7 @@ export class RoadTree {
   }
 
   /** Seconds to the middle of a road; Infinity if it cannot be reached. */
-  secondsTo(road: SimSegment): number {
+  secondsTo(road: NetSegment): number {
     const half = (this.#graph.seconds[road.id] as number) / 2;
     return (this.#seconds[this.nearEnd(road)] as number) + half;
   }
@@ -191,7 +191,7 @@ export class RoadTree {
 }
 
 /** Start nodes for paths that begin in the middle of a road: its two ends, each half the road's travel time away. */
-export function rootsAtRoadEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: SimSegment, root: number) {
+export function rootsAtRoadEnds(graph: RoadGraph, { id, startNodeId, endNodeId }: NetSegment, root: number) {
   const seconds = (graph.seconds[id] as number) / 2;
   return [
     { nodeId: startNodeId, seconds, root },

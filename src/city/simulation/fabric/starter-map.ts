@@ -2,8 +2,8 @@
  * The map of a new city: a highway with two carriageways from edge to edge, and nothing else. Each carriageway has a node
  * at a known place near the plain, where the first road of a town can join it.
  */
-import { findNetworkPrefab, type SimNetworkPrefab } from "../catalogue/network-prefabs.js";
-import type { SimNode } from "../state/entities.js";
+import { findNetworkPrefab, type NetworkPrefab } from "../catalogue/network-prefabs.js";
+import type { NetNode } from "../state/entities.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
 import { createNode, createSegments, type SegmentPlan } from "./network.js";
@@ -32,8 +32,8 @@ function stopsBetween(from: number, to: number): number[] {
 /** Lays a carriageway. On land it follows the ground; over water it is a bridge at the level of the plain. */
 function layCarriageway(world: World, stops: readonly number[], z: number): void {
   const { terrain } = world;
-  const road = findNetworkPrefab("Highway") as SimNetworkPrefab;
-  const bridge = findNetworkPrefab("Highway Bridge") as SimNetworkPrefab;
+  const road = findNetworkPrefab("Highway") as NetworkPrefab;
+  const bridge = findNetworkPrefab("Highway Bridge") as NetworkPrefab;
   const deck = terrain.groundHeight(JUNCTIONS[0].x, z);
   const isWet = (x: number) => [-PIECE_METERS, 0, PIECE_METERS].some((dx) => terrain.isWater(x + dx, z));
   const nodes = stops.map((x) => {
@@ -41,7 +41,7 @@ function layCarriageway(world: World, stops: readonly number[], z: number): void
     return createNode(world, road, { x, y, z }, Math.abs(x) >= MAP_HALF_METERS);
   });
   const pieces = nodes.slice(1).map((end, i): SegmentPlan => {
-    const start = nodes[i] as SimNode;
+    const start = nodes[i] as NetNode;
     const wet = isWet(start.position.x) || isWet(end.position.x);
     return { prefab: wet ? bridge : road, start, end, name: "" };
   });

@@ -15,14 +15,15 @@ import {
   distanceToLine,
   type Footprint,
   footprintRadius,
+  type GroundPoint,
   lengthOf,
   pointInBlock,
   squareAround,
   toFootprintCoordinates,
 } from "../../geometry.js";
-import { type GroundPoint, ZONES, type Zone } from "../../terms.js";
+import { ZONES, type Zone } from "../../terms.js";
 import { commonZoneOf } from "../../zone-tally.js";
-import type { SimSegment, SimZoneBlock } from "../state/entities.js";
+import type { NetSegment, ZoneBlock } from "../state/entities.js";
 import { type World, ZONE_BLOCK_RADIUS_METERS } from "../state/world.js";
 
 const MAX_ROWS = 8;
@@ -37,7 +38,7 @@ interface BlockPlan {
 }
 
 /** Creates the blocks of a new segment whose prefab allows zoning, on dry land. Stops at the city's limit of blocks. */
-export function createBlocks(world: World, segment: SimSegment): void {
+export function createBlocks(world: World, segment: NetSegment): void {
   if (!segment.prefab.zoning) return;
   for (const plan of planBlocks(segment.start, segment.end, segment.prefab.widthMeters)) {
     const middle = blockCentroid(plan);
@@ -64,7 +65,7 @@ export function createBlocks(world: World, segment: SimSegment): void {
 /**
  * Moves the blocks of a segment to the road edges of its new prefab. Zones and buildings on the blocks stay.
  */
-export function moveBlocks(world: World, segment: SimSegment): void {
+export function moveBlocks(world: World, segment: NetSegment): void {
   const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
   segment.blockIds.forEach((id) => {
     const block = world.blocks.at(id);
@@ -90,13 +91,13 @@ export function zoneAt(world: World, place: GroundPoint): Zone {
 }
 
 /** Replaces the zones of a block. */
-export function setCells(world: World, block: SimZoneBlock, cells: Readonly<Uint8Array>): void {
+export function setCells(world: World, block: ZoneBlock, cells: Readonly<Uint8Array>): void {
   world.paintings++;
   Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
 }
 
 /** Removes a segment's blocks. Buildings on them stay, but no longer belong to a block. */
-export function removeBlocks(world: World, segment: SimSegment): void {
+export function removeBlocks(world: World, segment: NetSegment): void {
   for (const id of segment.blockIds) {
     const block = world.blocks.at(id);
     for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
@@ -110,7 +111,7 @@ export function removeBlocks(world: World, segment: SimSegment): void {
 /** Invalidates the cached usable cells of blocks near an added or removed road. */
 export function invalidateUsableCells(
   world: World,
-  segment: Pick<SimSegment, "prefab" | "start" | "end">,
+  segment: Pick<NetSegment, "prefab" | "start" | "end">,
 ): void {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + ZONE_BLOCK_RADIUS_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
@@ -148,7 +149,7 @@ export function cellBit(column: number, row: number): number {
 }
 
 /** Cells that can hold a building (dry, not under a road, not owned by an older block), one bit per cell. */
-export function usableCellMask(world: World, block: SimZoneBlock): number {
+export function usableCellMask(world: World, block: ZoneBlock): number {
   if (block.usable === null) block.usable = cellsWhere(block, usabilityTest(world, block));
   return block.usable;
 }
@@ -157,7 +158,7 @@ export function usableCellMask(world: World, block: SimZoneBlock): number {
  * Cells under a building, and those of the block's lots, one bit per cell. The buildings of a narrowed road no longer
  * stand on their lots.
  */
-export function occupiedCellMask(world: World, block: SimZoneBlock): number {
+export function occupiedCellMask(world: World, block: ZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;
     for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
@@ -168,7 +169,7 @@ export function occupiedCellMask(world: World, block: SimZoneBlock): number {
   return block.occupied;
 }
 
-function coveredCells(block: SimZoneBlock, building: Footprint): number {
+function coveredCells(block: ZoneBlock, building: Footprint): number {
   const away = distance(block.position, building.position);
   if (away > ZONE_BLOCK_RADIUS_METERS + footprintRadius(building)) return 0;
   return cellsWhere(block, isUnder(building));
@@ -184,7 +185,7 @@ function isUnder(building: Footprint): (center: GroundPoint) => boolean {
   };
 }
 
-function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint) => boolean {
+function usabilityTest(world: World, block: ZoneBlock): (center: GroundPoint) => boolean {
   const roads = world.segments
     .near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS + 2 * CELL_METERS))
     .filter(({ prefab }) => prefab.carries === "traffic" && prefab.elevation === "ground");
@@ -200,7 +201,7 @@ function usabilityTest(world: World, block: SimZoneBlock): (center: GroundPoint)
     !older.some((other) => ownsGround(other, center));
 }
 
-function ownsGround(block: SimZoneBlock, point: GroundPoint): boolean {
+function ownsGround(block: ZoneBlock, point: GroundPoint): boolean {
   const cos = Math.cos(block.angleRadians);
   const sin = Math.sin(block.angleRadians);
   const dx = point.x - block.position.x;
@@ -212,7 +213,7 @@ function ownsGround(block: SimZoneBlock, point: GroundPoint): boolean {
   return depth > -32 + margin && depth < -margin && along > -32 + margin && along < farRow - margin;
 }
 
-function cellsWhere(block: SimZoneBlock, test: (center: GroundPoint) => boolean): number {
+function cellsWhere(block: ZoneBlock, test: (center: GroundPoint) => boolean): number {
   let mask = 0;
   for (let row = 0; row < block.rows; row++) {
     for (let column = 0; column < BLOCK_COLUMNS; column++) {

@@ -7,7 +7,7 @@ import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { averageEducation, quitJob } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 /** A new business gets no problem for lack of workers or customers during this time. */
@@ -24,7 +24,7 @@ const HALF_DELIVERY_SECONDS = 600;
 /** Mean education, in percent, that a business of each level requires of its workers. */
 const EDUCATION_NEEDED = [0, 0, 15, 35];
 
-export function updateBusiness(world: World, business: SimBuilding): void {
+export function updateBusiness(world: World, business: Building): void {
   const settled = world.frame - business.builtFrame > START_UP_FRAMES;
   const { frame } = world;
   const filled = business.workerIds.length;
@@ -41,12 +41,12 @@ export function updateBusiness(world: World, business: SimBuilding): void {
 }
 
 /** Without power, water or sewage disposal a business makes and sells nothing, and one worker quits per cycle. */
-function standStill(world: World, { workerIds }: SimBuilding): void {
+function standStill(world: World, { workerIds }: Building): void {
   const [first] = workerIds;
   if (first !== undefined) quitJob(world, world.citizens.at(first));
 }
 
-function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
+function sellWares(world: World, shop: Building, settled: boolean): void {
   setProblem(shop, "NoCustomers", settled && shop.visitors * 20 < shop.visitorPlaces, world.frame);
   shop.visitors = Math.floor(shop.visitors / 2);
   const wanted = SHELF_PER_VISITOR_PLACE * shop.visitorPlaces - shop.goods;
@@ -57,7 +57,7 @@ function sellWares(world: World, shop: SimBuilding, settled: boolean): void {
 }
 
 /** Wares that lorries bring from the map edge in a cycle. Every ten minutes of travel halve the number. */
-function deliveries(world: World, shop: SimBuilding): number {
+function deliveries(world: World, shop: Building): number {
   if (!isConnectedOutside(world, shop)) return 0;
   const seconds = world.segments.at(shop.roadId).traffic.edgeSeconds;
   return Number.isFinite(seconds)
@@ -65,7 +65,7 @@ function deliveries(world: World, shop: SimBuilding): number {
     : 0;
 }
 
-function makeWares(world: World, factory: SimBuilding): void {
+function makeWares(world: World, factory: Building): void {
   const made = WARES_PER_WORKER * factory.workerIds.length * factory.prefab.level;
   const full = world.wares + made > WARES_STORAGE;
   const exported = full && isConnectedOutside(world, factory);

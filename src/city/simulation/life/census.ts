@@ -1,11 +1,10 @@
 /** Totals and statistics of the city, and details of a building. */
-import type { BuildingDetails, StatisticsSample } from "../../game.js";
 import { FLAG } from "../../terms.js";
 import { RUIN_FLAGS } from "../fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
-import { totalsOf } from "../state/economy.js";
-import type { SimBuilding } from "../state/entities.js";
+import { type StatisticsSample, totalsOf } from "../state/economy.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { happinessParts } from "./happiness.js";
 import { unemployedShare } from "./residents.js";
@@ -97,7 +96,8 @@ function shareOfGraduates(world: World): number {
   return (100 * graduates) / Math.max(adults, 1);
 }
 
-export function detailsOf(world: World, building: SimBuilding): BuildingDetails {
+/** Details of a building. Gauges and the progress to the next level are 0 to 100. */
+export function detailsOf(world: World, building: Building) {
   const { prefab, supply, householdIds, workerIds } = building;
   const { homes, jobs, visitorPlaces, visitors, goods, garbage, bodies, crime } = building;
   const { health, happiness, landValue, progress, roadId, lastLoad } = building;
@@ -117,9 +117,11 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
     happiness,
     landValue,
     levelProgress: progress,
+    /** Road that gives access to the building, or 0. */
     roadSegmentId: roadId,
     connectedOutside: isConnectedOutside(world, building),
     ...supply,
+    /** For a service building: demand in the last cycle. */
     load: lastLoad,
     capacity: prefab.civic?.coverage?.capacity ?? 0,
     taxRate: prefab.growable ? world.taxes.rate(prefab.subService, prefab.level) : null,
@@ -128,10 +130,7 @@ export function detailsOf(world: World, building: SimBuilding): BuildingDetails 
 }
 
 /** Points of happiness and of land value by cause. Null for a building without happiness or land value. */
-function partsOf(
-  world: World,
-  building: SimBuilding,
-): Pick<BuildingDetails, "happinessParts" | "landValueParts"> {
+function partsOf(world: World, building: Building) {
   if (!building.prefab.growable) return { happinessParts: null, landValueParts: null };
   const excessTax = Math.max(excessTaxOf(world, building), 0);
   const { quality, parts } = landValueParts(world, building, excessTax);

@@ -15,7 +15,7 @@ import {
 } from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";
 import { zoneAt } from "../fabric/zone-blocks.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { powerNeedKw } from "../utilities/electricity.js";
 import { waterNeedM3 } from "../utilities/pipes.js";
@@ -54,7 +54,7 @@ const LAST_HOUSEHOLDS = 1;
 const REOPENING_PERCENT = 1.5;
 
 /** Sets or clears problems of a building: no utilities, no road, no shore, flooded, switched off. */
-export function updateSupplyProblems(world: World, building: SimBuilding): void {
+export function updateSupplyProblems(world: World, building: Building): void {
   const { supply, prefab } = building;
   const { frame } = world;
   const growable = prefab.growable !== null;
@@ -74,16 +74,12 @@ export function updateSupplyProblems(world: World, building: SimBuilding): void 
 }
 
 /** Whether a plant that needs a shore has none. */
-function isDryPlant(world: World, building: SimBuilding): boolean {
+function isDryPlant(world: World, building: Building): boolean {
   return building.prefab.civic?.shore === true && !isAtShore(world.terrain, building);
 }
 
 /** Updates garbage, dead residents and crime, which grow unless a service removes them. */
-export function accumulateGarbageAndCrime(
-  world: World,
-  building: SimBuilding,
-  { quality }: Surroundings,
-): void {
+export function accumulateGarbageAndCrime(world: World, building: Building, { quality }: Surroundings): void {
   const village = 1 - expectation(world, "garbage");
   const people = 2 * building.householdIds.length + building.workerIds.length;
   const made = Math.min(GARBAGE_PER_CYCLE * people, MOST_GARBAGE_PER_CYCLE) * (1 - village);
@@ -111,7 +107,7 @@ export function accumulateGarbageAndCrime(
  * building. Civic buildings never burn, because they are staffed.
  * @returns whether the building has just burned down
  */
-export function updateFire(world: World, building: SimBuilding): boolean {
+export function updateFire(world: World, building: Building): boolean {
   const breaksOut = FIRES_PERCENT * Math.max(expectation(world, "fire"), VILLAGE_FIRES);
   if (building.burning === 0 && !world.random.percent(breaksOut)) return false;
   building.burning++;
@@ -128,7 +124,7 @@ export function updateFire(world: World, building: SimBuilding): boolean {
  * Homes are never abandoned because of taxes, nor because of a problem while more than one household lives there.
  * Homes that stay empty are abandoned for lack of demand.
  */
-export function reasonToAbandon(world: World, building: SimBuilding): ProblemName | "NoDemand" | null {
+export function reasonToAbandon(world: World, building: Building): ProblemName | "NoDemand" | null {
   const worst = longestGraveProblem(building, world.frame);
   const isBorne =
     (worst?.name === "TaxesTooHigh" && building.homes > 0) || building.householdIds.length > LAST_HOUSEHOLDS;
@@ -137,7 +133,7 @@ export function reasonToAbandon(world: World, building: SimBuilding): ProblemNam
   return world.frame - building.declineFrame >= spanFrames(world, building, "vacancy") ? "NoDemand" : null;
 }
 
-export function abandon(world: World, building: SimBuilding): void {
+export function abandon(world: World, building: Building): void {
   removeOccupants(world, building);
   world.changeFlags(building, (building.flags & ~FLAG.Active) | FLAG.Abandoned);
   building.declineFrame = world.frame;
@@ -146,7 +142,7 @@ export function abandon(world: World, building: SimBuilding): void {
 /**
  * One cycle of a ruin. An abandoned building may be reoccupied or collapse. Rubble is cleared after some weeks.
  */
-export function updateRuin(world: World, building: SimBuilding): void {
+export function updateRuin(world: World, building: Building): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
     if (age >= spanFrames(world, building, "rubble")) removeBuilding(world, building);
@@ -161,13 +157,13 @@ export function updateRuin(world: World, building: SimBuilding): void {
  * Decides by chance whether an abandoned building with all supplies is reoccupied. The chance grows with
  * demand.
  */
-function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: SimBuilding): boolean {
+function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: Building): boolean {
   const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
   const demand = world.demand[demandBarOf(prefab.service)];
   return isServed && world.random.percent((REOPENING_PERCENT * demand) / 100);
 }
 
-function reopen(world: World, building: SimBuilding): void {
+function reopen(world: World, building: Building): void {
   clearProblems(building);
   world.changeFlags(building, (building.flags & ~FLAG.Abandoned) | FLAG.Active);
   Object.assign(building, { garbage: 0, bodies: 0, taxUnrest: 0, declineFrame: world.frame });
@@ -178,7 +174,7 @@ function reopen(world: World, building: SimBuilding): void {
  * growable in its next cycle. A growable that only lost its road is kept.
  * @returns whether the building was removed
  */
-export function demolishIfZoneDiffers(world: World, building: SimBuilding): boolean {
+export function demolishIfZoneDiffers(world: World, building: Building): boolean {
   const block = building.blockId === 0 ? undefined : world.blocks.get(building.blockId);
   const zone = ZONES.indexOf(zoneOf(building.prefab));
   const refused = block
@@ -192,7 +188,7 @@ export function demolishIfZoneDiffers(world: World, building: SimBuilding): bool
   return false;
 }
 
-function fallDown(world: World, building: SimBuilding, flags: number): void {
+function fallDown(world: World, building: Building, flags: number): void {
   removeOccupants(world, building);
   clearProblems(building);
   building.burning = 0;

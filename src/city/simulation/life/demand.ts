@@ -2,18 +2,27 @@
  * The three demand bars. The formulas are those published for the game, except for the weight of empty homes.
  * Divisions truncate.
  */
-import type { Demand } from "../../game.js";
 import type { Service } from "../../terms.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { type CityTotals, cityTotals } from "./census.js";
 
-export type DemandBar = keyof Demand;
+/** The three demand bars, 0 to 100. The simulation keeps fractions. */
+type Demand = World["demand"];
 
 /** Demand bar of each zoned service. */
-export function demandBarOf(service: Service): DemandBar {
+export function demandBarOf(service: Service): keyof Demand {
   if (service === "Residential") return "residential";
   return service === "Commercial" ? "commercial" : "workplace";
+}
+
+/** The bars in whole numbers. */
+export function shownDemand({ demand: { residential, commercial, workplace } }: World): Demand {
+  return {
+    residential: Math.round(residential),
+    commercial: Math.round(commercial),
+    workplace: Math.round(workplace),
+  };
 }
 
 /**
@@ -38,7 +47,7 @@ const HALF_GROWTH_HOUSEHOLDS = 250;
  * Lowers the demand bar when a building site is created, so that further sites wait until the bar has risen
  * again. A site lowers the bar more in a larger town, because the number of newcomers a week is limited.
  */
-export function lowerDemand(world: World, { prefab, homes, jobs }: SimBuilding): void {
+export function lowerDemand(world: World, { prefab, homes, jobs }: Building): void {
   const bar = demandBarOf(prefab.service);
   const share =
     bar === "residential"

@@ -3,12 +3,24 @@
  * Each service has a population threshold. Above the threshold, homes without the service lose happiness. The
  * loss is largest from twice the threshold on.
  */
-import type { MissingService, Position } from "../../game.js";
-import { distance } from "../../geometry.js";
+import { distance, type Position } from "../../geometry.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
+
+/** A service that some homes lack and that a town of this size expects or will expect soon. */
+export interface MissingService {
+  readonly service: Coverage;
+  /** From this population on, a town without the service grows more slowly. */
+  readonly fromCitizens: number;
+  /** Households without the service, estimated from a sample of the homes. */
+  readonly householdsWithout: number;
+  /** Points of happiness lost on average; 0 before the town expects the service. */
+  readonly pointsLost: number;
+  /** The most central home without the service. */
+  readonly place: Position;
+}
 
 interface Expectation {
   readonly kind: Coverage;
@@ -61,7 +73,7 @@ export function* missingServicesInPieces(world: World): Generator<void, MissingS
   const missing: MissingService[] = [];
   for (const { kind, fromCitizens, points } of EXPECTATIONS) {
     if (!isWished(world, kind)) continue;
-    const lacking: SimBuilding[] = [];
+    const lacking: Building[] = [];
     for (const home of sample) {
       if ((serviceAt(world, home.position, home.roadId, kind)?.quality ?? 0) < GOOD_QUALITY)
         lacking.push(home);
@@ -76,14 +88,14 @@ export function* missingServicesInPieces(world: World): Generator<void, MissingS
   return missing;
 }
 
-function householdsIn(homes: readonly SimBuilding[]): number {
+function householdsIn(homes: readonly Building[]): number {
   return homes.reduce((sum, { householdIds }) => sum + householdIds.length, 0);
 }
 
 /** Position of the most central one of these homes. */
-function middleOf(homes: readonly SimBuilding[]): Position {
-  const away = ({ position }: SimBuilding) =>
+function middleOf(homes: readonly Building[]): Position {
+  const away = ({ position }: Building) =>
     homes.reduce((sum, other) => sum + Math.min(distance(position, other.position), NEIGHBOURHOOD_METERS), 0);
   const [middle] = homes.map((home) => ({ home, meters: away(home) })).sort((a, b) => a.meters - b.meters);
-  return (middle as { home: SimBuilding }).home.position;
+  return (middle as { home: Building }).home.position;
 }

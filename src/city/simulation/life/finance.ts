@@ -3,7 +3,6 @@
  * banks gives one loan. A city deep in debt gets one bailout. If the city falls as deep in debt again, it
  * closes one service building in each week that ends with a loss.
  */
-import type { Budget, LoanOffer } from "../../game.js";
 import { CELL_METERS, lengthOf } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
 import { FLAG, type Service } from "../../terms.js";
@@ -16,13 +15,13 @@ import {
   type IncomeLine,
   totalsOf,
 } from "../state/economy.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { sampleCity } from "./census.js";
 import { postCityMessage } from "./messages.js";
 
 /** Loans of three banks, repaid weekly with interest; values modelled on the game's three loans. */
-export const LOAN_OFFERS: readonly LoanOffer[] = [
+export const LOAN_OFFERS = [
   { lender: "City Savings Bank", amount: 20_000, weeks: 52, weeklyPayment: 420 },
   { lender: "Regional Trust", amount: 60_000, weeks: 104, weeklyPayment: 665 },
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },
@@ -83,7 +82,7 @@ const VITAL: readonly Service[] = ["Electricity", "Water"];
 function closeService(world: World): void {
   const { income, expenses } = totalsOf(world.ledger.week);
   if (income >= expenses) return;
-  const isVital = ({ prefab }: SimBuilding) => VITAL.includes(prefab.service);
+  const isVital = ({ prefab }: Building) => VITAL.includes(prefab.service);
   const [closed] = world.buildings
     .all()
     .filter(({ prefab, switchedOff }) => prefab.upkeepPerWeek > 0 && !switchedOff)
@@ -98,7 +97,11 @@ function closeService(world: World): void {
   postCityMessage(world, "CHIRP_POLICY", text);
 }
 
-export function budgetOf({ ledger, unlimitedMoney }: World): Budget {
+/**
+ * Income and expenses of the current week, of the last week and of all weeks by line, loans, and the accounts of the last
+ * two years, oldest first.
+ */
+export function budgetOf({ ledger, unlimitedMoney }: World) {
   const lastWeek = ledger.history.at(-1)?.amounts ?? {};
   const line = (name: IncomeLine | ExpenseLine) => ({
     name,

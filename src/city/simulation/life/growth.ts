@@ -2,15 +2,15 @@
  * Growth of a city. Zoned lots become building sites, sites become buildings, and buildings level up. A new site
  * lowers its demand bar. In a town above 150 citizens, a building grows only if a water pipe is in reach.
  */
-import { BLOCK_COLUMNS, distanceToLine, squareAround } from "../../geometry.js";
-import { FLAG, type GroundPoint, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
+import { BLOCK_COLUMNS, distanceToLine, type GroundPoint, squareAround } from "../../geometry.js";
+import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgradeGrowable } from "../fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits, averageEducation } from "../fabric/citizens.js";
 import { PIPE_REACH_METERS } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
-import type { SimBuilding, SimZoneBlock } from "../state/entities.js";
+import type { Building, ZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { demandBarOf, lowerDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
@@ -51,7 +51,7 @@ interface Lot {
 }
 
 /** One cycle of a zone block. May turn a free lot into a building site; the chance grows with demand. */
-export function growOnBlock(world: World, block: SimZoneBlock): void {
+export function growOnBlock(world: World, block: ZoneBlock): void {
   if (!block.cells.some((zone) => zone !== 0) || !world.buildings.hasRoomFor(1)) return;
   const free = usableCellMask(world, block) & ~occupiedCellMask(world, block);
   const row = firstFreeRow(block, free, world.random.below(block.rows));
@@ -77,7 +77,7 @@ function hasPipe(world: World, place: GroundPoint): boolean {
 }
 
 /** Completes a building site when its construction time is over. */
-export function continueConstruction(world: World, building: SimBuilding): void {
+export function continueConstruction(world: World, building: Building): void {
   if (world.frame - building.builtFrame < CONSTRUCTION_FRAMES) return;
   const usable = !building.switchedOff && (building.flags & FLAG.Flooded) === 0;
   building.flags |= FLAG.Completed | (usable ? FLAG.Active : 0);
@@ -89,7 +89,7 @@ export function continueConstruction(world: World, building: SimBuilding): void 
  * requirements of its level.
  * @returns whether the building leveled up
  */
-export function updateLevel(world: World, building: SimBuilding, around: Surroundings): boolean {
+export function updateLevel(world: World, building: Building, around: Surroundings): boolean {
   const { level, service, subService, width, length } = building.prefab;
   const needs = NEEDS[service as GrowableService];
   const complaint = needs.services ? "TooFewServices" : "LandValueLow";
@@ -106,7 +106,7 @@ export function updateLevel(world: World, building: SimBuilding, around: Surroun
 
 function deservesNextLevel(
   world: World,
-  building: SimBuilding,
+  building: Building,
   needs: Needs,
   { serviceScore }: Surroundings,
 ): boolean {
@@ -121,7 +121,7 @@ function deservesNextLevel(
   );
 }
 
-function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: Surroundings): boolean {
+function isBelowLevel({ prefab, landValue }: Building, needs: Needs, around: Surroundings): boolean {
   const reached = prefab.level - 1;
   const value = needs.services ? around.serviceScore : landValue;
   const needed = (needs.services ?? needs.landValue)?.[reached] ?? 0;
@@ -129,7 +129,7 @@ function isBelowLevel({ prefab, landValue }: SimBuilding, needs: Needs, around: 
 }
 
 /** Mean education of a business's workers, or of a residential building's teens and adults, in percent. */
-function educationAt(world: World, building: SimBuilding): number {
+function educationAt(world: World, building: Building): number {
   if (building.homes === 0) return averageEducation(world, building.workerIds);
   let adults = 0;
   let education = 0;
@@ -144,7 +144,7 @@ function educationAt(world: World, building: SimBuilding): number {
   return adults === 0 ? 0 : (100 * education) / (3 * adults);
 }
 
-function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): number {
+function firstFreeRow(block: ZoneBlock, free: number, startRow: number): number {
   for (let i = 0; i < block.rows; i++) {
     const row = (startRow + i) % block.rows;
     if (block.cells[row * BLOCK_COLUMNS] !== 0 && (free & cellBit(0, row)) !== 0) return row;
@@ -153,7 +153,7 @@ function firstFreeRow(block: SimZoneBlock, free: number, startRow: number): numb
 }
 
 /** Widest free lot in one zone that includes the given row. The lot is as deep as its shallowest row. */
-function largestLot(block: SimZoneBlock, free: number, row: number, maxWidth: number): Lot {
+function largestLot(block: ZoneBlock, free: number, row: number, maxWidth: number): Lot {
   const zone = block.cells[row * BLOCK_COLUMNS];
   const depthOf = (at: number) => {
     let depth = 0;

@@ -5,7 +5,7 @@
  */
 import type { ProblemName } from "../../terms.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { EXPECTATIONS, expectation } from "./expectations.js";
 import { remotenessOf, type Surroundings } from "./services.js";
@@ -64,7 +64,7 @@ export type HappinessParts = Readonly<Record<string, number>>;
  */
 export function happinessParts(
   world: World,
-  home: SimBuilding,
+  home: Building,
   { quality }: Pick<Surroundings, "quality">,
   excessTax: number,
   idle: number,

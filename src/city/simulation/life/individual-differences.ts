@@ -3,7 +3,7 @@
  * values are hashes of ids, so they need no state.
  */
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { Household, SimBuilding } from "../state/entities.js";
+import type { Building, Household } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import type { World } from "../state/world.js";
 
@@ -25,7 +25,7 @@ const HOUSEHOLD_SPREAD = 8;
 const TAX_SPREAD = 5;
 
 /** Duration of one of the SPANS for this building, in frames. */
-export function spanFrames(world: World, building: SimBuilding, span: keyof typeof SPANS): number {
+export function spanFrames(world: World, building: Building, span: keyof typeof SPANS): number {
   const [from, to] = SPANS[span];
   return FRAMES_PER_WEEK * (from + (to - from) * draw(world, SALTS[span], building.id, building.builtFrame));
 }
@@ -36,7 +36,7 @@ export function moodOf(world: World, household: Household): number {
 }
 
 /** How far the tax rate that the owner tolerates is above the mean, in percentage points. May be negative. */
-export function taxTolerance(world: World, building: SimBuilding): number {
+export function taxTolerance(world: World, building: Building): number {
   return TAX_SPREAD * (2 * draw(world, SALTS.tax, building.id, building.builtFrame) - 1);
 }
 

@@ -1,10 +1,9 @@
 /** Data layers of the map. Values are 0 to 100. */
-import type { LayerValues, ServiceCoverage } from "../../game.js";
-import { distance, pointAlong, squareKey } from "../../geometry.js";
-import type { GroundPoint, Layer } from "../../terms.js";
+import { distance, type GroundPoint, lengthOf, pointAlong, squareKey } from "../../geometry.js";
+import type { Layer } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { RUIN_FLAGS } from "../fabric/buildings.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { nearestRoadId, pollutionAt, serviceAt } from "./services.js";
 import { trafficOf } from "./traffic.js";
@@ -14,7 +13,7 @@ const SQUARE_METERS = 64;
 interface Measure {
   readonly isGood: boolean;
   /** Value of a building. A layer has either `of` or `at`. The traffic layer has neither. */
-  readonly of?: (building: SimBuilding) => number;
+  readonly of?: (building: Building) => number;
   /** Value at a place, which is the centre of a grid square. */
   readonly at?: (world: World, place: GroundPoint) => number;
 }
@@ -48,7 +47,7 @@ function served(...kinds: Coverage[]): Measure {
 /**
  * Values of a layer, one for each square with growables. The traffic layer has one for each square with roads.
  */
-export function layerOf(world: World, layer: Layer): LayerValues {
+export function layerOf(world: World, layer: Layer) {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();
   const add = (place: GroundPoint, value: number) => {
@@ -83,18 +82,16 @@ function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void 
 
 /** Adds samples of the traffic along each road, at most half a grid square apart. */
 function sampleRoads(world: World, add: AddSample): void {
-  for (const { id, start, end } of world.segments.values()) {
-    const value = trafficOf(world, id)?.densityPercent;
+  for (const segment of world.segments.values()) {
+    const value = trafficOf(segment)?.densityPercent;
     if (value === undefined) continue;
-    const steps = Math.ceil((2 * distance(start, end)) / SQUARE_METERS);
-    for (let i = 0; i < steps; i++) {
-      add(pointAlong({ start, end }, (i + 0.5) / steps), value);
-    }
+    const steps = Math.ceil((2 * lengthOf(segment)) / SQUARE_METERS);
+    for (let i = 0; i < steps; i++) add(pointAlong(segment, (i + 0.5) / steps), value);
   }
 }
 
 /** Quality of each service at a place. */
-export function coverageAt(world: World, place: GroundPoint): ServiceCoverage[] {
+export function coverageAt(world: World, place: GroundPoint) {
   const roadId = nearestRoadId(world, place);
   return COVERAGES.map((service) => {
     const served = serviceAt(world, place, roadId, service);

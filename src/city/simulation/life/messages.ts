@@ -1,12 +1,11 @@
 /** Messages of citizens and of the city. Each has a cause in the simulation. */
-import type { CitizenMessage } from "../../game.js";
 import type { ProblemName } from "../../terms.js";
-import type { Coverage, SimBuildingPrefab } from "../catalogue/building-prefabs.js";
+import type { BuildingPrefab, Coverage } from "../catalogue/building-prefabs.js";
 import { streetNameOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { Citizen, SimBuilding } from "../state/entities.js";
+import type { Building, Citizen, CitizenMessage } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { isWished } from "./expectations.js";
 import type { Surroundings } from "./services.js";
@@ -113,7 +112,7 @@ const OPENINGS: Readonly<Record<string, string>> = {
 };
 
 /** Posts a complaint about one of a building's problems, with a certain probability. */
-export function maybePostComplaint(world: World, building: SimBuilding): void {
+export function maybePostComplaint(world: World, building: Building): void {
   const { names } = building.problems;
   if (names.length === 0 || !world.random.percent(COMPLAINT_PERCENT)) return;
   const complaint = COMPLAINTS[names[world.random.below(names.length)] as ProblemName];
@@ -121,11 +120,7 @@ export function maybePostComplaint(world: World, building: SimBuilding): void {
 }
 
 /** Posts a complaint about pollution and a wish for a missing service, with a certain probability. */
-export function maybePostWish(
-  world: World,
-  building: SimBuilding,
-  { quality, pollution }: Surroundings,
-): void {
+export function maybePostWish(world: World, building: Building, { quality, pollution }: Surroundings): void {
   if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
   if (pollution > FOUL_AIR) speak(world, building, FOUL_AIR_SAYING);
   const missing = WISHES.filter(([kind]) => isWished(world, kind) && (quality.get(kind) ?? 0) === 0);
@@ -134,20 +129,20 @@ export function maybePostWish(
 }
 
 /** Posts the praise of an occupant whose building leveled up. */
-export function postPraise(world: World, building: SimBuilding): void {
+export function postPraise(world: World, building: Building): void {
   speak(world, building, building.prefab.level >= 3 ? RISEN_HIGH_SAYING : RISEN_SAYING);
 }
 
-export function reportAbandoned(world: World, building: SimBuilding, reason: ProblemName | "NoDemand"): void {
+export function reportAbandoned(world: World, building: Building, reason: ProblemName | "NoDemand"): void {
   const text = `A building on ${streetNameOf(world, building)} was given up ${CAUSES[reason] ?? "in the end"}.`;
   postCityMessage(world, "CHIRP_ABANDONED_BUILDINGS", text);
 }
 
-export function reportBurnedDown(world: World, building: SimBuilding): void {
+export function reportBurnedDown(world: World, building: Building): void {
   postCityMessage(world, "CHIRP_FIRE_HAZARD", `A building on ${streetNameOf(world, building)} burned down.`);
 }
 
-export function reportOpening(world: World, prefab: SimBuildingPrefab): void {
+export function reportOpening(world: World, prefab: BuildingPrefab): void {
   const messageId = OPENINGS[prefab.name] ?? OPENINGS[prefab.service];
   if (messageId) postCityMessage(world, messageId, `Newly opened: ${prefab.displayName}.`);
 }
@@ -186,7 +181,7 @@ function reportCutOff(world: World): void {
   if (cutOff) postCityMessage(world, "CHIRP_RESIDENTIAL_DEMAND", text);
 }
 
-function speak(world: World, building: SimBuilding, [messageId, ...texts]: Saying): void {
+function speak(world: World, building: Building, [messageId, ...texts]: Saying): void {
   const speaker = somebodyIn(world, building);
   if (!speaker || world.board.isQuiet(messageId, world.frame)) return;
   const text = (texts[world.random.below(texts.length)] as string).replace(
@@ -218,7 +213,7 @@ export function postCityMessage(
   world.board.post(message, world.frame + quietFrames);
 }
 
-function somebodyIn(world: World, building: SimBuilding): Citizen | undefined {
+function somebodyIn(world: World, building: Building): Citizen | undefined {
   const household = building.householdIds[0];
   const id = household ? world.households.at(household).memberIds[0] : building.workerIds[0];
   return id === undefined ? undefined : world.citizens.at(id);

@@ -18,7 +18,7 @@ import {
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
-import type { Citizen, Household, SimBuilding } from "../state/entities.js";
+import type { Building, Citizen, Household } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { expectation } from "./expectations.js";
 import { arrivalPercent, happinessOf, happinessParts, leavingPercent } from "./happiness.js";
@@ -57,12 +57,7 @@ const NEW_HOME_FACTOR = 16;
 /** Time for which a building counts as new. */
 const NEW_HOME_FRAMES = 8 * FRAMES_PER_WEEK;
 
-export function updateResidents(
-  world: World,
-  home: SimBuilding,
-  around: Surroundings,
-  excessTax: number,
-): void {
+export function updateResidents(world: World, home: Building, around: Surroundings, excessTax: number): void {
   updateHealth(world, home, around);
   home.happiness = happinessOf(happinessParts(world, home, around, excessTax, unemployedShare(world, home)));
   for (const id of [...home.householdIds]) {
@@ -75,7 +70,7 @@ export function updateResidents(
 }
 
 /** Share of unemployed people of working age, 0 to 1. */
-export function unemployedShare(world: World, home: SimBuilding): number {
+export function unemployedShare(world: World, home: Building): number {
   let able = 0;
   let idle = 0;
   for (const id of home.householdIds) {
@@ -90,13 +85,13 @@ export function unemployedShare(world: World, home: SimBuilding): number {
 }
 
 /** Moves health towards the level set by health care, air and water. */
-function updateHealth(world: World, home: SimBuilding, { quality, pollution }: Surroundings): void {
+function updateHealth(world: World, home: Building, { quality, pollution }: Surroundings): void {
   const doctors = 30 * (quality.get("health") ?? 0) - 20 * expectation(world, "health");
   const target = 65 + doctors - pollution * 0.5 - (home.supply.water ? 0 : 20) - home.garbage * 0.1;
   home.health += (Math.min(Math.max(target, 0), 100) - home.health) * 0.05;
 }
 
-function updateHousehold(world: World, home: SimBuilding, household: Household): void {
+function updateHousehold(world: World, home: Building, household: Household): void {
   let parents = 0;
   for (const id of [...household.memberIds]) {
     const citizen = world.citizens.at(id);
@@ -119,13 +114,13 @@ function updateHousehold(world: World, home: SimBuilding, household: Household):
   if (length > 0 && world.random.percent(SHOPPING_PERCENT)) goShopping(world, home);
 }
 
-function diesNow(world: World, home: SimBuilding, age: number): boolean {
+function diesNow(world: World, home: Building, age: number): boolean {
   const ageShare = Math.max((age - AGE_LIMITS.retired) / (AGE_LIMITS.oldest - AGE_LIMITS.retired), 0);
   const illness = DEATH_PERCENT + DEATH_PERCENT_PER_POINT * (100 - home.health);
   return world.random.percent(ageShare ** 2 + illness);
 }
 
-function learn(world: World, home: SimBuilding, citizen: Citizen, age: number): void {
+function learn(world: World, home: Building, citizen: Citizen, age: number): void {
   const school = schoolFor(citizen.education, age);
   if (!school) return;
   const quality = requestServiceQuality(world, home, school, 1);
@@ -143,7 +138,7 @@ function schoolFor(education: number, age: number): Coverage | null {
  * Sends a household to a nearby shop, or beyond the map edge if no shop serves it. A failed trip raises the
  * unmet need.
  */
-function goShopping(world: World, home: SimBuilding): void {
+function goShopping(world: World, home: Building): void {
   const traffic = world.segments.get(home.roadId)?.traffic;
   const shop = traffic?.shopIds
     .map((id) => world.buildings.get(id))
@@ -159,13 +154,13 @@ function goShopping(world: World, home: SimBuilding): void {
 }
 
 /** Whether a shopper buys at this shop. The shop must be open, stocked and not full. Then chance decides. */
-function sellsTo(world: World, shop: SimBuilding): boolean {
+function sellsTo(world: World, shop: Building): boolean {
   const isOpen = shop.prefab.service === "Commercial" && isActive(shop);
   return isOpen && shop.goods > 0 && shop.visitors < shop.visitorPlaces && world.random.percent(SHOP_PERCENT);
 }
 
 /** Moves households into free homes: grown children from the same street first, then newcomers. */
-function fillHomes(world: World, home: SimBuilding): void {
+function fillHomes(world: World, home: Building): void {
   if (!isConnectedOutside(world, home) || longestGraveProblem(home, world.frame) !== null) return;
   const isNew = world.frame - home.builtFrame < NEW_HOME_FRAMES;
   const interest = 0.5 + world.demand.residential / 100;

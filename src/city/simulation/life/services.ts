@@ -4,12 +4,11 @@
  * land value; pollution, ruins, crime, taxes and long trips lower land value.
  */
 
-import { distance, distanceToLine, squareAround } from "../../geometry.js";
-import type { GroundPoint } from "../../terms.js";
+import { distance, distanceToLine, type GroundPoint, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import { type Coverage, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 /** Ratio of street distance to straight distance. */
@@ -30,7 +29,7 @@ const ROADSIDE_METERS = 60;
  */
 export function requestServiceQuality(
   world: World,
-  building: SimBuilding,
+  building: Building,
   kind: Coverage,
   demand: number,
 ): number {
@@ -50,7 +49,7 @@ export function requestServiceQuality(
  * serve the place, `provider` is the nearest.
  */
 export interface ProvidedService {
-  readonly provider: SimBuilding;
+  readonly provider: Building;
   readonly quality: number;
 }
 
@@ -102,7 +101,7 @@ function rangeSeconds(rangeMeters: number): number {
 }
 
 /** Share of the demand that a provider can serve, at most 1. */
-function shareOf(provider: SimBuilding): number {
+function shareOf(provider: Building): number {
   const capacity = provider.prefab.civic?.coverage?.capacity ?? 0;
   return provider.lastLoad <= capacity ? 1 : capacity / provider.lastLoad;
 }
@@ -111,7 +110,7 @@ function shareOf(provider: SimBuilding): number {
  * Ends a provider's cycle: stores the demand of the cycle as `lastLoad`, and updates the wait. The wait grows if the
  * demand exceeded the capacity, and shrinks otherwise. A long wait makes people choose another provider.
  */
-export function closeServiceCycle(building: SimBuilding): void {
+export function closeServiceCycle(building: Building): void {
   building.lastLoad = building.load;
   building.load = 0;
   const coverage = building.prefab.civic?.coverage;
@@ -122,7 +121,7 @@ export function closeServiceCycle(building: SimBuilding): void {
 }
 
 /** Working parks within walking distance. */
-function parksAround(world: World, place: GroundPoint): SimBuilding[] {
+function parksAround(world: World, place: GroundPoint): Building[] {
   return (world.providers.get("leisure")?.items ?? []).filter((park) => {
     const radius = park.prefab.civic?.coverage?.radiusMeters ?? 0;
     const isNear = Math.abs(park.position.x - place.x) <= radius && distance(park.position, place) <= radius;
@@ -131,20 +130,20 @@ function parksAround(world: World, place: GroundPoint): SimBuilding[] {
 }
 
 /** Share of the visitors that each park gets. Crowded parks get fewer. */
-function choicesOf(parks: readonly SimBuilding[]): number[] {
+function choicesOf(parks: readonly Building[]): number[] {
   const shares = parks.map(shareOf);
   const sum = shares.reduce((all, share) => all + share, 0);
   return shares.map((share) => share / sum);
 }
 
 /** Mean quality for the visitors of these parks, 0 to 1. */
-function parkQuality(parks: readonly SimBuilding[]): number {
-  return choicesOf(parks).reduce((all, choice, i) => all + choice * shareOf(parks[i] as SimBuilding), 0);
+function parkQuality(parks: readonly Building[]): number {
+  return choicesOf(parks).reduce((all, choice, i) => all + choice * shareOf(parks[i] as Building), 0);
 }
 
 /** Distributes visitors among parks. */
-function visitParks(parks: readonly SimBuilding[], visitors: number): void {
-  for (const [i, choice] of choicesOf(parks).entries()) (parks[i] as SimBuilding).load += visitors * choice;
+function visitParks(parks: readonly Building[], visitors: number): void {
+  for (const [i, choice] of choicesOf(parks).entries()) (parks[i] as Building).load += visitors * choice;
 }
 
 /** Radius within which pollution and abandoned buildings have an effect. */
@@ -182,7 +181,7 @@ export interface Surroundings {
 }
 
 /** Updates a building's services and land value. */
-export function updateSurroundings(world: World, building: SimBuilding, excessTax: number): Surroundings {
+export function updateSurroundings(world: World, building: Building, excessTax: number): Surroundings {
   const people = Math.max(1, building.householdIds.length * 2 + building.workerIds.length);
   const quality = new Map<Coverage, number>();
   let points = 0;
@@ -200,7 +199,7 @@ export function updateSurroundings(world: World, building: SimBuilding, excessTa
 /** Points of land value lost to each cause. */
 function burdens(
   world: World,
-  building: SimBuilding,
+  building: Building,
   { pollution, ruins }: { pollution: number; ruins: number },
   excessTax: number,
 ) {
@@ -218,7 +217,7 @@ function burdens(
  * Returns the quality of each service at a building, and how many points each cause adds to the building's target
  * land value. The query adds no load to the services.
  */
-export function landValueParts(world: World, building: SimBuilding, excessTax: number) {
+export function landValueParts(world: World, building: Building, excessTax: number) {
   const quality = new Map<Coverage, number>();
   const parts: Record<string, number> = { base: BASE_LAND_VALUE };
   for (const [kind, worth] of LAND_VALUE_POINTS) {
@@ -233,7 +232,7 @@ export function landValueParts(world: World, building: SimBuilding, excessTax: n
 }
 
 /** Remoteness from 0 to 1: a home's commute, or a business's travel time to the map edge. */
-export function remotenessOf(world: World, { homes, commute, roadId }: SimBuilding): number {
+export function remotenessOf(world: World, { homes, commute, roadId }: Building): number {
   const seconds = homes > 0 ? commute : (world.segments.get(roadId)?.traffic.edgeSeconds ?? REMOTE_SECONDS);
   return Math.min(seconds / REMOTE_SECONDS, 1);
 }
@@ -280,7 +279,7 @@ function nuisances(world: World, place: GroundPoint, exceptId: number): { pollut
   return { pollution: Math.min(pollution, 100), ruins };
 }
 
-function pollutionOf(building: SimBuilding): number {
+function pollutionOf(building: Building): number {
   if (!isActive(building)) return 0;
   if (building.prefab.service === "Industrial") return INDUSTRY_POLLUTION / building.prefab.level;
   return building.prefab.civic?.pollution ?? 0;

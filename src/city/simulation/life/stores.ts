@@ -6,7 +6,7 @@ import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { setProblem } from "../fabric/buildings.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { serviceAt } from "./services.js";
 
@@ -23,14 +23,14 @@ const FUEL_PER_WEEK = 3;
 const HALF_FUEL_SECONDS = 1_800;
 
 /** Adds a building's garbage or dead residents to the storage of the provider that serves the building. */
-export function moveToProvider(world: World, from: SimBuilding, kind: Coverage, amount: number): void {
+export function moveToProvider(world: World, from: Building, kind: Coverage, amount: number): void {
   if (amount === 0) return;
   const served = serviceAt(world, from.position, from.roadId, kind);
   if (served?.provider.prefab.civic?.storage !== undefined) served.provider.stored += amount;
 }
 
 /** Updates the storage and the fuel of a civic building for one cycle. */
-export function updateStorageAndFuel(world: World, building: SimBuilding): void {
+export function updateStorageAndFuel(world: World, building: Building): void {
   const { civic } = building.prefab;
   if (civic?.storage !== undefined) emptyOrFill(world, building, civic.storage);
   if (civic?.burnsFuel && !building.switchedOff) burn(world, building);
@@ -40,7 +40,7 @@ export function updateStorageAndFuel(world: World, building: SimBuilding): void 
  * Updates a storage and its problems. While a storage is being emptied, its content goes by road to another
  * provider of the service or beyond the map edge.
  */
-function emptyOrFill(world: World, building: SimBuilding, storage: number): void {
+function emptyOrFill(world: World, building: Building, storage: number): void {
   const isEmptying = (building.flags & FLAG.Downgrading) !== 0;
   const kind = building.prefab.civic?.coverage?.kind as Coverage;
   const other = serviceAt(world, building.position, building.roadId, kind);
@@ -55,7 +55,7 @@ function emptyOrFill(world: World, building: SimBuilding, storage: number): void
   setProblem(building, "EmptyingFinished", isEmptying && building.stored === 0, world.frame);
 }
 
-function burn(world: World, plant: SimBuilding): void {
+function burn(world: World, plant: Building): void {
   const seconds = secondsFromEdge(world, plant);
   const brought =
     seconds === Number.POSITIVE_INFINITY ? 0 : FUEL_PER_WEEK / (1 + seconds / HALF_FUEL_SECONDS);
@@ -64,6 +64,6 @@ function burn(world: World, plant: SimBuilding): void {
   setProblem(plant, "NoFuel", plant.fuel === 0, world.frame);
 }
 
-function secondsFromEdge(world: World, { roadId }: SimBuilding): number {
+function secondsFromEdge(world: World, { roadId }: Building): number {
   return world.segments.get(roadId)?.traffic.edgeSeconds ?? Number.POSITIVE_INFINITY;
 }

@@ -3,7 +3,7 @@ import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { countResidents } from "../fabric/citizens.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
 import type { ExpenseLine, IncomeLine } from "../state/economy.js";
-import type { SimBuilding } from "../state/entities.js";
+import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { taxTolerance } from "./individual-differences.js";
 
@@ -28,7 +28,7 @@ const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
 /** Collects one cycle's tax of a growable. A business without power, water or sewage disposal pays no tax. */
-export function payTaxes(world: World, building: SimBuilding): void {
+export function payTaxes(world: World, building: Building): void {
   if (building.jobs > 0 && !isSupplied(building)) return;
   const { service, subService, level } = building.prefab;
   const income =
@@ -38,7 +38,7 @@ export function payTaxes(world: World, building: SimBuilding): void {
 }
 
 /** Pays one cycle's upkeep of a civic building. A building that is switched off costs nothing. */
-export function payUpkeep(world: World, building: SimBuilding): void {
+export function payUpkeep(world: World, building: Building): void {
   const { service, upkeepPerWeek } = building.prefab;
   if (building.switchedOff) return;
   const growth = Math.min(Math.max(world.citizens.size / TOWN_CITIZENS - 1, 0), 1);
@@ -51,7 +51,7 @@ export function payUpkeep(world: World, building: SimBuilding): void {
  * tolerated rate for long enough.
  * @returns percentage points of tax above the tolerated rate, at least 0
  */
-export function updateTaxUnrest(world: World, building: SimBuilding): number {
+export function updateTaxUnrest(world: World, building: Building): number {
   const excess = excessTaxOf(world, building);
   const isInhabited = building.householdIds.length + building.workerIds.length > 0;
   const unrest = building.taxUnrest + (excess >= UNREST_MARGIN && isInhabited ? 1 : -2);
@@ -61,7 +61,7 @@ export function updateTaxUnrest(world: World, building: SimBuilding): number {
 }
 
 /** Percentage points of tax above the tolerated rate; negative below it. */
-export function excessTaxOf(world: World, building: SimBuilding): number {
+export function excessTaxOf(world: World, building: Building): number {
   const { subService, level, growable } = building.prefab;
   const tolerated =
     TOLERATED_RATE -
@@ -71,7 +71,7 @@ export function excessTaxOf(world: World, building: SimBuilding): number {
   return world.taxes.rate(subService, level) - tolerated;
 }
 
-function averageWealth(world: World, building: SimBuilding): number {
+function averageWealth(world: World, building: Building): number {
   const { length } = building.householdIds;
   if (length === 0) return 0;
   return building.householdIds.reduce((sum, id) => sum + world.households.at(id).wealth, 0) / length;

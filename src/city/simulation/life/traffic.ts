@@ -4,7 +4,6 @@
  * the end of a round the volume of each road moves towards its new count, and the next round chooses routes by these
  * volumes. Cars are not simulated individually.
  */
-import type { SegmentTraffic } from "../../game.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isSupplied, isWorking } from "../fabric/buildings.js";
 import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
@@ -17,7 +16,7 @@ import {
   updateTravelTimes,
 } from "../fabric/road-graph.js";
 import { FRAMES_PER_CYCLE } from "../state/calendar.js";
-import type { Citizen, SimBuilding, SimSegment } from "../state/entities.js";
+import type { Building, Citizen, NetSegment } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 /** Interval in frames at which the traffic count visits the next street. */
@@ -107,7 +106,7 @@ function countLorries(world: World): void {
 }
 
 /** Counts the trips of one street's residents to work and shops. */
-function visitStreet(world: World, street: SimSegment, homes: readonly SimBuilding[]): void {
+function visitStreet(world: World, street: NetSegment, homes: readonly Building[]): void {
   const graph = roadGraph(world);
   const tree = new RoadTree(graph, rootsAtRoadEnds(graph, street, street.id));
   const routes = { world, graph, tree, street };
@@ -134,10 +133,10 @@ interface StreetRoutes {
   readonly world: World;
   readonly graph: RoadGraph;
   readonly tree: RoadTree;
-  readonly street: SimSegment;
+  readonly street: NetSegment;
 }
 
-function secondsTo({ world, graph, tree, street }: StreetRoutes, { roadId }: SimBuilding): number {
+function secondsTo({ world, graph, tree, street }: StreetRoutes, { roadId }: Building): number {
   if (roadId === street.id) return (graph.seconds[roadId] as number) / 2;
   const road = world.segments.get(roadId);
   return road ? tree.secondsTo(road) : Number.POSITIVE_INFINITY;
@@ -149,8 +148,8 @@ function secondsTo({ world, graph, tree, street }: StreetRoutes, { roadId }: Sim
  */
 function commute(
   routes: StreetRoutes,
-  homes: readonly SimBuilding[],
-  drive: (workplace: SimBuilding) => void,
+  homes: readonly Building[],
+  drive: (workplace: Building) => void,
 ): number {
   const { world } = routes;
   let openings: Reached[] | null = null;
@@ -204,7 +203,7 @@ function seekJob(world: World, citizen: Citizen, openings: readonly Reached[]): 
 }
 
 interface Reached {
-  readonly place: SimBuilding;
+  readonly place: Building;
   readonly seconds: number;
 }
 
@@ -214,7 +213,7 @@ interface Reached {
  */
 function nearest(
   { world, graph, tree, street }: StreetRoutes,
-  isSuitable: (place: SimBuilding) => boolean,
+  isSuitable: (place: Building) => boolean,
   longestSeconds: number,
   limit: number,
 ): Reached[] {
@@ -253,16 +252,16 @@ function isNearer(one: Reached, other: Reached): boolean {
   return one.seconds < other.seconds || (one.seconds === other.seconds && one.place.id < other.place.id);
 }
 
-function hasOpening(workplace: SimBuilding): boolean {
+function hasOpening(workplace: Building): boolean {
   const isOpen = isActive(workplace) && isSupplied(workplace) && workplace.roadId !== 0;
   return isOpen && workplace.workerIds.length < workplace.jobs;
 }
 
-function sells(place: SimBuilding): boolean {
+function sells(place: Building): boolean {
   return place.prefab.service === "Commercial" && isActive(place) && place.goods > 0;
 }
 
-function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
+function* ableIn(world: World, home: Building): Generator<Citizen> {
   for (const id of home.householdIds) {
     for (const memberId of world.households.at(id).memberIds) {
       const citizen = world.citizens.at(memberId);
@@ -271,7 +270,7 @@ function* ableIn(world: World, home: SimBuilding): Generator<Citizen> {
   }
 }
 
-function homesOn(world: World, road: SimSegment): SimBuilding[] {
+function homesOn(world: World, road: NetSegment): Building[] {
   return world.homesOn(road.id).filter(({ householdIds }) => householdIds.length > 0);
 }
 
@@ -280,7 +279,7 @@ function deliver(
   world: World,
   tree: RoadTree,
   bound: Float64Array,
-  road: SimSegment,
+  road: NetSegment,
   vehicles: number,
 ): void {
   pass(world, road.id, vehicles);
@@ -317,17 +316,18 @@ export function assignProviders(world: World, coverageIndex: number): void {
   }
 }
 
-/** Traffic of a segment; undefined unless it is a road. */
-export function trafficOf(world: World, segmentId: number): SegmentTraffic | undefined {
-  const segment = world.segments.get(segmentId);
-  if (!segment || segment.prefab.capacityPerHour === 0) return undefined;
-  const { prefab, traffic } = segment;
+export type SegmentTraffic = NonNullable<ReturnType<typeof trafficOf>>;
+
+/** Traffic of a road at peak hour, both directions together; undefined for other segments. */
+export function trafficOf({ prefab, traffic }: NetSegment) {
+  if (prefab.capacityPerHour === 0) return undefined;
   const load = traffic.volume / prefab.capacityPerHour;
   return {
     volumePerHour: traffic.volume,
     capacityPerHour: prefab.capacityPerHour,
     speedKmh: prefab.speedKmh / slowdownFactor(load),
     freeSpeedKmh: prefab.speedKmh,
+    /** Volume in percent of the capacity, at most 100. */
     densityPercent: Math.min(100 * load, 100),
   };
 }

@@ -2,20 +2,13 @@
  * Converts the state of a city to JSON. First copies the state, then writes the copies, in many turns of the event
  * loop. Leaves out derived data (indexes, access to roads and pipes, usable cells).
  */
+
 import { setImmediate } from "node:timers/promises";
-import type { Position } from "../../game.js";
+import type { Position } from "../../geometry.js";
 import { inOneGo } from "../../steps.js";
-import type { JsonObject } from "../../wire/answers.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import type { Ledger } from "../state/economy.js";
-import type {
-  Citizen,
-  Household,
-  SimBuilding,
-  SimNode,
-  SimSegment,
-  SimZoneBlock,
-} from "../state/entities.js";
+import type { Building, Citizen, Household, NetNode, NetSegment, ZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 type Readers<T, K extends string = Extract<keyof T, string>> = {
@@ -55,7 +48,7 @@ const BUILDING_READERS = {
   want: (building) => building.want,
   stored: (building) => building.stored,
   fuel: (building) => building.fuel,
-} satisfies Readers<SimBuilding>;
+} satisfies Readers<Building>;
 export const BUILDING_NUMBER_FIELDS = Object.keys(BUILDING_READERS) as (keyof typeof BUILDING_READERS)[];
 
 const CITIZEN_READERS = {
@@ -132,7 +125,7 @@ export function captureCity(world: World) {
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
-  const commands: { replies?: (readonly [key: string, reply: JsonObject])[] } = {
+  const commands: { replies?: (readonly [key: string, reply: object])[] } = {
     replies: [...world.replies],
   };
   const [segments, buildings] = [world.segments.all(), world.buildings.all()];
@@ -242,17 +235,17 @@ function saveLedger({ startCents, totals, week, history, loans }: Ledger) {
   return structuredClone({ startCents, totals, week, history, loans });
 }
 
-function saveNode({ id, prefab, position, outside, problems, segmentIds }: SimNode) {
+function saveNode({ id, prefab, position, outside, problems, segmentIds }: NetNode) {
   return { id, prefab: prefab.name, at: savePoint(position), outside, problems, segments: [...segmentIds] };
 }
 
-function saveSegment(segment: SimSegment) {
+function saveSegment(segment: NetSegment) {
   const { id, prefab, name, namedByBuilder, startNodeId, endNodeId, problems, blockIds } = segment;
   const ends = [startNodeId, endNodeId] as const;
   return { id, prefab: prefab.name, name, namedByBuilder, ends, problems, blocks: [...blockIds] };
 }
 
-function* captureTraffic(segments: readonly SimSegment[]): Generator<void, Float64Array> {
+function* captureTraffic(segments: readonly NetSegment[]): Generator<void, Float64Array> {
   const shops = segments.reduce((sum, { traffic }) => sum + traffic.shopIds.length, 0);
   const values = new Float64Array(segments.length * (4 + 2 * ROAD_COVERAGES.length) + shops);
   let at = 0;
@@ -273,16 +266,16 @@ function* captureTraffic(segments: readonly SimSegment[]): Generator<void, Float
 }
 
 /** Writes the cells of each block as text with one digit per cell. */
-function* captureBlocks(blocks: readonly SimZoneBlock[]) {
+function* captureBlocks(blocks: readonly ZoneBlock[]) {
   const cellsOf = yield* captureLists(blocks, ({ cells }) => cells);
   return new Rows(blocks.length, (i) => {
-    const { id, segmentId, position, angleRadians, age } = blocks[i] as SimZoneBlock;
+    const { id, segmentId, position, angleRadians, age } = blocks[i] as ZoneBlock;
     const cells = cellsOf(i).join("");
     return { id, segment: segmentId, at: savePoint(position), angle: angleRadians, age, cells };
   });
 }
 
-function* captureBuildings(buildings: readonly SimBuilding[]) {
+function* captureBuildings(buildings: readonly Building[]) {
   const states = new Uint8Array(buildings.length);
   const replaced = yield* mapInPieces(buildings, ({ prefab, problems, problemSince }) => {
     return { prefab, problems, problemSince };
@@ -298,7 +291,7 @@ function* captureBuildings(buildings: readonly SimBuilding[]) {
     const { prefab, problems, problemSince } = replaced[i] as (typeof replaced)[number];
     return {
       prefab: prefab.name,
-      at: savePoint((buildings[i] as SimBuilding).position),
+      at: savePoint((buildings[i] as Building).position),
       problems,
       problemSince: problemSince as readonly number[],
       switchedOff: is(0),

@@ -5,10 +5,15 @@
 import { z } from "zod";
 import { isObject } from "../../../parameters.js";
 import { FIRST_PROBLEM_SET, LEVELS, SECOND_PROBLEM_SET, TAX_CLASSES } from "../../terms.js";
-import type { JsonObject } from "../../wire/answers.js";
 import { TILES_PER_SIDE } from "../state/areas.js";
 import { gameTimeMs } from "../state/calendar.js";
-import { EXPENSE_LINES, INCOME_LINES, MAX_TAX_RATE } from "../state/economy.js";
+import {
+  EXPENSE_LINES,
+  INCOME_LINES,
+  MAX_TAX_RATE,
+  WEEKLY_AMOUNTS,
+  WEEKLY_COUNTS,
+} from "../state/economy.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import { LIMITS } from "../state/world.js";
 import type { BUILDING_NUMBER_FIELDS, CITIZEN_NUMBER_FIELDS } from "./capture.js";
@@ -45,13 +50,13 @@ const coordinate = z
   .min(-2 * MAP_HALF_METERS)
   .max(2 * MAP_HALF_METERS);
 const place = z.tuple([coordinate, coordinate, coordinate]);
+const eachOf = <K extends string, T extends z.ZodType>(names: readonly K[], type: T) =>
+  Object.fromEntries(names.map((name) => [name, type])) as Record<K, T>;
 const problems = z.strictObject({
   names: listed(z.enum([...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET])),
   severity: z.enum(["warning", "major", "fatal"]),
 });
-const ledgerAmounts = z.strictObject(
-  Object.fromEntries([...INCOME_LINES, ...EXPENSE_LINES].map((line) => [line, cents.optional()])),
-);
+const ledgerAmounts = z.strictObject(eachOf([...INCOME_LINES, ...EXPENSE_LINES], cents.optional()));
 
 /** Rows of the long lists. */
 export const NODE = z.strictObject({
@@ -95,7 +100,7 @@ export const HOUSEHOLD = z.tuple([id("households"), id("buildings"), whole(0, 2)
 export const CITY = z.object({
   cityId: z.string().optional(),
   areas: listed(whole(0, TILES_PER_SIDE ** 2 - 1)).optional(),
-  replies: listed(z.tuple([z.string(), z.custom<JsonObject>(isObject, "must be an object")])).optional(),
+  replies: listed(z.tuple([z.string(), z.custom<object>(isObject, "must be an object")])).optional(),
   seed: word,
   frame,
   paused: z.boolean(),
@@ -124,30 +129,8 @@ export const CITY = z.object({
     samples: listed(
       z.strictObject({
         gameTimeMs: whole(0, gameTimeMs(MAX_FRAME)),
-        citizens: count,
-        households: count,
-        homes: count,
-        jobs: count,
-        openJobs: count,
-        unemployed: count,
-        growables: count,
-        abandoned: count,
-        residentialDemand: amount,
-        commercialDemand: amount,
-        workplaceDemand: amount,
-        happiness: amount,
-        health: amount,
-        landValue: amount,
-        crime: amount,
-        garbage: amount,
-        graduates: amount,
-        births: count,
-        deaths: count,
-        arrivals: count,
-        departures: count,
-        balance: amount,
-        income: amount,
-        expenses: amount,
+        ...eachOf(WEEKLY_COUNTS, count),
+        ...eachOf(WEEKLY_AMOUNTS, amount),
       }),
     ),
     week: z.strictObject({ births: count, deaths: count, arrivals: count, departures: count }),

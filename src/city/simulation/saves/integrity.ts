@@ -2,7 +2,7 @@
 import { BLOCK_COLUMNS, lengthOf } from "../../geometry.js";
 import { ZONES, zoneOf } from "../../terms.js";
 import { MAX_SEGMENTS_PER_NODE } from "../fabric/network.js";
-import type { Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "../state/entities.js";
+import type { Building, Household, NetNode, NetSegment, ZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 const CITY_ID = /^[0-9a-f]{12}$/;
@@ -41,7 +41,7 @@ function* identityFaults({ cityId }: World): Generator<string> {
 }
 
 /** Segments end at two nodes that list them, and list the blocks that belong to them. */
-function* segmentFaults(world: World, segment: SimSegment): Generator<string> {
+function* segmentFaults(world: World, segment: NetSegment): Generator<string> {
   const { id, startNodeId, endNodeId, blockIds } = segment;
   if (startNodeId === endNodeId) yield `segment ${id} begins and ends at node ${startNodeId}`;
   if (lengthOf(segment) === 0) yield `segment ${id} has no length`;
@@ -56,7 +56,7 @@ function* segmentFaults(world: World, segment: SimSegment): Generator<string> {
   }
 }
 
-function* nodeFaults(world: World, { id, segmentIds }: SimNode): Generator<string> {
+function* nodeFaults(world: World, { id, segmentIds }: NetNode): Generator<string> {
   if (segmentIds.length > MAX_SEGMENTS_PER_NODE) yield `node ${id} has ${segmentIds.length} segments`;
   yield* repeated(`node ${id}`, "segment", segmentIds);
   for (const segmentId of segmentIds) {
@@ -68,7 +68,7 @@ function* nodeFaults(world: World, { id, segmentIds }: SimNode): Generator<strin
 }
 
 /** A block has 1 to 8 complete rows, and contains only known zones. */
-function* blockFaults({ id, rows, cells }: SimZoneBlock): Generator<string> {
+function* blockFaults({ id, rows, cells }: ZoneBlock): Generator<string> {
   const whole = Number.isInteger(rows) && rows >= 1 && rows <= 8 && cells.length === rows * BLOCK_COLUMNS;
   if (!whole) yield `block ${id} has ${cells.length} cells`;
   if (cells.some((cell) => cell >= ZONES.length)) yield `block ${id} contains an unknown zone`;
@@ -79,7 +79,7 @@ function* blockFaults({ id, rows, cells }: SimZoneBlock): Generator<string> {
  * refer to the building that lists them.
  * @param taken cells of each block under the buildings so far
  */
-function* buildingFaults(world: World, building: SimBuilding, taken: Map<number, number>): Generator<string> {
+function* buildingFaults(world: World, building: Building, taken: Map<number, number>): Generator<string> {
   const { id, blockId, lotMask, problems, problemSince, householdIds, workerIds, homes } = building;
   if (problems.names.length !== problemSince.length)
     yield `building ${id} has problems without a start frame`;
@@ -134,7 +134,7 @@ function* countFaults({ segments, blocks, buildings, households, citizens }: Wor
 }
 
 function* ledgerFaults({ ledger }: World): Generator<string> {
-  for (const [line, cents] of Object.entries(ledger.totals)) {
+  for (const [line, cents = 0] of Object.entries(ledger.totals)) {
     if (cents < 0 || !Number.isSafeInteger(cents)) yield `the ledger has ${cents} cents of ${line}`;
   }
 }

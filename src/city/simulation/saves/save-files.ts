@@ -10,7 +10,6 @@ import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../../system/atomic-file.js";
 import { readRegular, UnusableFileError } from "../../../system/regular-file.js";
-import type { SaveDirectory, SaveFile } from "../../game.js";
 import { CommandRefusedError } from "../../refusal.js";
 import { inSteps } from "../../steps.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
@@ -30,6 +29,14 @@ export interface SaveResult {
   readonly saveName: string;
   /** Absolute path that the file has once it is complete. */
   readonly path: string;
+}
+
+export interface SaveFile {
+  /** File name without the extension. */
+  readonly name: string;
+  readonly path: string;
+  readonly lastWriteTimeMs: number;
+  readonly lengthBytes: number;
 }
 
 /** A save that was read, before its city is loaded. */
@@ -89,7 +96,7 @@ export class SaveFiles {
     let isSaved = false;
     this.#run(this.directory, async () => {
       const content = await encode(await captureInSteps(world));
-      const { saves } = await this.list();
+      const saves = await this.list();
       isSaved = this.#last?.path === saves[0]?.path && this.#last?.digest === content.digest;
       if (!isSaved)
         await this.#write(join(this.directory, nextAutomaticName(cityId, saves) + EXTENSION), content);
@@ -115,8 +122,7 @@ export class SaveFiles {
    * new id, so that its own automatic saves never overwrite the later state.
    */
   async begun({ path, mtimeMs, world, digest }: LoadedSave): Promise<World> {
-    const { saves } = await this.list();
-    const later = saves.filter(({ lastWriteTimeMs }) => lastWriteTimeMs > mtimeMs);
+    const later = (await this.list()).filter(({ lastWriteTimeMs }) => lastWriteTimeMs > mtimeMs);
     if (world.cityId !== null && automaticSavesOf(world.cityId, later).length > 0) world.cityId = newCityId();
     // Another save may have overwritten the file after it was read.
     if (later.every((save) => save.path !== path)) this.#last = { path, digest };
@@ -128,7 +134,7 @@ export class SaveFiles {
    * @param onRefused called for every newer save that could not be loaded; its file is kept
    */
   async loadNewest(onRefused: (error: Error) => void): Promise<World | null> {
-    for (const { path } of (await this.list()).saves) {
+    for (const { path } of await this.list()) {
       try {
         return await this.load(path);
       } catch (error) {
@@ -143,7 +149,8 @@ export class SaveFiles {
     await this.#writing;
   }
 
-  async list(): Promise<SaveDirectory> {
+  /** The saves, newest first, without one that is still being written. Empty without a folder. */
+  async list(): Promise<readonly SaveFile[]> {
     const names = await readdir(this.directory).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return [];
       throw new Error(`the saves in ${this.directory} cannot be listed: ${error.message}`, { cause: error });
@@ -151,10 +158,7 @@ export class SaveFiles {
     // Other programs leave hidden files such as `._Town.crp`.
     const files = names.filter((name) => name.toLowerCase().endsWith(EXTENSION) && !name.startsWith("."));
     const saves = await Promise.all(files.map((file) => this.#describe(file)));
-    return {
-      directory: this.directory,
-      saves: saves.filter((save) => save !== null).sort((a, b) => b.lastWriteTimeMs - a.lastWriteTimeMs),
-    };
+    return saves.filter((save) => save !== null).sort((a, b) => b.lastWriteTimeMs - a.lastWriteTimeMs);
   }
 
   /** Name, path, time and size of a save; null if it is not a file or was removed meanwhile. */
@@ -196,7 +200,7 @@ export class SaveFiles {
    * ahead.
    */
   async #nextWriteTime(): Promise<Date> {
-    const newestMs = (await this.list()).saves[0]?.lastWriteTimeMs ?? 0;
+    const newestMs = (await this.list())[0]?.lastWriteTimeMs ?? 0;
     return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));
   }
 }
@@ -251,11 +255,26 @@ export interface StateHash {
   readonly hash: string;
 }
 
+/** The running and the next computation of a city's hash. */
+const hashes = new WeakMap<World, { running: Promise<unknown>; next: Promise<StateHash> | null }>();
+
 /**
  * SHA-256 of the city's state, without the city's id and the replies to commands. Equal for the same seed and
- * the same commands at the same frames.
+ * the same commands at the same frames. One hash is computed at a time; requests that arrive meanwhile share the next.
  */
-export async function hashOf(world: World): Promise<StateHash> {
+export function hashOf(world: World): Promise<StateHash> {
+  const own = hashes.get(world) ?? { running: Promise.resolve(), next: null };
+  hashes.set(world, own);
+  if (own.next) return own.next;
+  own.next = own.running.then(() => {
+    own.next = null;
+    return computeHash(world);
+  });
+  own.running = own.next.catch(() => {});
+  return own.next;
+}
+
+async function computeHash(world: World): Promise<StateHash> {
   const { cityId: _identity, replies: _replies, ...state } = await captureInSteps(world);
   const hash = createHash("sha256");
   for (const text of writeCapture(state)) {

@@ -4,8 +4,7 @@
  * class.
  */
 import type { z } from "zod";
-import type { Position } from "../../game.js";
-import { BLOCK_COLUMNS } from "../../geometry.js";
+import { BLOCK_COLUMNS, type Position } from "../../geometry.js";
 import { inOneGo } from "../../steps.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
@@ -14,12 +13,12 @@ import { newBuildingRecord } from "../fabric/buildings.js";
 import { updateAccess } from "../fabric/reach.js";
 import { CityStatistics, Ledger, START_MONEY, TaxTable } from "../state/economy.js";
 import {
+  type Building,
+  type NetNode,
+  type NetSegment,
   newTraffic,
   type RoadTraffic,
-  type SimBuilding,
-  type SimNode,
-  type SimSegment,
-  type SimZoneBlock,
+  type ZoneBlock,
 } from "../state/entities.js";
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
@@ -155,7 +154,7 @@ function loadLedger({ startCents, totals, week, history, loans }: z.output<typeo
   return ledger;
 }
 
-function loadNode({ id, prefab, at, outside, problems, segments }: z.output<typeof NODE>): SimNode {
+function loadNode({ id, prefab, at, outside, problems, segments }: z.output<typeof NODE>): NetNode {
   return {
     id,
     prefab: known(findNetworkPrefab, prefab),
@@ -166,7 +165,7 @@ function loadNode({ id, prefab, at, outside, problems, segments }: z.output<type
   };
 }
 
-function loadSegment(world: World, saved: z.output<typeof SEGMENT>, traffic: RoadTraffic): SimSegment {
+function loadSegment(world: World, saved: z.output<typeof SEGMENT>, traffic: RoadTraffic): NetSegment {
   const { id, prefab, name, namedByBuilder, ends, problems, blocks } = saved;
   const [startNodeId, endNodeId] = ends;
   const endAt = (nodeId: number) => {
@@ -203,7 +202,7 @@ function* unpackTraffic(packed: PackedNumbers): Generator<RoadTraffic> {
   }
 }
 
-function loadBlock({ id, segment, at, angle, age, cells: digits }: z.output<typeof BLOCK>): SimZoneBlock {
+function loadBlock({ id, segment, at, angle, age, cells: digits }: z.output<typeof BLOCK>): ZoneBlock {
   const cells = Uint8Array.from(digits, Number);
   return {
     id,
@@ -222,7 +221,7 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: z.output<type
 function loadBuilding(
   saved: z.output<typeof BUILDING>,
   numbers: Record<keyof typeof BUILDING_RANGES, number>,
-): SimBuilding {
+): Building {
   const { prefab, at, problems, problemSince, switchedOff, supply, households, workers } = saved;
   const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
   return Object.assign(building, numbers, {
@@ -239,7 +238,7 @@ function loadBuilding(
  * Leaves cells that two lots share to the first one: in older versions lots grew over others beside a narrowed road.
  * @param lots cells of each block in the lots so far
  */
-function keepLotsApart(building: SimBuilding, lots: Map<number, number>): void {
+function keepLotsApart(building: Building, lots: Map<number, number>): void {
   if (building.blockId === 0) return;
   const others = lots.get(building.blockId) ?? 0;
   building.lotMask &= ~others;

@@ -2,7 +2,6 @@
  * The map is a square of 5 x 5 areas. A city begins with the area in the middle and can buy areas next to its
  * own.
  */
-import type { MapArea } from "../../game.js";
 import type { World } from "./world.js";
 
 /** Tiles along each side of the map. */
@@ -25,7 +24,10 @@ export function areaIndex(tileX: number, tileZ: number): number {
   return tileZ * TILES_PER_SIDE + tileX;
 }
 
-export function areaAt(world: World, index: number): MapArea {
+export type MapArea = ReturnType<typeof areaAt>;
+
+/** Column (0 west to 4), row (0 south to 4), bounds and price (0 if owned) of a tile. */
+export function areaAt(world: World, index: number) {
   const [tileX, tileZ] = [index % TILES_PER_SIDE, Math.floor(index / TILES_PER_SIDE)];
   const owned = world.areas.has(index);
   const [minX, minZ] = [
@@ -36,6 +38,7 @@ export function areaAt(world: World, index: number): MapArea {
     tileX,
     tileZ,
     owned,
+    /** Whether the city may buy the tile now. */
     purchasable: !owned && isBesideOwned(world, index) && world.areas.size < MAX_AREAS,
     price: owned ? 0 : PRICE_STEP_MONEY * world.areas.size,
     bounds: { minX, maxX: minX + TILE_METERS, minZ, maxZ: minZ + TILE_METERS },

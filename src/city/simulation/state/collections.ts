@@ -1,8 +1,7 @@
 /** Collections that find entities by id or by place, and union-find sets. */
 import RBush, { type BBox } from "rbush";
-import { type Box, gridIndexOf } from "../../geometry.js";
+import { type Box, type GroundPoint, gridIndexOf } from "../../geometry.js";
 import { CommandRefusedError } from "../../refusal.js";
-import type { GroundPoint } from "../../terms.js";
 
 /** A fixed-size pool of entities addressed by id. Id 0 is reserved; a new entity takes the lowest free id. */
 export class Pool<T extends { readonly id: number }> {

@@ -1,5 +1,4 @@
 /** Ledger of income and expenses, loans, tax rates, and weekly statistics. */
-import type { StatisticsSample } from "../../game.js";
 import { LEVELS, type Level, type SubService, TAX_CLASSES } from "../../terms.js";
 
 /** Initial balance: enough for a first town with every basic service before it pays taxes. The game begins with 70,000. */
@@ -58,7 +57,7 @@ export type IncomeLine = (typeof INCOME_LINES)[number];
 export type ExpenseLine = (typeof EXPENSE_LINES)[number];
 type LedgerLine = IncomeLine | ExpenseLine;
 /** Cents per ledger line. Lines without bookings are absent. */
-export type LedgerAmounts = Partial<Record<LedgerLine, number>>;
+export type LedgerAmounts = { [Line in LedgerLine]?: number | undefined };
 
 /** Weeks kept in the history: two years. */
 const KEPT_WEEKS = 104;
@@ -70,12 +69,12 @@ export interface WeekAccount {
   readonly amounts: LedgerAmounts;
 }
 
-export interface Loan {
+export type Loan = {
   readonly lender: string;
   readonly amount: number;
   readonly weeklyPayment: number;
   weeksLeft: number;
-}
+};
 
 /** Income and expenses of the city, in cents so that sums stay exact. `balance = start + income - expenses`. */
 export class Ledger {
@@ -124,6 +123,40 @@ export function totalsOf(amounts: LedgerAmounts): { readonly income: number; rea
 function sumOf(amounts: LedgerAmounts, lines: readonly LedgerLine[]): number {
   return lines.reduce((sum, line) => sum + (amounts[line] ?? 0), 0);
 }
+
+/** Figures of a week that are numbers of things or events, and other figures. Means and shares are 0 to 100. */
+export const WEEKLY_COUNTS = [
+  "citizens",
+  "households",
+  "homes",
+  "jobs",
+  "openJobs",
+  "unemployed",
+  "growables",
+  "abandoned",
+  "births",
+  "deaths",
+  "arrivals",
+  "departures",
+] as const;
+export const WEEKLY_AMOUNTS = [
+  "residentialDemand",
+  "commercialDemand",
+  "workplaceDemand",
+  "happiness",
+  "health",
+  "landValue",
+  "crime",
+  "garbage",
+  "graduates",
+  "balance",
+  "income",
+  "expenses",
+] as const;
+/** Statistics of one week: the state at the end, and the numbers of events. */
+export type StatisticsSample = Readonly<
+  Record<"gameTimeMs" | (typeof WEEKLY_COUNTS)[number] | (typeof WEEKLY_AMOUNTS)[number], number>
+>;
 
 /** Maximum number of weekly rows: ten years. */
 const KEPT_SAMPLES = 522;

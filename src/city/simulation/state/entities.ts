@@ -1,19 +1,38 @@
 /** Records of the city's state. Fields marked derived are recomputed after a load. */
-import type { Building, NetNode, NetSegment, Problems, ZoneBlock } from "../../game.js";
-import { ROAD_COVERAGES, type SimBuildingPrefab } from "../catalogue/building-prefabs.js";
-import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import type { Position } from "../../geometry.js";
+import type { ProblemName, Severity } from "../../terms.js";
+import { type BuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
+import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
 
+export interface Problems {
+  /** Ascending by bit. */
+  readonly names: readonly ProblemName[];
+  readonly severity: Severity;
+}
 export const NO_PROBLEMS: Problems = { names: [], severity: "warning" };
 
-export interface SimNode extends NetNode {
-  readonly prefab: SimNetworkPrefab;
+export interface NetNode {
+  readonly id: number;
+  readonly prefab: NetworkPrefab;
+  readonly position: Position;
+  /** Whether the node connects to the world beyond the map edge. */
+  readonly outside: boolean;
   problems: Problems;
   readonly segmentIds: number[];
 }
 
-export interface SimSegment extends NetSegment {
-  readonly prefab: SimNetworkPrefab;
+/** A straight segment. */
+export interface NetSegment {
+  readonly id: number;
+  readonly prefab: NetworkPrefab;
+  /** Name given by the client, or the generated name of a street; empty for other segments. */
+  readonly name: string;
   readonly namedByBuilder: boolean;
+  readonly startNodeId: number;
+  readonly endNodeId: number;
+  readonly start: Position;
+  readonly end: Position;
+  readonly problems: Problems;
   readonly blockIds: number[];
   readonly traffic: RoadTraffic;
 }
@@ -45,9 +64,20 @@ export function newTraffic(): RoadTraffic {
   };
 }
 
-export interface SimZoneBlock extends ZoneBlock {
+/** A strip of zoning cells along one side of a road, four columns deep. */
+export interface ZoneBlock {
+  readonly id: number;
+  readonly segmentId: number;
+  /** Position of the block as saves store it: on the edge of the strip that is away from the road. */
+  readonly position: Position;
+  /** Number of rows along the road, 1 to 8. */
+  readonly rows: number;
+  /** Zone of cell (column, row), as an index into ZONES, at `row * 4 + column`. Column 0 touches the road. */
   cells: Readonly<Uint8Array>;
+  /** Zone of all cells; -1 if the cells have different zones. */
   commonZone: number;
+  /** Direction in radians. Columns follow each other along (cos, sin), and rows along (sin, -cos). */
+  readonly angleRadians: number;
   /** Later blocks have higher numbers. A cell under two blocks belongs to the block with the lower number. */
   readonly age: number;
   /** Derived: cells that may hold a building, a bit per cell; null until recomputed. */
@@ -64,8 +94,23 @@ export interface UtilitySupply {
   heat: boolean;
 }
 
-export interface SimBuilding extends Building {
-  prefab: SimBuildingPrefab;
+/** Supply and demand of a connected network. Power and heat are in kW, water and sewage in m3 a week. */
+export type UtilityNetwork = {
+  readonly carries: keyof UtilitySupply;
+  readonly supply: number;
+  readonly demand: number;
+  readonly plantIds: readonly number[];
+  readonly consumers: number;
+  readonly unserved: number;
+};
+
+export interface Building {
+  readonly id: number;
+  prefab: BuildingPrefab;
+  /** Centre of the footprint. */
+  readonly position: Position;
+  readonly angleDegrees: number;
+  /** Bit mask of FLAG. */
   flags: number;
   problems: Problems;
   /** Frame in which each problem began, in the order of `problems.names`. */
@@ -149,3 +194,25 @@ export interface Citizen {
   /** The building where the citizen works, 0 for none. */
   workId: number;
 }
+
+interface MessageBase {
+  readonly senderName: string;
+  readonly text: string;
+  readonly messageId: string;
+}
+
+export interface CitizenMessage extends MessageBase {
+  readonly type: "CitizenMessage";
+  readonly senderId: number;
+  readonly keyId: string;
+  readonly tag: string;
+}
+
+interface CityMessage extends MessageBase {
+  readonly type: "GenericMessage";
+  readonly senderId: 0;
+  readonly senderKey: string;
+  readonly randomId: number;
+}
+
+export type Message = CitizenMessage | CityMessage;

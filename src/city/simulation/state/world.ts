@@ -1,15 +1,22 @@
 /**
  * The state of one city: its records and their indexes. The rules are in other modules, which work on a World.
  */
-import type { ClockState, Message, UtilityNetwork } from "../../game.js";
 import { BLOCK_COLUMNS, boxAround, CELL_METERS, footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
-import type { JsonObject } from "../../wire/answers.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
 import { gameTimeMs } from "./calendar.js";
 import { PlacedPool, Pool, SortedById, SpatialIndex } from "./collections.js";
 import { CityStatistics, Ledger, TaxTable } from "./economy.js";
-import type { Citizen, Household, SimBuilding, SimNode, SimSegment, SimZoneBlock } from "./entities.js";
+import type {
+  Building,
+  Citizen,
+  Household,
+  Message,
+  NetNode,
+  NetSegment,
+  UtilityNetwork,
+  ZoneBlock,
+} from "./entities.js";
 import { Random } from "./random.js";
 import { Terrain } from "./terrain.js";
 
@@ -89,26 +96,26 @@ export class World {
   utilities: readonly UtilityNetwork[] = [];
   readonly board = new MessageBoard();
   /** Replies of executed commands by path and `opId`, oldest first. */
-  readonly replies = new Map<string, JsonObject>();
+  readonly replies = new Map<string, object>();
   /** Running capture, or null. Must be finished before the city changes. */
   capture: RunningCapture | null = null;
   /** Whether the `advance` command (../advance.ts) is running, so that the city's own clock is stopped. */
   isAdvancing = false;
   /** Whether another city is about to replace this one. Time then stands still, so that its last save is complete. */
   isLeaving = false;
+  /** Numbers of changed flags, painted blocks and finished traffic counts since the city was loaded. Saves omit them. */
   #flagRevision = 0;
-  /** Numbers of painted blocks and of finished traffic counts since the city was loaded. Saves omit them. */
   paintings = 0;
   trafficCounts = 0;
 
-  readonly nodes = new PlacedPool<SimNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));
-  readonly segments = new PlacedPool<SimSegment>("segment", LIMITS.segments, (segment) =>
+  readonly nodes = new PlacedPool<NetNode>("node", LIMITS.nodes, ({ position }) => squareAround(position, 0));
+  readonly segments = new PlacedPool<NetSegment>("segment", LIMITS.segments, (segment) =>
     boxAround(segment, 0),
   );
-  readonly blocks = new PlacedPool<SimZoneBlock>("zone block", LIMITS.blocks, ({ position }) =>
+  readonly blocks = new PlacedPool<ZoneBlock>("zone block", LIMITS.blocks, ({ position }) =>
     squareAround(position, ZONE_BLOCK_RADIUS_METERS),
   );
-  readonly buildings = new PlacedPool<SimBuilding>("building", LIMITS.buildings, (building) =>
+  readonly buildings = new PlacedPool<Building>("building", LIMITS.buildings, (building) =>
     squareAround(building.position, footprintRadius(building)),
   );
   readonly citizens = new Pool<Citizen>("citizen", LIMITS.citizens);
@@ -118,12 +125,12 @@ export class World {
   readonly nuisanceGrid = new SpatialIndex();
 
   /** Buildings by the service that they provide. */
-  readonly providers = new Map<Coverage, SortedById<SimBuilding>>(
-    COVERAGES.map((kind) => [kind, new SortedById<SimBuilding>()]),
+  readonly providers = new Map<Coverage, SortedById<Building>>(
+    COVERAGES.map((kind) => [kind, new SortedById<Building>()]),
   );
-  readonly workplaces = new SortedById<SimBuilding>();
+  readonly workplaces = new SortedById<Building>();
   /** Workplaces with fewer workers than jobs, including inactive workplaces. Saves omit this set. */
-  readonly vacancies = new Set<SimBuilding>();
+  readonly vacancies = new Set<Building>();
   readonly #homesByRoad = new ByRoad();
   readonly #workplacesByRoad = new ByRoad();
 
@@ -132,7 +139,8 @@ export class World {
     this.random = Random.fromSeed(seed);
   }
 
-  get clock(): ClockState {
+  /** Game time, and the speed: the chosen one is kept while the city is paused. */
+  get clock() {
     return {
       gameTimeMs: gameTimeMs(this.frame),
       paused: this.paused,
@@ -146,19 +154,29 @@ export class World {
     return this.nodes.revision + this.segments.revision;
   }
 
+  /** Rises whenever a zone block appears, disappears or is painted. */
+  get zoneRevision(): number {
+    return this.blocks.revision + this.paintings;
+  }
+
+  /** Rises whenever the network changes or traffic is counted. */
+  get trafficRevision(): number {
+    return this.networkRevision + this.trafficCounts;
+  }
+
   /** Rises whenever a building or power line is added or removed, or a building is abandoned, reoccupied or collapses. */
   get powerFieldRevision(): number {
     return this.buildings.revision + this.networkRevision + this.#flagRevision;
   }
 
-  putBuilding(building: SimBuilding): void {
+  putBuilding(building: Building): void {
     this.buildings.put(building);
     for (const list of this.#listsOf(building)) list.add(building);
     this.updateVacancy(building);
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, squareAround(building.position, 0));
   }
 
-  dropBuilding(building: SimBuilding): void {
+  dropBuilding(building: Building): void {
     for (const list of this.#listsOf(building)) list.remove(building);
     for (const places of this.#roadsidesOf(building)) places.remove(building);
     this.vacancies.delete(building);
@@ -167,23 +185,23 @@ export class World {
   }
 
   /** Adds the building to the vacancies, or removes it, after its jobs or workers changed. */
-  updateVacancy(building: SimBuilding): void {
+  updateVacancy(building: Building): void {
     if (building.workerIds.length < building.jobs) this.vacancies.add(building);
     else this.vacancies.delete(building);
   }
 
   /** Homes that have access to the given road, in ascending id order. */
-  homesOn(roadId: number): readonly SimBuilding[] {
+  homesOn(roadId: number): readonly Building[] {
     return this.#homesByRoad.on(roadId);
   }
 
   /** Workplaces that have access to the given road, in ascending id order. */
-  workplacesOn(roadId: number): readonly SimBuilding[] {
+  workplacesOn(roadId: number): readonly Building[] {
     return this.#workplacesByRoad.on(roadId);
   }
 
   /** Sets the road that gives access to a building. @param roadId 0 for none */
-  setAccessRoad(building: SimBuilding, roadId: number): void {
+  setAccessRoad(building: Building, roadId: number): void {
     if (building.roadId === roadId) return;
     for (const places of this.#roadsidesOf(building)) places.remove(building);
     building.roadId = roadId;
@@ -194,7 +212,7 @@ export class World {
    * Sets a building's flags and updates the index of nuisances. Required for flags that decide whether the building
    * is a nuisance.
    */
-  changeFlags(building: SimBuilding, flags: number): void {
+  changeFlags(building: Building, flags: number): void {
     const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);
     building.flags = flags;
@@ -202,40 +220,40 @@ export class World {
     if (isNuisance(building)) this.nuisanceGrid.insert(building.id, bounds);
   }
 
-  #listsOf(building: SimBuilding): SortedById<SimBuilding>[] {
-    const lists: SortedById<SimBuilding>[] = [];
+  #listsOf(building: Building): SortedById<Building>[] {
+    const lists: SortedById<Building>[] = [];
     const coverage = building.prefab.civic?.coverage;
-    if (coverage) lists.push(this.providers.get(coverage.kind) as SortedById<SimBuilding>);
+    if (coverage) lists.push(this.providers.get(coverage.kind) as SortedById<Building>);
     if (building.jobs > 0) lists.push(this.workplaces);
     return lists;
   }
 
-  #roadsidesOf({ homes, jobs }: SimBuilding): ByRoad[] {
+  #roadsidesOf({ homes, jobs }: Building): ByRoad[] {
     return [...(homes > 0 ? [this.#homesByRoad] : []), ...(jobs > 0 ? [this.#workplacesByRoad] : [])];
   }
 }
 
 /** Buildings by the road that gives access to them. Buildings without a road are left out. */
 class ByRoad {
-  readonly #roads = new Map<number, SortedById<SimBuilding>>();
+  readonly #roads = new Map<number, SortedById<Building>>();
 
-  on(roadId: number): readonly SimBuilding[] {
+  on(roadId: number): readonly Building[] {
     return this.#roads.get(roadId)?.items ?? [];
   }
 
-  add(building: SimBuilding): void {
+  add(building: Building): void {
     if (building.roadId === 0) return;
-    const places = this.#roads.get(building.roadId) ?? new SortedById<SimBuilding>();
+    const places = this.#roads.get(building.roadId) ?? new SortedById<Building>();
     this.#roads.set(building.roadId, places);
     places.add(building);
   }
 
-  remove(building: SimBuilding): void {
+  remove(building: Building): void {
     this.#roads.get(building.roadId)?.remove(building);
   }
 }
 
-function isNuisance({ prefab, flags }: SimBuilding): boolean {
+function isNuisance({ prefab, flags }: Building): boolean {
   return (
     prefab.service === "Industrial" || (prefab.civic?.pollution ?? 0) > 0 || (flags & FLAG.Abandoned) !== 0
   );

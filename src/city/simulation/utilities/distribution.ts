@@ -1,21 +1,20 @@
 /** Distributes the supply of a connected network. If it does not suffice, the nearest consumers are served first. */
-import type { UtilityNetwork } from "../../game.js";
 import { distance } from "../../geometry.js";
 import { FLAG, type ProblemName } from "../../terms.js";
-import type { SimNetworkPrefab } from "../catalogue/network-prefabs.js";
+import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
 import { isActive, RUIN_FLAGS } from "../fabric/buildings.js";
 import { isAtShore } from "../fabric/reach.js";
-import { NO_PROBLEMS, type SimBuilding, type SimNode } from "../state/entities.js";
+import { type Building, type NetNode, NO_PROBLEMS, type UtilityNetwork } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
 export interface UtilityConsumer {
-  readonly building: SimBuilding;
+  readonly building: Building;
   readonly need: number;
 }
 
 /** One connected network of a utility, with its suppliers and consumers. */
 export class Circuit {
-  readonly suppliers: { readonly building: SimBuilding; readonly amount: number }[] = [];
+  readonly suppliers: { readonly building: Building; readonly amount: number }[] = [];
   readonly consumers: UtilityConsumer[] = [];
 
   #unserved = 0;
@@ -34,7 +33,7 @@ export class Circuit {
   }
 
   /** Supplies the nearest consumers first. Calls `serve` for each consumer with the result. */
-  distribute(serve: (building: SimBuilding, served: boolean) => void): void {
+  distribute(serve: (building: Building, served: boolean) => void): void {
     let left = this.supply;
     const queue = this.demand <= left ? this.consumers : this.#nearestFirst();
     for (const { building, need } of queue) {
@@ -62,7 +61,7 @@ export class Circuit {
 
   #nearestFirst(): readonly UtilityConsumer[] {
     if (this.suppliers.length === 0) return this.consumers;
-    const away = (building: SimBuilding) =>
+    const away = (building: Building) =>
       Math.min(...this.suppliers.map((supplier) => distance(building.position, supplier.building.position)));
     return this.consumers
       .map((consumer) => ({ consumer, away: away(consumer.building) }))
@@ -92,14 +91,14 @@ export function circuitOf(circuits: Map<number, Circuit>, key: number): Circuit 
 }
 
 /** Whether a building is finished, standing and not switched off. */
-export function isInUse(building: SimBuilding): boolean {
+export function isInUse(building: Building): boolean {
   return (
     (building.flags & FLAG.Completed) !== 0 && (building.flags & RUIN_FLAGS) === 0 && !building.switchedOff
   );
 }
 
 /** Whether a plant has the road and the shore that it needs. */
-export function canOperate(world: World, plant: SimBuilding): boolean {
+export function canOperate(world: World, plant: Building): boolean {
   const { civic } = plant.prefab;
   if (!isActive(plant) || (!civic?.roadless && plant.roadId === 0)) return false;
   return !civic?.shore || isAtShore(world.terrain, plant);
@@ -108,9 +107,9 @@ export function canOperate(world: World, plant: SimBuilding): boolean {
 /** Sets a problem at each dead end of a line or pipe without supply, and clears it at all other nodes. */
 export function markDeadEnds(
   world: World,
-  carries: SimNetworkPrefab["carries"],
+  carries: NetworkPrefab["carries"],
   problem: ProblemName,
-  isLive: (node: SimNode) => boolean,
+  isLive: (node: NetNode) => boolean,
 ): void {
   for (const node of world.nodes.all()) {
     if (node.prefab.carries !== carries) continue;

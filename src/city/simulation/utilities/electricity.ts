@@ -4,14 +4,13 @@
  * cells.
  */
 
-import { distance, type Footprint, footprintRadius, squareAround } from "../../geometry.js";
+import { distance, type Footprint, footprintRadius, type GroundPoint, squareAround } from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
-import type { GroundPoint } from "../../terms.js";
-import type { SimBuildingPrefab } from "../catalogue/building-prefabs.js";
+import type { BuildingPrefab } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { temperature } from "../state/calendar.js";
 import { DisjointSets } from "../state/collections.js";
-import type { SimBuilding, SimSegment } from "../state/entities.js";
+import type { Building, NetSegment } from "../state/entities.js";
 import { hash } from "../state/random.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import type { World } from "../state/world.js";
@@ -83,7 +82,7 @@ const powerField = cachedByRevision("powerFieldRevision", (world: World): PowerF
 });
 
 /** Output in kW at this moment; 0 for a building that makes none. */
-function powerOutput(world: World, building: SimBuilding): number {
+function powerOutput(world: World, building: Building): number {
   const civic = building.prefab.civic;
   if (!civic?.powerKw || !canOperate(world, building)) return 0;
   if (civic.burnsFuel && building.fuel === 0) return 0;
@@ -94,7 +93,7 @@ function powerOutput(world: World, building: SimBuilding): number {
  * Consumption in kW; 0 for building sites, ruins, switched-off buildings, power plants and civic buildings without
  * upkeep.
  */
-export function powerNeedKw(world: World, building: SimBuilding): number {
+export function powerNeedKw(world: World, building: Building): number {
   if (!isInUse(building)) return 0;
   if (building.prefab.civic) return civicPowerKw(building.prefab);
   const base = KW_PER_HOME * building.homes + KW_PER_JOB * building.jobs;
@@ -102,7 +101,7 @@ export function powerNeedKw(world: World, building: SimBuilding): number {
   return Math.max(1, cold ? base * ELECTRIC_HEATING_FACTOR : base);
 }
 
-export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: SimBuildingPrefab): number {
+export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: BuildingPrefab): number {
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
@@ -112,11 +111,11 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Si
  */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
-  const isLive = (building: SimBuilding) => {
+  const isLive = (building: Building) => {
     const near = distance(building.position, site.position) <= reach + footprintRadius(building);
     return near && isInUse(building) && building.supply.power;
   };
-  const isLine = ({ prefab, start, end }: SimSegment) =>
+  const isLine = ({ prefab, start, end }: NetSegment) =>
     prefab.carries === "power" &&
     Math.min(distance(start, site.position), distance(end, site.position)) <= reach;
   return (

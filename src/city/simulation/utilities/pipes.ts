@@ -8,7 +8,7 @@ import type { CivicProperties } from "../catalogue/building-prefabs.js";
 import { isAbandoned, setProblem } from "../fabric/buildings.js";
 import { connectedComponents } from "../fabric/reach.js";
 import { temperature } from "../state/calendar.js";
-import type { SimBuilding, UtilitySupply } from "../state/entities.js";
+import type { Building, UtilitySupply } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import {
   type Circuit,
@@ -39,7 +39,7 @@ export function distributeWater(world: World): void {
 /** Distributes heat. Buildings without heating pipes heat with electricity. */
 export function distributeHeat(world: World): void {
   const degrees = Math.max(HEATING_BELOW_DEGREES - temperature(world.frame), 0);
-  const need = (building: SimBuilding) => heatNeed(building, degrees);
+  const need = (building: Building) => heatNeed(building, degrees);
   const pipes = pipesOf(world, "heat", ["heatKw"], need);
   for (const building of world.buildings.values()) {
     if (building.heatPipeIds.length === 0) building.supply.heat = true;
@@ -62,7 +62,7 @@ function complainOfMissingPipes(
 }
 
 /** Water that a building needs, and sewage that it produces, each in cubic metres a week. */
-export function waterNeedM3(building: SimBuilding): number {
+export function waterNeedM3(building: Building): number {
   const { civic } = building.prefab;
   if (!isInUse(building)) return 0;
   if (civic) return civicWaterM3(civic);
@@ -75,7 +75,7 @@ export function civicWaterM3({ waterM3, sewageM3, jobs = 0 }: CivicProperties): 
   return waterM3 || sewageM3 ? 0 : M3_PER_CIVIC_JOB * jobs;
 }
 
-function heatNeed(building: SimBuilding, degrees: number): number {
+function heatNeed(building: Building, degrees: number): number {
   if (!isInUse(building) || building.prefab.civic || building.heatPipeIds.length === 0) return 0;
   return (degrees / 10) * HEAT_KW_PER_PLACE * (building.homes + building.jobs);
 }
@@ -85,10 +85,10 @@ interface Pipes {
   readonly carries: "water" | "heat";
   /** Key of the connected network of each node, by node id. */
   readonly network: Int32Array;
-  readonly plants: readonly SimBuilding[];
+  readonly plants: readonly Building[];
   readonly consumers: readonly UtilityConsumer[];
-  readonly ruins: readonly SimBuilding[];
-  readonly pipeIds: (building: SimBuilding) => readonly number[];
+  readonly ruins: readonly Building[];
+  readonly pipeIds: (building: Building) => readonly number[];
 }
 
 type Output = "waterM3" | "sewageM3" | "heatKw";
@@ -98,11 +98,11 @@ function pipesOf(
   world: World,
   carries: Pipes["carries"],
   outputs: readonly Output[],
-  needOf: (building: SimBuilding) => number,
+  needOf: (building: Building) => number,
 ): Pipes {
-  const plants: SimBuilding[] = [];
+  const plants: Building[] = [];
   const consumers: UtilityConsumer[] = [];
-  const ruins: SimBuilding[] = [];
+  const ruins: Building[] = [];
   for (const building of world.buildings.values()) {
     const { civic } = building.prefab;
     if (civic && outputs.some((output) => civic[output])) plants.push(building);
@@ -125,7 +125,7 @@ function distribute(
   output: Output,
   substance: keyof UtilitySupply,
 ): Map<number, Circuit> {
-  const serve = (building: SimBuilding, served: boolean) => {
+  const serve = (building: Building, served: boolean) => {
     building.supply[substance] = served;
   };
   const circuits = new Map<number, Circuit>();
@@ -139,7 +139,7 @@ function distribute(
     }
   }
   const supply = new Map([...circuits].map(([key, circuit]) => [key, circuit.supply]));
-  const bestFor = (building: SimBuilding) => {
+  const bestFor = (building: Building) => {
     let best = 0;
     for (const id of pipeIds(building)) {
       const key = networkAt(id);
@@ -157,6 +157,6 @@ function distribute(
   return circuits;
 }
 
-function plantOutput(world: World, building: SimBuilding, output: Output): number {
+function plantOutput(world: World, building: Building, output: Output): number {
   return building.supply.power && canOperate(world, building) ? (building.prefab.civic?.[output] ?? 0) : 0;
 }

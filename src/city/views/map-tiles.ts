@@ -2,11 +2,11 @@
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Building } from "../game.js";
 import { squareKey } from "../geometry.js";
 import type { ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { Building } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { levelName } from "../terms.js";
 import { type Json, RowCache } from "../wire/answers.js";
 import { isActive, isRuin } from "./buildings.js";
@@ -35,9 +35,9 @@ class TileTracker {
   #revision = 0;
 
   /** Tiles in order of their last change, with their current buildings. */
-  update(city: SimulatedCity): { tile: Tile; buildings: readonly Building[] }[] {
+  update(world: World): { tile: Tile; buildings: readonly Building[] }[] {
     const buildings = new Map<number, Building[]>();
-    for (const building of city.buildings()) {
+    for (const building of world.buildings.all()) {
       if (building.prefab.helper) continue;
       const key = this.#tileAt(building);
       const there = buildings.get(key);
@@ -61,7 +61,7 @@ class TileTracker {
   }
 }
 
-const trackers = new WeakMap<SimulatedCity, TileTracker>();
+const trackers = new WeakMap<World, TileTracker>();
 
 /**
  * GET /state/map-tiles: buildings, grouped by tiles of 256 m. Sends only tiles that changed after `since`, which is
@@ -75,11 +75,11 @@ export const mapTiles: ReadRoute = {
     key: z.string().optional().describe("The `key` of an earlier response."),
     since: z.int().default(0).describe("The `revision` of that response."),
   },
-  read: ({ city, query }) => {
-    const tracker = trackers.get(city) ?? new TileTracker();
-    trackers.set(city, tracker);
+  read: ({ world, query }) => {
+    const tracker = trackers.get(world) ?? new TileTracker();
+    trackers.set(world, tracker);
     const since = query.text("key") === tracker.key ? query.integer("since", 0) : 0;
-    const changed = tracker.update(city).filter(({ tile }) => tile.revision > since);
+    const changed = tracker.update(world).filter(({ tile }) => tile.revision > since);
     let rows = 0;
     const sent = changed.filter(({ buildings }) => {
       const fits = rows <= MAX_ROWS;
@@ -87,12 +87,11 @@ export const mapTiles: ReadRoute = {
       return fits;
     });
     return {
-      ok: true,
       key: tracker.key,
       revision: sent.at(-1)?.tile.revision ?? since,
       complete: sent.length === changed.length,
-      networkRevision: city.networkRevision,
-      zoneRevision: zoneHash(city),
+      networkRevision: world.networkRevision,
+      zoneRevision: zoneHash(world),
       tileMeters: TILE_METERS,
       columns: COLUMNS,
       tiles: sent.map(({ tile: { column, row }, buildings }) => {
@@ -159,9 +158,9 @@ function hashOfText(text: string): number {
  * Hash of all zones, sent as `zoneRevision`. It survives a restart, so that clients can keep the zones they have
  * cached.
  */
-const zoneHash = cachedByRevision("zoneRevision", (city: SimulatedCity) => {
+const zoneHash = cachedByRevision("zoneRevision", (world: World) => {
   let hash = 0;
-  for (const { id, cells } of city.zoneBlocks()) {
+  for (const { id, cells } of world.blocks.all()) {
     hash = Math.imul(hash ^ id, PRIME);
     for (const cell of cells) hash = Math.imul(hash ^ cell, PRIME);
   }

@@ -1,5 +1,8 @@
 /** Overview endpoints: summary, demand, messages, tax rates, saves. */
+
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
+import { shownDemand } from "../simulation/life/demand.js";
+import { hashOf } from "../simulation/saves/save-files.js";
 import { gameTimeMs } from "../simulation/state/calendar.js";
 import { LEVELS, levelName, SERVICES, SLIDER_SUB_SERVICES, SUB_SERVICES, TAX_CLASSES } from "../terms.js";
 import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
@@ -7,16 +10,17 @@ import { NO_LIMIT, paginate, SHORT_LIMIT, timestamp } from "./listing.js";
 export const summary: ReadRoute = {
   path: "/state/summary",
   label: "Read city summary",
-  read: ({ city }) => {
-    const { gameTimeMs, ...simulation } = city.clock;
+  read: ({ world }) => {
+    const { gameTimeMs, ...simulation } = world.clock;
+    const segments = world.segments.all();
+    const lanes = segments.reduce((sum, { prefab }) => sum + prefab.lanes, 0);
     return {
-      ok: true,
       gameTime: timestamp(gameTimeMs),
-      buildIndex: city.buildIndex,
+      buildIndex: world.buildIndex,
       simulation,
-      network: { nodes: city.nodes().length, segments: city.segments().length, lanes: city.laneCount },
-      citizens: { count: city.citizenCount },
-      demand: { ...city.demand },
+      network: { nodes: world.nodes.size, segments: segments.length, lanes },
+      citizens: { count: world.citizens.size },
+      demand: shownDemand(world),
     };
   },
 };
@@ -24,11 +28,11 @@ export const summary: ReadRoute = {
 export const demand: ReadRoute = {
   path: "/state/demand",
   label: "Read zone demand",
-  read: ({ city }) => {
-    const { residential, commercial, workplace } = city.demand;
+  read: ({ world }) => {
+    const demand = shownDemand(world);
+    const { residential, commercial, workplace } = demand;
     return {
-      ok: true,
-      ...city.demand,
+      ...demand,
       bars: [
         { type: "Residential", key: "residential", value: residential, max: 100, color: "#7fff00" },
         { type: "Commercial", key: "commercial", value: commercial, max: 100, color: "#30c8ff" },
@@ -43,10 +47,10 @@ export const chirps: ReadRoute = {
   path: "/state/chirps",
   label: "Read citizen chirps",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const oldestFirst = city.messages().map((message, index) => ({ index, ...message }));
+  read: ({ world, query }) => {
+    const oldestFirst = world.board.messages.map((message, index) => ({ index, ...message }));
     const { page, rows } = paginate(oldestFirst.reverse(), query, SHORT_LIMIT);
-    return { ok: true, ...page, chirps: rows };
+    return { ...page, chirps: rows };
   },
 };
 
@@ -57,21 +61,20 @@ export const chirps: ReadRoute = {
 export const economy: ReadRoute = {
   path: "/state/economy",
   label: "Read economy state",
-  read: ({ city }) => ({
-    ok: true,
+  read: ({ world }) => ({
     aggregateTaxRates: SLIDER_SUB_SERVICES.map((slider) => ({
       ...names(slider),
       level: levelName(0),
       levelValue: -1,
       source: "uiTaxSlider",
-      rate: city.taxRate(slider.subService, 1),
+      rate: world.taxes.rate(slider.subService, 1),
     })),
     taxRates: TAX_CLASSES.flatMap((taxed) =>
       LEVELS.map((level) => ({
         ...names(taxed),
         level: levelName(level),
         levelValue: level - 1,
-        rate: city.taxRate(taxed.subService, level),
+        rate: world.taxes.rate(taxed.subService, level),
       })),
     ),
   }),
@@ -90,9 +93,9 @@ function names({ service, subService }: (typeof TAX_CLASSES)[number]) {
 export const hash: ReadRoute = {
   path: "/state/hash",
   label: "Read city hash",
-  read: async ({ city }) => {
-    const { frame, hash } = await city.hash();
-    return { ok: true, seed: city.world.seed, frame, gameTime: timestamp(gameTimeMs(frame)), hash };
+  read: async ({ world }) => {
+    const { frame, hash } = await hashOf(world);
+    return { seed: world.seed, frame, gameTime: timestamp(gameTimeMs(frame)), hash };
   },
 };
 
@@ -102,14 +105,13 @@ export const saves: ReadRoute = {
   label: "List saves",
   parameters: LIST_PARAMETERS,
   read: async ({ game, query }) => {
-    const { directory, saves: files } = await game.listSaves();
-    const { page, rows } = paginate(files, query, NO_LIMIT);
+    const { page, rows } = paginate(await game.saves.list(), query, NO_LIMIT);
     const saves = rows.map(({ name, path, lastWriteTimeMs, lengthBytes }) => ({
       name,
       path,
       lastWriteTimeUtc: timestamp(lastWriteTimeMs),
       length: lengthBytes,
     }));
-    return { ok: true, ...page, directory, saves };
+    return { ...page, directory: game.saves.directory, saves };
   },
 };

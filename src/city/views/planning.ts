@@ -1,10 +1,15 @@
 /** Endpoints for planning: budget, statistics, utilities, details of one building or segment. */
+
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
-import type { BudgetWeek, NetSegment, StatisticsSample, UtilityNetwork } from "../game.js";
 import { lengthOf } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { crossedSegments } from "../simulation/fabric/network.js";
+import { detailsOf } from "../simulation/life/census.js";
+import { budgetOf } from "../simulation/life/finance.js";
+import { trafficOf } from "../simulation/life/traffic.js";
+import type { NetSegment, UtilityNetwork } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { FLAG } from "../terms.js";
 import { facilityRow } from "./buildings.js";
 import { ENTITY_LIMIT, type LimitRule, paginate, problemNames, timestamp } from "./listing.js";
@@ -15,22 +20,13 @@ export const budget: ReadRoute = {
   path: "/state/budget",
   label: "Read budget",
   parameters: { history: z.boolean().default(true) },
-  read: ({ city, query }) => {
-    const { unlimited, balance, income, expenses, loans, loanOffers, history } = city.budget;
-    return {
-      ok: true,
-      unlimited,
-      balance,
-      income: income.map((line) => ({ ...line })),
-      expenses: expenses.map((line) => ({ ...line })),
-      loans: loans.map((loan) => ({ ...loan })),
-      loanOffers: loanOffers.map((offer) => ({ ...offer })),
-      history: (query.flag("history", true) ? history : []).map(weekRow),
-    };
+  read: ({ world, query }) => {
+    const { history, ...budget } = budgetOf(world);
+    return { ...budget, history: (query.flag("history", true) ? history : []).map(weekRow) };
   },
 };
 
-function weekRow<T extends BudgetWeek | StatisticsSample>({ gameTimeMs, ...figures }: T) {
+function weekRow<T extends { readonly gameTimeMs: number }>({ gameTimeMs, ...figures }: T) {
   return { gameTime: timestamp(gameTimeMs), ...figures };
 }
 
@@ -42,9 +38,9 @@ export const statistics: ReadRoute = {
   path: "/state/statistics",
   label: "Read statistics",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const { page, rows } = paginate(city.statistics().toReversed(), query, STATISTICS_LIMIT);
-    return { ok: true, ...page, samples: rows.map(weekRow) };
+  read: ({ world, query }) => {
+    const { page, rows } = paginate(world.statistics.samples.toReversed(), query, STATISTICS_LIMIT);
+    return { ...page, samples: rows.map(weekRow) };
   },
 };
 
@@ -53,13 +49,13 @@ export const utilities: ReadRoute = {
   path: "/state/utilities",
   label: "Read utilities",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const networks = city.utilities();
+  read: ({ world, query }) => {
+    const { utilities: networks } = world;
     const { page, rows } = paginate(networks, query, ENTITY_LIMIT);
     const totals = Object.fromEntries(
       (["power", "water", "sewage", "heat"] as const).map((carries) => [carries, total(networks, carries)]),
     );
-    return { ok: true, ...page, totals, networks: rows.map((network) => ({ ...network })) };
+    return { ...page, totals, networks: rows };
   },
 };
 
@@ -78,16 +74,14 @@ function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["car
 export const buildingDetails: ReadRoute = {
   path: "/state/buildings/:id",
   label: "Read building",
-  read: ({ city, id }) => {
-    const building = city.building(id);
-    const details = city.buildingDetails(id);
-    if (!building || !details) throw new HttpError(404, `No building has id ${id}`);
+  read: ({ world, id }) => {
+    const building = world.buildings.get(id);
+    if (!building) throw new HttpError(404, `No building has id ${id}`);
     return {
-      ok: true,
       ...facilityRow(building),
       abandoned: (building.flags & FLAG.Abandoned) !== 0,
       problemNames: problemNames(building.problems),
-      ...details,
+      ...detailsOf(world, building),
     };
   },
 };
@@ -96,12 +90,11 @@ export const buildingDetails: ReadRoute = {
 export const segmentDetails: ReadRoute = {
   path: "/state/segments/:id",
   label: "Read segment",
-  read: ({ city, id }) => {
-    const segment = city.segment(id);
+  read: ({ world, id }) => {
+    const segment = world.segments.get(id);
     if (!segment) throw new HttpError(404, `No segment has id ${id}`);
     const { prefab, problems, start, end, startNodeId, endNodeId } = segment;
     return {
-      ok: true,
       ...segmentRow(segment),
       problemNames: problemNames(problems),
       lengthMeters: lengthOf({ start, end }),
@@ -109,12 +102,12 @@ export const segmentDetails: ReadRoute = {
       lanes: prefab.lanes,
       elevation: prefab.elevation,
       zoning: prefab.zoning,
-      traffic: { ...city.traffic(id) },
-      startJoins: joinedAt(city, startNodeId, segment),
-      endJoins: joinedAt(city, endNodeId, segment),
-      crossesWithoutNode: city.crossings(id),
-      zoneBlockIds: city
-        .zoneBlocks()
+      traffic: trafficOf(segment) ?? {},
+      startJoins: joinedAt(world, startNodeId, segment),
+      endJoins: joinedAt(world, endNodeId, segment),
+      crossesWithoutNode: crossedSegments(world, prefab, segment).map((other) => other.id),
+      zoneBlockIds: world.blocks
+        .all()
         .filter(({ segmentId }) => segmentId === id)
         .map((block) => block.id),
     };
@@ -122,6 +115,6 @@ export const segmentDetails: ReadRoute = {
 };
 
 /** Ids of the segments at a node, without the given segment. */
-function joinedAt(city: SimulatedCity, nodeId: number, { id }: NetSegment): number[] {
-  return (city.node(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
+function joinedAt(world: World, nodeId: number, { id }: NetSegment): number[] {
+  return (world.nodes.get(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
 }

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import type { MissingService, Position, Problems } from "../game.js";
-import { copyPosition, middle } from "../geometry.js";
+import { copyPosition, middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
+import type { Problems } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
 import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -39,9 +40,9 @@ export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
   parameters: { ...LIST_PARAMETERS, entityType: z.enum(["building", "netNode", "netSegment"]).optional() },
-  read: async ({ city, query }) => {
+  read: async ({ world, query }) => {
     const entityType = query.text("entityType");
-    const found = findAffected(city).filter((each) => entityType === "" || each.entityType === entityType);
+    const found = findAffected(world).filter((each) => entityType === "" || each.entityType === entityType);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const problemCounts = countProblems(found);
     const counts = new Map(problemCounts.map(({ names, count }) => [names.join(", "), count]));
@@ -50,12 +51,11 @@ export const problems: ReadRoute = {
       for (const name of names) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
     }
     return {
-      ok: true,
       ...page,
       counts: Object.fromEntries(counts),
       countsByProblem,
       problems: rows.map(row),
-      wishes: (await inSteps(city.missingServices())).map(wishRow),
+      wishes: (await inSteps(missingServicesInPieces(world))).map(wishRow),
     };
   },
 };
@@ -65,16 +65,16 @@ function wishRow({ place, ...wish }: MissingService): JsonObject {
   return { ...wish, position: copyPosition(place) };
 }
 
-function findAffected(city: SimulatedCity): AffectedEntity[] {
+function findAffected(world: World): AffectedEntity[] {
   const found: AffectedEntity[] = [];
-  for (const { id, problems: own, position: at, flags } of city.buildings()) {
+  for (const { id, problems: own, position: at, flags } of world.buildings.all()) {
     if (own.names.length === 0 && (flags & ALERT_MASK) === 0) continue;
     found.push({ entityType: "building", id, problems: own, position: at, flags });
   }
-  for (const { id, problems: own, position: at } of city.nodes()) {
+  for (const { id, problems: own, position: at } of world.nodes.all()) {
     if (own.names.length > 0) found.push({ entityType: "netNode", id, problems: own, position: at });
   }
-  for (const { id, problems: own, start, end } of city.segments()) {
+  for (const { id, problems: own, start, end } of world.segments.all()) {
     if (own.names.length === 0) continue;
     found.push({ entityType: "netSegment", id, problems: own, position: middle({ start, end }) });
   }

@@ -1,10 +1,11 @@
 /** Endpoints that list networks and check whether the town is connected to the map edge. */
+
 import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
-import type { NetNode, NetSegment } from "../game.js";
 import { copyPosition, meanOf, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { NetNode, NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { RowCache } from "../wire/answers.js";
 import { countBy, ENTITY_LIMIT, paginate, problemText, SHORT_LIMIT } from "./listing.js";
 
@@ -12,12 +13,11 @@ export const networks: ReadRoute = {
   path: "/state/networks",
   label: "Read networks",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const service = query.text("service");
-    const found = city.segments().filter(({ prefab }) => service === "" || prefab.service === service);
+    const found = world.segments.all().filter(({ prefab }) => service === "" || prefab.service === service);
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
     return {
-      ok: true,
       ...page,
       serviceFilter: service,
       countsByService: countBy(found, ({ prefab }) => prefab.service),
@@ -53,17 +53,16 @@ export const externalConnections: ReadRoute = {
   path: "/state/external-connections",
   label: "Inspect external connections",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const { outside, components } = connectionsOf(city);
+  read: ({ world, query }) => {
+    const { outside, components } = connectionsOf(world);
     const { page, rows } = paginate(components, query, SHORT_LIMIT);
     const local = components.filter(({ isLocalRoadComponent }) => isLocalRoadComponent);
     const [cityComponent] = components.toSorted((a, b) => townScore(b) - townScore(a));
     return {
-      ok: true,
       ...page,
       roadComponents: components.length,
       outsideRoadNodes: outside.size,
-      outsideRoadSegments: roadIndexOf(city).segments.filter((segment) =>
+      outsideRoadSegments: roadIndexOf(world).segments.filter((segment) =>
         endsOf(segment).some((id) => outside.has(id)),
       ).length,
       localRoadComponents: local.length,
@@ -75,14 +74,14 @@ export const externalConnections: ReadRoute = {
   },
 };
 
-const connectionsOf = cachedByRevision("networkRevision", (city: SimulatedCity) => {
+const connectionsOf = cachedByRevision("networkRevision", (world: World) => {
   const outside = new Set(
-    city
-      .nodes()
+    world.nodes
+      .all()
       .filter(isOutside)
       .map(({ id }) => id),
   );
-  return { outside, components: findComponents(roadIndexOf(city), outside) };
+  return { outside, components: findComponents(roadIndexOf(world), outside) };
 });
 
 function isOutside({ outside, position: { x, z } }: NetNode): boolean {

@@ -1,10 +1,13 @@
 /** Endpoints about places on the map: zones, terrain, water, owned areas, data layers and service coverage. */
+
 import { z } from "zod";
-import type { MapArea, ZoneBlock } from "../game.js";
-import { CELL_METERS, copyPosition } from "../geometry.js";
+import { CELL_METERS, copyPosition, type GroundPoint } from "../geometry.js";
 import { LIST_PARAMETERS, PLACE_PARAMETERS, type ReadRoute } from "../read-route.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
-import type { GroundPoint } from "../terms.js";
+import { coverageAt, layerOf } from "../simulation/life/layers.js";
+import { areasOf } from "../simulation/state/areas.js";
+import type { ZoneBlock } from "../simulation/state/entities.js";
+import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
+import type { World } from "../simulation/state/world.js";
 import { LAYERS } from "../terms.js";
 import { FieldError, type JsonObject, JsonText, RowCache, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -18,11 +21,10 @@ const SQUARE_METERS_PER_HECTARE = 10_000;
 export const zones: ReadRoute = {
   path: "/state/zones",
   label: "Read zoning summary",
-  read: ({ city }) => {
-    const blocks = city.zoneBlocks();
+  read: ({ world }) => {
+    const blocks = world.blocks.all();
     const { counts, cells: totalCells, zonedCells } = tallyCells(blocks);
     return {
-      ok: true,
       zoneBlockCount: blocks.length,
       cellSizeMeters: CELL_METERS,
       cellAreaSquareMeters: CELL_SQUARE_METERS,
@@ -47,9 +49,9 @@ export const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const { page, rows } = paginate(city.zoneBlocks(), query, BLOCK_LIMIT);
-    return { ok: true, ...page, blocks: rowCache.write(rows) };
+  read: ({ world, query }) => {
+    const { page, rows } = paginate(world.blocks.all(), query, BLOCK_LIMIT);
+    return { ...page, blocks: rowCache.write(rows) };
   },
 };
 
@@ -63,21 +65,21 @@ function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlo
 const SPACING_METERS = 96;
 
 /** Caches the terrain grid of each city, because the terrain never changes. */
-const grids = new WeakMap<SimulatedCity, JsonObject>();
+const grids = new WeakMap<World, JsonObject>();
 
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
 export const terrainGrid: ReadRoute = {
   path: "/state/terrain/grid",
   label: "Read terrain grid",
-  read: ({ city }) => {
-    const grid = grids.get(city) ?? gridOf(city);
-    grids.set(city, grid);
-    return { ok: true, ...grid };
+  read: ({ world }) => {
+    const grid = grids.get(world) ?? gridOf(world);
+    grids.set(world, grid);
+    return { ...grid };
   },
 };
 
-function gridOf(city: SimulatedCity): JsonObject {
-  const halfSizeMeters = city.mapHalfMeters;
+function gridOf(world: World): JsonObject {
+  const halfSizeMeters = MAP_HALF_METERS;
   const samplesPerRow = Math.floor((2 * halfSizeMeters) / SPACING_METERS) + 1;
   const heights: number[] = [];
   const waterDepths: number[] = [];
@@ -85,9 +87,9 @@ function gridOf(city: SimulatedCity): JsonObject {
     for (let column = 0; column < samplesPerRow; column++) {
       const x = column * SPACING_METERS - halfSizeMeters;
       const z = row * SPACING_METERS - halfSizeMeters;
-      const ground = city.groundHeight(x, z);
+      const ground = world.terrain.groundHeight(x, z);
       heights.push(toDecimeter(ground));
-      waterDepths.push(toDecimeter(city.surfaceHeight(x, z) - ground));
+      waterDepths.push(toDecimeter(world.terrain.surfaceHeight(x, z) - ground));
     }
   }
   return {
@@ -115,9 +117,9 @@ export const terrain: ReadRoute = {
     ...PLACE_PARAMETERS,
     points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
   },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const places = placesOf(query);
-    return { ok: true, total: places.length, samples: places.map((place) => sampleAt(city, place)) };
+    return { total: places.length, samples: places.map((place) => sampleAt(world, place)) };
   },
 };
 
@@ -138,11 +140,11 @@ function pointOf(text: string): GroundPoint {
   return { x, z };
 }
 
-function sampleAt(city: SimulatedCity, { x, z }: GroundPoint) {
-  const terrainHeight = city.groundHeight(x, z);
-  const waterHeight = city.surfaceHeight(x, z);
+function sampleAt(world: World, { x, z }: GroundPoint) {
+  const terrainHeight = world.terrain.groundHeight(x, z);
+  const waterHeight = world.terrain.surfaceHeight(x, z);
   const waterDepth = waterHeight - terrainHeight;
-  const shore = shoreNear(city, { x, z });
+  const shore = shoreNear(world, { x, z });
   return {
     x,
     z,
@@ -156,11 +158,9 @@ function sampleAt(city: SimulatedCity, { x, z }: GroundPoint) {
 }
 
 /** Nearest point on the shore line. */
-function shoreNear(
-  city: SimulatedCity,
-  { x, z }: GroundPoint,
-): { meters: number; waterHeight: number } | null {
-  const isWet = (at: GroundPoint) => city.surfaceHeight(at.x, at.z) > city.groundHeight(at.x, at.z);
+function shoreNear(world: World, { x, z }: GroundPoint): { meters: number; waterHeight: number } | null {
+  const isWet = (at: GroundPoint) =>
+    world.terrain.surfaceHeight(at.x, at.z) > world.terrain.groundHeight(at.x, at.z);
   const here = { x, z };
   const starts = isWet(here);
   for (let meters = SHORE.stepMeters; meters <= SHORE.farthestMeters; meters += SHORE.stepMeters) {
@@ -169,7 +169,7 @@ function shoreNear(
       const there = { x: x + meters * Math.cos(angle), z: z + meters * Math.sin(angle) };
       if (isWet(there) === starts) continue;
       const water = starts ? here : there;
-      return { meters, waterHeight: city.surfaceHeight(water.x, water.z) };
+      return { meters, waterHeight: world.terrain.surfaceHeight(water.x, water.z) };
     }
   }
   return null;
@@ -183,17 +183,13 @@ export const areas: ReadRoute = {
   path: "/state/areas",
   label: "Read map areas",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const all = city.areas();
+  read: ({ world, query }) => {
+    const all = areasOf(world);
     const { page, rows } = paginate(all, query, NO_LIMIT);
     const ownedAreaCount = all.filter(({ owned }) => owned).length;
-    return { ok: true, ...page, ownedAreaCount, areas: rows.map(areaRow) };
+    return { ...page, ownedAreaCount, areas: rows };
   },
 };
-
-export function areaRow({ bounds, ...area }: MapArea) {
-  return { ...area, bounds: { ...bounds } };
-}
 
 /**
  * GET /state/layer?layer=: values of a layer, each 0 to 100, one for each grid square with growables. The
@@ -203,16 +199,16 @@ export const layer: ReadRoute = {
   path: "/state/layer",
   label: "Read map layer",
   parameters: { ...LIST_PARAMETERS, layer: z.enum(LAYERS).default("landValue") },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const wanted = query.text("layer") || "landValue";
     const name = LAYERS.find((each) => each === wanted);
     if (!name) {
       throw new FieldError(`Unknown layer "${wanted.slice(0, 40)}"; it must be one of ${LAYERS.join(", ")}`);
     }
-    const { cellMeters, isGood, values } = city.layer(name);
+    const { cellMeters, isGood, values } = layerOf(world, name);
     const { page, rows } = paginate(values, query, NO_LIMIT);
     const cells = rows.map(({ x, z, value }) => ({ x, z, value: Math.round(value) }));
-    return { ok: true, layer: name, layers: LAYERS, cellMeters, isGood, ...page, cells };
+    return { layer: name, layers: LAYERS, cellMeters, isGood, ...page, cells };
   },
 };
 
@@ -224,12 +220,9 @@ export const coverage: ReadRoute = {
     ...PLACE_PARAMETERS,
     points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
   },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const places = placesOf(query);
-    const samples = places.map(({ x, z }) => {
-      const services = city.coverage({ x, z });
-      return { x, z, services: services.map((each) => ({ ...each })) };
-    });
-    return { ok: true, total: places.length, samples };
+    const samples = places.map(({ x, z }) => ({ x, z, services: coverageAt(world, { x, z }) }));
+    return { total: places.length, samples };
   },
 };

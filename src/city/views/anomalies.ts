@@ -6,7 +6,7 @@ import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import type { World } from "../simulation/state/world.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies. Lists stubs first, then conflicting roads, terrain mismatches and dead ends. */
@@ -19,36 +19,36 @@ export const roadAnomalies: ReadRoute = {
     shortSegmentLength: z.number().default(28),
     includeDeadEnds: z.boolean().default(true),
   },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
     const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
     const includeDeadEnds = query.flag("includeDeadEnds", true);
-    const roads = roadIndexOf(city);
+    const roads = roadIndexOf(world);
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
-      ...cachedFindings(city),
-      ...findDeadEnds(city, roads, { nearMissDistance, includeDeadEnds }),
+      ...cachedFindings(world),
+      ...findDeadEnds(world, roads, { nearMissDistance, includeDeadEnds }),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const rules = { nearMissDistance, shortSegmentLength, includeDeadEnds };
-    return { ok: true, ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies: rows };
+    return { ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies: rows };
   },
 };
 
 /** Caches the results of the two most expensive detectors. */
-const cachedFindings = cachedByRevision("networkRevision", (city: SimulatedCity): readonly Anomaly[] => {
-  const roads = roadIndexOf(city);
-  return [...findConflictingRoads(roads), ...findTerrainMismatches(city, roads)];
+const cachedFindings = cachedByRevision("networkRevision", (world: World): readonly Anomaly[] => {
+  const roads = roadIndexOf(world);
+  return [...findConflictingRoads(roads), ...findTerrainMismatches(world, roads)];
 });
 
 export const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const found = findBuildingOverlaps(city, roadIndexOf(city));
+  read: ({ world, query }) => {
+    const found = findBuildingOverlaps(world, roadIndexOf(world));
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
-    return { ok: true, ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
+    return { ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
   },
 };
 
@@ -61,15 +61,15 @@ export const zoneAnomalies: ReadRoute = {
     minUnzonedCells: z.int().default(6),
     includeUnzonedHoles: z.boolean().default(true),
   },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const rules = {
       minMinorityCells: Math.max(query.integer("minMinorityCells", 3), 1),
       minUnzonedCells: Math.max(query.integer("minUnzonedCells", 6), 1),
       includeUnzonedHoles: query.flag("includeUnzonedHoles", true),
     };
-    const found = findMottledZones(city, rules);
+    const found = findMottledZones(world, rules);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const anomalies = rows.map((mottling) => mottling.describe());
-    return { ok: true, ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies };
+    return { ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies };
   },
 };

@@ -1,8 +1,10 @@
 /** Takes a snapshot of a city, and lists the changes since the snapshot. */
-import type { Building } from "../game.js";
+
 import { copyPosition } from "../geometry.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { shownDemand } from "../simulation/life/demand.js";
 import { totalsOf } from "../simulation/state/economy.js";
+import type { Building } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { FLAG, type Level } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { isGrowable } from "./buildings.js";
@@ -20,7 +22,7 @@ const isAbandoned = ({ flags }: Building) => (flags & FLAG.Abandoned) !== 0;
 
 /** The state of a city at one moment. `changesSince` compares it with the current state. */
 export class CitySnapshot {
-  readonly #city: SimulatedCity;
+  readonly #world: World;
   readonly #figures;
   readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
   /** Keys are the building objects, because ids are reused. */
@@ -28,15 +30,15 @@ export class CitySnapshot {
   readonly #messages;
   readonly #lastSample;
 
-  constructor(city: SimulatedCity) {
-    this.#city = city;
-    this.#figures = figuresOf(city);
-    this.#problems = problemsOf(city);
-    this.#messages = new Set(city.messages());
-    this.#lastSample = city.statistics().at(-1);
+  constructor(world: World) {
+    this.#world = world;
+    this.#figures = figuresOf(world);
+    this.#problems = problemsOf(world);
+    this.#messages = new Set(world.board.messages);
+    this.#lastSample = world.statistics.samples.at(-1);
     this.#growables = new Map(
-      city
-        .buildings()
+      world.buildings
+        .all()
         .filter(isGrowable)
         .map((building) => [building, { level: building.prefab.level, abandoned: isAbandoned(building) }]),
     );
@@ -44,7 +46,7 @@ export class CitySnapshot {
 
   /** Whether a building, node or segment got this problem since the snapshot; "any" matches every problem. */
   hasBegun(problem: string): boolean {
-    for (const [name, now] of problemsOf(this.#city)) {
+    for (const [name, now] of problemsOf(this.#world)) {
       if (problem !== "any" && problem !== name) continue;
       const before = this.#problems.get(name);
       for (const place of now) if (!before?.has(place)) return true;
@@ -53,8 +55,8 @@ export class CitySnapshot {
   }
 
   changesSince(): JsonObject {
-    const [before, after] = [this.#figures, figuresOf(this.#city)];
-    const samples = this.#city.statistics();
+    const [before, after] = [this.#figures, figuresOf(this.#world)];
+    const samples = this.#world.statistics.samples;
     const weeks = samples.slice(this.#lastSample ? samples.indexOf(this.#lastSample) + 1 : 0);
     const sumOf = (figure: keyof typeof before.week) =>
       weeks.reduce((sum, week) => sum + week[figure], 0) + after.week[figure] - before.week[figure];
@@ -73,11 +75,10 @@ export class CitySnapshot {
         income: after.flows.income - before.flows.income,
         expenses: after.flows.expenses - before.flows.expenses,
       },
-      demand: { ...this.#city.demand },
+      demand: shownDemand(this.#world),
       buildings: this.#buildingsSince(),
       problems: this.#problemsSince(),
-      messages: this.#city
-        .messages()
+      messages: this.#world.board.messages
         .filter((message) => !this.#messages.has(message))
         .slice(-MAX_ROWS)
         .map(({ senderName, text }) => ({ senderName, text })),
@@ -85,7 +86,7 @@ export class CitySnapshot {
   }
 
   #buildingsSince(): JsonObject {
-    const now = this.#city.buildings().filter(isGrowable);
+    const now = this.#world.buildings.all().filter(isGrowable);
     const standing = new Set<Building>(now);
     const grown = now.filter((building) => !this.#growables.has(building));
     const earlier = (building: Building) => this.#growables.get(building);
@@ -108,7 +109,7 @@ export class CitySnapshot {
   }
 
   #problemsSince(): JsonObject {
-    const now = problemsOf(this.#city);
+    const now = problemsOf(this.#world);
     return {
       began: entitiesOnlyInFirst(now, this.#problems).map(([problem, places]) => ({
         problem,
@@ -133,10 +134,10 @@ function some(buildings: readonly Building[]): JsonObject {
   return { buildings: rows };
 }
 
-function figuresOf(city: SimulatedCity) {
-  const { ledger, statistics } = city.world;
+function figuresOf(world: World) {
+  const { ledger, statistics } = world;
   return {
-    citizens: city.citizenCount,
+    citizens: world.citizens.size,
     balance: ledger.balanceCents / 100,
     flows: totalsOf(ledger.totals),
     week: { ...statistics.week },
@@ -144,9 +145,13 @@ function figuresOf(city: SimulatedCity) {
 }
 
 /** Maps each problem to the entities with the problem, such as `building 7`. */
-function problemsOf(city: SimulatedCity): ReadonlyMap<string, ReadonlySet<string>> {
+function problemsOf(world: World): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>();
-  const kinds = { building: city.buildings(), netNode: city.nodes(), netSegment: city.segments() };
+  const kinds = {
+    building: world.buildings.all(),
+    netNode: world.nodes.all(),
+    netSegment: world.segments.all(),
+  };
   for (const [kind, things] of Object.entries(kinds)) {
     for (const { id, problems } of things) {
       for (const name of problems.names) {

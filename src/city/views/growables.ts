@@ -1,5 +1,5 @@
-import type { Building } from "../game.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
+import type { Building } from "../simulation/state/entities.js";
 import { FLAG, levelName } from "../terms.js";
 import { RowCache } from "../wire/answers.js";
 import { countByService, flagText, isActive, isGrowable, lastBuildingColumns } from "./buildings.js";
@@ -10,14 +10,13 @@ export const growables: ReadRoute = {
   path: "/state/growables",
   label: "Read growable buildings",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const service = query.text("service");
-    const found = city
-      .buildings()
+    const found = world.buildings
+      .all()
       .filter((building) => isGrowable(building) && (service === "" || building.prefab.service === service));
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
     return {
-      ok: true,
       ...page,
       serviceFilter: service,
       ...countByService(found),

@@ -1,10 +1,12 @@
 /** Traffic of roads: the read endpoint, its histogram and the mean flow. */
+
 import { z } from "zod";
-import type { NetSegment, SegmentTraffic } from "../game.js";
 import { copyPosition, distance, lengthOf, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { type SegmentTraffic, trafficOf } from "../simulation/life/traffic.js";
+import type { NetSegment } from "../simulation/state/entities.js";
+import type { World } from "../simulation/state/world.js";
 import { RowCache } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
 
@@ -27,17 +29,16 @@ export const traffic: ReadRoute = {
     radius: z.number().default(DEFAULT_RADIUS_METERS),
     minDensity: z.number().default(0).describe("Percent of the capacity."),
   },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const minDensity = query.decimal("minDensity", 0);
     const center = { x: query.decimal("x", Number.NaN), z: query.decimal("z", Number.NaN) };
     const radius = query.decimal("radius", DEFAULT_RADIUS_METERS);
     const isNear = ({ segment }: Road) => distance(middle(segment), center) <= radius;
-    const all = loadsOf(city);
+    const all = loadsOf(world);
     const selected = Number.isNaN(center.x + center.z) ? all : all.filter(isNear);
     const dense = selected.filter(({ load }) => load.densityPercent >= minDensity);
     const { page, rows } = paginate(dense, query, TRAFFIC_LIMIT);
     return {
-      ok: true,
       ...page,
       trafficFlowPercent: flowPercent(selected),
       histogram: histogram(selected),
@@ -52,11 +53,11 @@ interface Road {
 }
 
 /** Roads with their traffic, densest first. */
-const loadsOf = cachedByRevision("trafficRevision", (city: SimulatedCity): readonly Road[] =>
-  city
-    .segments()
+const loadsOf = cachedByRevision("trafficRevision", (world: World): readonly Road[] =>
+  world.segments
+    .all()
     .flatMap((segment) => {
-      const load = city.traffic(segment.id);
+      const load = trafficOf(segment);
       return load ? [{ segment, load }] : [];
     })
     .sort((a, b) => b.load.densityPercent - a.load.densityPercent || a.segment.id - b.segment.id),

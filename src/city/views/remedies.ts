@@ -1,24 +1,24 @@
 /** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
 import { suggestPlacesInPieces } from "../commands/place-suggestions.js";
-import { distance } from "../geometry.js";
+import { distance, type GroundPoint } from "../geometry.js";
 import {
   BUILDING_PREFABS,
+  type BuildingPrefab,
   COVERAGES,
   findBuildingPrefab,
-  type SimBuildingPrefab,
 } from "../simulation/catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
-import type { GroundPoint, SubService, Zone } from "../terms.js";
+import type { World } from "../simulation/state/world.js";
+import type { SubService, Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 
 type Command = { readonly command: string; readonly fields: JsonObject };
 /** A building for which a free place near a point is still to be found. */
-type Building = { readonly build: SimBuildingPrefab; readonly near: GroundPoint };
+type Building = { readonly build: BuildingPrefab; readonly near: GroundPoint };
 export type Remedy = Command | Building;
-type Remedies = (city: SimulatedCity, place: GroundPoint) => Remedy[];
+type Remedies = (world: World, place: GroundPoint) => Remedy[];
 
 /** Finds commands that help. A key is a cause of unhappiness (life/happiness.ts), or the name of a problem. */
 const REMEDIES: Readonly<Record<string, Remedies>> = {
@@ -37,29 +37,29 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   Water: builds("Water Tower"),
   Sewage: builds("Inland Water Treatment Plant 01"),
   Heating: builds("Boiler Station"),
-  taxes: (city) => [changeTaxRate(city, "Residential", "ResidentialLow", -2)],
-  TaxesTooHigh: (city) => [changeTaxRate(city, "", "ResidentialLow", -2)],
-  unemployment: (city, place) => zoneNear(city, place, "Industrial"),
-  shopping: (city, place) => zoneNear(city, place, "CommercialLow"),
-  NoWorkers: (city, place) => zoneNear(city, place, "ResidentialLow"),
-  NoCustomers: (city, place) => zoneNear(city, place, "ResidentialLow"),
-  NoGoods: (city, place) => zoneNear(city, place, "Industrial"),
+  taxes: (world) => [changeTaxRate(world, "Residential", "ResidentialLow", -2)],
+  TaxesTooHigh: (world) => [changeTaxRate(world, "", "ResidentialLow", -2)],
+  unemployment: (world, place) => zoneNear(world, place, "Industrial"),
+  shopping: (world, place) => zoneNear(world, place, "CommercialLow"),
+  NoWorkers: (world, place) => zoneNear(world, place, "ResidentialLow"),
+  NoCustomers: (world, place) => zoneNear(world, place, "ResidentialLow"),
+  NoGoods: (world, place) => zoneNear(world, place, "Industrial"),
   RoadNotConnected: (_, from) => [{ command: "connect", fields: { from: { x: from.x, z: from.z } } }],
 };
 
 /** Commands against a cause of unhappiness or a problem; empty if no command helps. */
-export function remediesFor(city: SimulatedCity, cause: string, place: GroundPoint): Remedy[] {
-  return REMEDIES[cause]?.(city, place) ?? [];
+export function remediesFor(world: World, cause: string, place: GroundPoint): Remedy[] {
+  return REMEDIES[cause]?.(world, place) ?? [];
 }
 
 /**
  * The command of a remedy. For a building: the command that places it at the best free place near the point, or lists free
  * places if there is none.
  */
-export function* commandOf(city: SimulatedCity, remedy: Remedy): Generator<void, Command> {
+export function* commandOf(world: World, remedy: Remedy): Generator<void, Command> {
   if ("command" in remedy) return remedy;
   const { build, near } = remedy;
-  const [best] = yield* suggestPlacesInPieces(city.world, build, near, 1);
+  const [best] = yield* suggestPlacesInPieces(world, build, near, 1);
   const buildingPrefab = build.name;
   if (!best) {
     const position = { x: near.x, z: near.z };
@@ -84,19 +84,13 @@ function cheapestFor(kind: string): string {
 }
 
 /** Command that changes a tax rate by some percentage points. */
-export function changeTaxRate(
-  city: SimulatedCity,
-  service: string,
-  like: SubService,
-  points: number,
-): Command {
-  const rate = Math.min(Math.max(city.taxRate(like, 1) + points, 0), MAX_TAX_RATE);
+export function changeTaxRate(world: World, service: string, like: SubService, points: number): Command {
+  const rate = Math.min(Math.max(world.taxes.rate(like, 1) + points, 0), MAX_TAX_RATE);
   return { command: "set-tax-rate", fields: { service, rate } };
 }
 
 /** Command that zones the nearest unzoned block; none if there is no such block. */
-export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): Command[] {
-  const { world } = city;
+export function zoneNear(world: World, place: GroundPoint, zone: Zone): Command[] {
   const nearest = world.blocks
     .all()
     .filter(({ commonZone }) => commonZone === 0)
@@ -109,8 +103,8 @@ export function zoneNear(city: SimulatedCity, place: GroundPoint, zone: Zone): C
 }
 
 /** Command that upgrades a segment to the next wider road; none for the widest. */
-export function widenRoad(city: SimulatedCity, segmentId: number): Command[] {
-  const prefab = city.segment(segmentId)?.prefab;
+export function widenRoad(world: World, segmentId: number): Command[] {
+  const prefab = world.segments.get(segmentId)?.prefab;
   const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;
   const wider = ["Medium Road", "Large Road"].find(
     (name) => (findNetworkPrefab(name)?.capacityPerHour ?? 0) > (own ?? Number.POSITIVE_INFINITY),

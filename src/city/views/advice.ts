@@ -1,12 +1,15 @@
 /** Advice: what lowers happiness in the city, and what will run short next. */
-import type { MissingService, Position } from "../game.js";
-import { copyPosition, middle } from "../geometry.js";
+
+import { copyPosition, middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { RUIN_FLAGS } from "../simulation/fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
-import { demandBarOf } from "../simulation/life/demand.js";
-import { LOAN_OFFERS } from "../simulation/life/finance.js";
-import type { SimulatedCity } from "../simulation/simulated-city.js";
+import { detailsOf } from "../simulation/life/census.js";
+import { demandBarOf, shownDemand } from "../simulation/life/demand.js";
+import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
+import { budgetOf, LOAN_OFFERS } from "../simulation/life/finance.js";
+import { trafficOf } from "../simulation/life/traffic.js";
+import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
 import type { Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -45,16 +48,16 @@ export const advice: ReadRoute = {
   path: "/state/advice",
   label: "Read advice",
   parameters: LIST_PARAMETERS,
-  read: async ({ city, query }) => {
-    const found = await inSteps(findAdvice(city));
+  read: async ({ world, query }) => {
+    const found = await inSteps(findAdvice(world));
     const { page, rows } = paginate(found, query, ADVICE_LIMIT);
-    return { ok: true, ...page, advice: await inSteps(writeRows(city, rows)) };
+    return { ...page, advice: await inSteps(writeRows(world, rows)) };
   },
 };
 
-function* findAdvice(city: SimulatedCity): Generator<void, Advice[]> {
-  const missing = yield* city.missingServices();
-  const found = [...(yield* fromHomes(city, missing)), ...fromWishes(city, missing)];
+function* findAdvice(world: World): Generator<void, Advice[]> {
+  const missing = yield* missingServicesInPieces(world);
+  const found = [...(yield* fromHomes(world, missing)), ...fromWishes(world, missing)];
   for (const find of [
     fromProblems,
     fromUtilities,
@@ -65,16 +68,16 @@ function* findAdvice(city: SimulatedCity): Generator<void, Advice[]> {
     fromRoads,
   ]) {
     yield;
-    found.push(...find(city));
+    found.push(...find(world));
   }
   return found.sort((a, b) => b.gravity - a.gravity);
 }
 
-function* writeRows(city: SimulatedCity, found: readonly Advice[]): Generator<void, JsonObject[]> {
+function* writeRows(world: World, found: readonly Advice[]): Generator<void, JsonObject[]> {
   const rows: JsonObject[] = [];
   for (const { place, commands: remedies, gravity, ...same } of found) {
     const commands: JsonObject[] = [];
-    for (const remedy of remedies()) commands.push(yield* commandOf(city, remedy));
+    for (const remedy of remedies()) commands.push(yield* commandOf(world, remedy));
     rows.push({ ...same, gravity: Math.min(gravity, 100), position: copyPosition(place), commands });
     yield;
   }
@@ -82,8 +85,8 @@ function* writeRows(city: SimulatedCity, found: readonly Advice[]): Generator<vo
 }
 
 /** Services that homes lack, including services that the town will expect soon. */
-function fromWishes(city: SimulatedCity, missing: readonly MissingService[]): Advice[] {
-  const households = city.world.households.size;
+function fromWishes(world: World, missing: readonly MissingService[]): Advice[] {
+  const households = world.households.size;
   return missing.map(({ service, fromCitizens, householdsWithout: value, pointsLost, place }) => {
     const gravity = (WISH_GRAVITY * value) / households + GRAVITY_PER_POINT * pointsLost;
     const effect =
@@ -91,24 +94,22 @@ function fromWishes(city: SimulatedCity, missing: readonly MissingService[]): Ad
         ? `costs ${pointsLost.toFixed(1)} points of happiness`
         : `will cost happiness from ${fromCitizens} citizens on`;
     const message = `${value} households lack ${service}, which ${effect}.`;
-    const commands = () => remediesFor(city, service, place);
+    const commands = () => remediesFor(world, service, place);
     return { topic: service, message, gravity, value, unit: "households", place, commands };
   });
 }
 
 /** Causes of lost happiness in homes. Building problems and missing services have separate entries. */
-function* fromHomes(city: SimulatedCity, missing: readonly MissingService[]): Generator<void, Advice[]> {
-  const wished = missing.map(({ service }) => service);
-  const homes = city.world.buildings
-    .all()
-    .filter(({ homes, flags }) => homes > 0 && (flags & RUIN_FLAGS) === 0);
+function* fromHomes(world: World, missing: readonly MissingService[]): Generator<void, Advice[]> {
+  const wished: string[] = missing.map(({ service }) => service);
+  const homes = world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & RUIN_FLAGS) === 0);
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);
   const causes = new Map<string, { lost: number; worst: number; place: Position }>();
   for (const home of sample) {
     yield;
-    const parts = city.buildingDetails(home.id)?.happinessParts ?? {};
-    for (const [cause, points] of Object.entries(parts)) {
+    const { happinessParts } = detailsOf(world, home);
+    for (const [cause, points] of Object.entries(happinessParts ?? {})) {
       if (points >= 0 || cause.startsWith("problem") || wished.includes(cause)) continue;
       const known = causes.get(cause) ?? { lost: 0, worst: 0, place: home.position };
       causes.set(cause, known);
@@ -129,16 +130,16 @@ function* fromHomes(city: SimulatedCity, missing: readonly MissingService[]): Ge
         value,
         unit: "points",
         place,
-        commands: () => remediesFor(city, cause, place),
+        commands: () => remediesFor(world, cause, place),
       },
     ];
   });
 }
 
 /** Advice about buildings with a problem. */
-function fromProblems(city: SimulatedCity): Advice[] {
+function fromProblems(world: World): Advice[] {
   const places = new Map<string, Position[]>();
-  const buildings = city.buildings();
+  const buildings = world.buildings.all();
   for (const building of buildings) {
     for (const name of building.problems.names) {
       const known = places.get(name) ?? [];
@@ -150,7 +151,7 @@ function fromProblems(city: SimulatedCity): Advice[] {
     const [place] = found as [Position];
     const message = `${found.length} buildings have the problem ${name}.`;
     const gravity = 10 + (90 * found.length) / buildings.length;
-    const commands = () => remediesFor(city, name, place);
+    const commands = () => remediesFor(world, name, place);
     return { topic: name, message, gravity, value: found.length, unit: "buildings", place, commands };
   });
 }
@@ -158,10 +159,10 @@ function fromProblems(city: SimulatedCity): Advice[] {
 const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
 
 /** Advice about utility networks that are at or near capacity. */
-function fromUtilities(city: SimulatedCity): Advice[] {
-  return city.utilities().flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
+function fromUtilities(world: World): Advice[] {
+  return world.utilities.flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
     const used = demand / supply;
-    const plant = city.building(plantIds[0] ?? 0);
+    const plant = world.buildings.get(plantIds[0] ?? 0);
     if (!plant || used < NEARLY_USED) return [];
     const value = 100 * used;
     const message = `${value.toFixed(0)} % of the ${carries} is used, and ${unserved} buildings get none.`;
@@ -175,7 +176,7 @@ function fromUtilities(city: SimulatedCity): Advice[] {
         value,
         unit: "%",
         place,
-        commands: () => remediesFor(city, PLANTS[carries], place),
+        commands: () => remediesFor(world, PLANTS[carries], place),
       },
     ];
   });
@@ -184,8 +185,8 @@ function fromUtilities(city: SimulatedCity): Advice[] {
 const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
 
 /** Advice about a deficit. Estimates how long the money lasts. */
-function fromMoney(city: SimulatedCity): Advice[] {
-  const { balance, income, expenses, loans, history } = city.budget;
+function fromMoney(world: World): Advice[] {
+  const { balance, income, expenses, loans, history } = budgetOf(world);
   const sum = (lines: typeof income) =>
     lines.reduce((all, { name, lastWeek }) => all + (NOT_RUNNING_COSTS.includes(name) ? 0 : lastWeek), 0);
   const net = sum(income) - sum(expenses);
@@ -200,15 +201,15 @@ function fromMoney(city: SimulatedCity): Advice[] {
       gravity: value < 4 ? 80 : value < 26 ? 50 : 15,
       value,
       unit: "weeks",
-      place: { x: 0, y: city.surfaceHeight(0, 0), z: 0 },
-      commands: () => [changeTaxRate(city, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
+      place: { x: 0, y: world.terrain.surfaceHeight(0, 0), z: 0 },
+      commands: () => [changeTaxRate(world, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
     },
   ];
 }
 
 /** Advice about overloaded services, and about landfills and cemeteries that are nearly full. */
-function fromServices(city: SimulatedCity): Advice[] {
-  return city.world.buildings.all().flatMap((building): Advice[] => {
+function fromServices(world: World): Advice[] {
+  return world.buildings.all().flatMap((building): Advice[] => {
     const { prefab, id, lastLoad, stored, position: place } = building;
     const { coverage, storage } = prefab.civic ?? {};
     const load = coverage ? (100 * lastLoad) / coverage.capacity : 0;
@@ -242,8 +243,8 @@ const ZONES_OF_BARS = {
 } as const;
 
 /** Advice to zone land for which demand is high. */
-function fromDemand(city: SimulatedCity): Advice[] {
-  const { world, demand } = city;
+function fromDemand(world: World): Advice[] {
+  const demand = shownDemand(world);
   const site = world.buildings.all().find(({ prefab }) => prefab.growable) ?? world.segments.all()[0];
   if (!site) return [];
   const near = "position" in site ? site.position : middle(site);
@@ -255,7 +256,7 @@ function fromDemand(city: SimulatedCity): Advice[] {
     if (value < HIGH_DEMAND) return [];
     const message = `The ${bar} demand is ${value}.`;
     const place = sites.at(-1)?.position ?? near;
-    const commands = () => zoneNear(city, place, zone as Zone);
+    const commands = () => zoneNear(world, place, zone as Zone);
     return [{ topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands }];
   });
 }
@@ -264,8 +265,7 @@ const WEEKS_PER_YEAR = 52;
 const NOTABLE_LOSS = 0.02;
 
 /** Warns if more citizens will soon die of old age than were born in the last year. */
-function fromAges(city: SimulatedCity): Advice[] {
-  const { world } = city;
+function fromAges(world: World): Advice[] {
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
   const retired = world.citizens
     .all()
@@ -281,17 +281,17 @@ function fromAges(city: SimulatedCity): Advice[] {
       value,
       unit: "citizens",
       place: home.position,
-      commands: () => zoneNear(city, home.position, "ResidentialLow"),
+      commands: () => zoneNear(world, home.position, "ResidentialLow"),
     },
   ];
 }
 
 /** The three most crowded roads. */
-function fromRoads(city: SimulatedCity): Advice[] {
-  return city
-    .segments()
+function fromRoads(world: World): Advice[] {
+  return world.segments
+    .all()
     .flatMap((segment) => {
-      const load = city.traffic(segment.id);
+      const load = trafficOf(segment);
       return load && load.densityPercent >= CROWDED_PERCENT ? [{ segment, load }] : [];
     })
     .sort(
@@ -301,7 +301,7 @@ function fromRoads(city: SimulatedCity): Advice[] {
     .map(({ segment, load }) => {
       const value = (100 * load.volumePerHour) / load.capacityPerHour;
       const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
-      const commands = () => widenRoad(city, segment.id);
+      const commands = () => widenRoad(world, segment.id);
       return {
         topic: "traffic",
         message,

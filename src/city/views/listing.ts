@@ -1,5 +1,5 @@
 /** Paging, counts and formats of problems and times, shared by all lists. */
-import type { Problems } from "../game.js";
+import type { Problems } from "../simulation/state/entities.js";
 import { FIRST_PROBLEM_SET } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";

@@ -1,8 +1,9 @@
 /** Categories of buildings, columns that all building lists share, and the list of facilities. */
+
 import { z } from "zod";
-import type { Building } from "../game.js";
 import { copyPosition } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
+import type { Building } from "../simulation/state/entities.js";
 import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
 import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
@@ -70,17 +71,17 @@ export const facilities: ReadRoute = {
   path: "/state/facilities",
   label: "Read facilities",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER, includeMapObjects: z.boolean().default(false) },
-  read: ({ city, query }) => {
+  read: ({ world, query }) => {
     const service = query.text("service");
     const includeMapObjects = query.flag("includeMapObjects", false);
     const isListed = (building: Building) => {
       if (service === "") return includeMapObjects || isFacility(building);
       return building.prefab.service === service && (includeMapObjects || !building.prefab.helper);
     };
-    const found = city.buildings().filter(isListed);
+    const found = world.buildings.all().filter(isListed);
     const { page, rows } = paginate(found, query, ENTITY_LIMIT);
     const filters = { serviceFilter: service, includeMapObjects };
-    return { ok: true, ...page, ...filters, ...countByService(found), facilities: rows.map(facilityRow) };
+    return { ...page, ...filters, ...countByService(found), facilities: rows.map(facilityRow) };
   },
 };
 

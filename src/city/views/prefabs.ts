@@ -1,7 +1,7 @@
 import { CELL_METERS } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
-import type { SimBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import type { SimNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { BUILDING_PREFABS, type BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { NETWORK_PREFABS, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { buildingCapacities } from "../simulation/fabric/buildings.js";
 import { civicPowerKw } from "../simulation/utilities/electricity.js";
 import { civicWaterM3 } from "../simulation/utilities/pipes.js";
@@ -12,10 +12,10 @@ export const roadPrefabs: ReadRoute = {
   path: "/prefabs/roads",
   label: "List road prefabs",
   parameters: LIST_PARAMETERS,
-  read: ({ city, query }) => {
-    const found = city.networkPrefabs().filter(({ service }) => service === "Road");
+  read: ({ query }) => {
+    const found = NETWORK_PREFABS.filter(({ service }) => service === "Road");
     const { page, rows } = paginate(found, query, NO_LIMIT);
-    return { ok: true, ...page, roads: rows.map(({ name, displayName }) => ({ name, displayName })) };
+    return { ...page, roads: rows.map(({ name, displayName }) => ({ name, displayName })) };
   },
 };
 
@@ -23,15 +23,15 @@ export const networkPrefabs: ReadRoute = {
   path: "/prefabs/networks",
   label: "List network prefabs",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
-  read: ({ city, query }) => {
-    const found = city.networkPrefabs().filter(isOfService(query.text("service")));
+  read: ({ query }) => {
+    const found = NETWORK_PREFABS.filter(isOfService(query.text("service")));
     const { page, rows } = paginate(found, query, NO_LIMIT);
-    return { ok: true, ...page, networks: rows.map(networkRow) };
+    return { ...page, networks: rows.map(networkRow) };
   },
 };
 
 /** A network prefab as the API lists it. Costs are per metre. The capacity is the sum of both directions. */
-function networkRow(prefab: SimNetworkPrefab) {
+function networkRow(prefab: NetworkPrefab) {
   const { name, displayName, service, subService, elevation, widthMeters, lanes, zoning } = prefab;
   const { carries, frontage, costPerCell, speedKmh, capacityPerHour } = prefab;
   return {
@@ -56,20 +56,19 @@ export const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
-  read: ({ city, query }) => {
-    const found = city
-      .buildingPrefabs()
-      .filter(isOfService(query.text("service")))
-      .filter(({ blocked }) => !blocked);
+  read: ({ query }) => {
+    const found = BUILDING_PREFABS.filter(isOfService(query.text("service"))).filter(
+      ({ blocked }) => !blocked,
+    );
     const { page, rows } = paginate(found, query, NO_LIMIT);
-    return { ok: true, ...page, buildings: rows.map(buildingRow) };
+    return { ...page, buildings: rows.map(buildingRow) };
   },
 };
 
 /**
  * A building prefab as /prefabs/buildings lists it. The capacities of a growable are minimums, without the random part.
  */
-function buildingRow(prefab: SimBuildingPrefab) {
+function buildingRow(prefab: BuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;
   const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};
   return {
@@ -95,7 +94,7 @@ function buildingRow(prefab: SimBuildingPrefab) {
 }
 
 /** Requirements of the building, such as a road, power or fuel. */
-function needsOf(prefab: SimBuildingPrefab): string[] {
+function needsOf(prefab: BuildingPrefab): string[] {
   const { growable, civic } = prefab;
   if (growable) return [`zone ${zoneOf(prefab)}`, "road", "power", "water", "sewage"];
   if (!civic) return [];
