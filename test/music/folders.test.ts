@@ -83,9 +83,22 @@ for (const place of ["SVC_TMPDIR", "SVC_STORAGE"] as const) {
       expect(existsSync(training)).to.equal(true);
     });
 
-    it("refuses new tasks and changes with the reason if the task store is gone, and still shows tasks", async () => {
+    it("writes the task store again, and runs the tasks that wait in it", async () => {
+      onRender = () => remove(join(temporary, "tasks"));
+      const ids = [await client.submit(shortSong), await client.submit(shortSong)];
+      for (const id of ids) expect((await client.finished(id)).item.status).to.equal(1);
       await makesSong();
-      const id = (await client.get("/v1/tasks")).body.data.tasks[0].task_id;
+      expect(existsSync(join(temporary, "tasks", "data.mdb"))).to.equal(true);
+    });
+
+    it("refuses new tasks and changes with the reason if SVC_TMPDIR is gone; a running task ends", async () => {
+      onRender = () => remove(temporary);
+      const { item, records } = await client.finished(await client.submit(shortSong));
+      expect(item.status, item.result).to.equal(1);
+      expect(records[0]?.warnings.join()).to.match(
+        /^The end of this task could not be recorded: .* restart the server\./,
+      );
+      const id = item.task_id;
       let renderings = 0;
       onRender = () => {
         renderings++;

@@ -26,6 +26,8 @@ type CallbackConfig = Pick<Config, "apiKey" | "apiKeys" | "callbackHosts">;
 
 export class Callbacks {
   readonly #sending = new Map<string, Promise<void>>();
+  /** Tasks whose callback was delivered, although their records cannot be written yet. */
+  readonly #unrecorded = new Set<string>();
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
@@ -82,15 +84,18 @@ export class Callbacks {
     if (!hasEnded(task.state)) return;
     const attempts = (task.callback?.attempts ?? 0) + 1;
     try {
-      await this.#send(task);
-      await this.#record(task, { state: "delivered", attempts });
-      await this.queue.scheduleCallback(id, null);
-      this.log.info({ task: id, attempts }, "callback delivered");
+      if (!this.#unrecorded.has(id)) await this.#send(task);
     } catch (error) {
       // The attempt does not count if the server's shutdown interrupted it.
       if (this.#stopping.signal.aborted) return;
       await this.#failed(task, attempts, (error as Error).message);
+      return;
     }
+    this.#unrecorded.add(id);
+    await this.#record(task, { state: "delivered", attempts });
+    this.#unrecorded.delete(id);
+    await this.queue.scheduleCallback(id, null);
+    this.log.info({ task: id, attempts }, "callback delivered");
   }
 
   async #send(task: Task): Promise<void> {

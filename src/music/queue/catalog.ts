@@ -110,10 +110,15 @@ export interface CatalogFilter {
   limit: number;
 }
 
-/** Task store with an in-memory index. The index is complete once `scan` has yielded all tasks. */
+/**
+ * Task store with an in-memory index. The index is complete once `scan` has yielded all tasks. Keeps ended tasks in
+ * memory while the store cannot be written.
+ */
 export class CatalogedStore {
   readonly #summaries = new Map<string, TaskSummary>();
   readonly #bySubmission = new Map<string, string>();
+  /** Tasks that differ from their records. */
+  readonly #kept = new Map<string, Task>();
 
   constructor(private readonly store: LmdbTaskStore) {}
 
@@ -137,14 +142,30 @@ export class CatalogedStore {
     this.#note(task, await this.store.add(task));
   }
 
-  get(id: string): Promise<Task | undefined> {
-    return this.store.get(id);
+  async get(id: string): Promise<Task | undefined> {
+    return this.#kept.get(id) ?? this.store.get(id);
   }
 
   async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
-    const updated = await this.store.update(id, change);
+    const updated = await this.store.update(id, (stored) => change(this.#kept.get(id) ?? stored));
+    this.#kept.delete(id);
     if (updated !== undefined) this.#note(updated.task, updated.bytes);
     return updated?.task;
+  }
+
+  /** Changes a task in memory, because its record cannot be written. `storeKept` stores it later. */
+  async keep(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    const current = await this.get(id);
+    if (current === undefined) return undefined;
+    const task = change(current);
+    this.#kept.set(id, task);
+    this.#note(task, this.#summaries.get(id)?.recordBytes ?? 0);
+    return task;
+  }
+
+  /** Stores the tasks that are only in memory. @throws StoreError while the store cannot be written */
+  async storeKept(): Promise<void> {
+    for (const id of this.#kept.keys()) await this.update(id, (task) => task);
   }
 
   async remove(id: string): Promise<void> {
@@ -157,6 +178,7 @@ export class CatalogedStore {
       if (summary !== undefined) this.#summaries.set(id, summary);
       throw error;
     }
+    this.#kept.delete(id);
     if (summary?.submissionKey !== undefined) this.#bySubmission.delete(summary.submissionKey);
   }
 

@@ -12,6 +12,7 @@ import {
   JobStatistics,
   MAX_CRASHES,
   MAX_DISK_FAILURES,
+  MAX_END_FAILURES,
   requeueDelayMs,
   retryAfterSeconds,
 } from "./rules.js";
@@ -68,6 +69,8 @@ interface WaitingTask {
   /** Whether the task is delayed, because it may have crashed the process or its song did not fit on the disk. */
   isHeld: boolean;
 }
+
+type EndedRun = Exclude<RunOutcome, { state: "queued" }>;
 
 interface QueueRun extends RunningTask {
   task: WaitingTask;
@@ -259,6 +262,7 @@ export class EmbeddedQueue implements TaskQueue {
 
   async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {
     await this.options.clock.save();
+    await this.#storeKept();
     await work(this.options.clock.nowMs());
   }
 
@@ -299,6 +303,7 @@ export class EmbeddedQueue implements TaskQueue {
     this.#started = false;
     clearTimeout(this.#pauseTimer);
     await stopRuns(this.#running, graceSeconds, this.#stopping, this.#settle.bind(this), this.log);
+    await this.#storeKept();
     await this.options.clock.save();
   }
 
@@ -408,7 +413,10 @@ export class EmbeddedQueue implements TaskQueue {
       if (task.state !== "running") throw new Error(`task ${task.id} has ended`);
       this.log.info(logFields(waiting), "task started");
       this.events.emit("progress", task.id, job.progress, task.requestId);
-      if (this.#beginFailures > 0) this.log.info("the task store is writable again");
+      if (this.#beginFailures > 0) {
+        this.log.info("the task store is writable again");
+        await this.#storeKept();
+      }
       this.#beginFailures = 0;
       return task;
     } catch (error) {
@@ -423,7 +431,10 @@ export class EmbeddedQueue implements TaskQueue {
     }
   }
 
-  /** Records the end of a task. Retries until the end is stored or the queue stops. */
+  /**
+   * Records the end of a task. Retries while the store cannot be written; after MAX_END_FAILURES the task ends in
+   * memory, and is stored later. A task that goes back to the queue is retried until the queue stops.
+   */
   async #recordEnd(work: QueueRun, outcome: RunOutcome): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -433,6 +444,9 @@ export class EmbeddedQueue implements TaskQueue {
         if (attempt === 0)
           this.log.error({ ...logFields(work.task), err: error }, "could not record the end of a task");
         if (!(error instanceof StoreError)) return;
+        if (attempt + 1 >= MAX_END_FAILURES && outcome.state !== "queued") {
+          return this.#endInMemory(work, outcome, error);
+        }
         work.failure = error;
         for (const notify of work.onFailure.splice(0)) notify();
         const isOver = await sleep(retryDelayMs(attempt), false, { signal: this.#stopping.signal }).catch(
@@ -441,6 +455,26 @@ export class EmbeddedQueue implements TaskQueue {
         if (isOver || work.isAbandoned) return;
       }
     }
+  }
+
+  async #endInMemory({ task }: QueueRun, outcome: EndedRun, { message }: StoreError): Promise<void> {
+    this.log.error(
+      logFields(task),
+      "a task ended only in memory; its end is recorded when the store is writable",
+    );
+    const warning = `The end of this task could not be recorded: ${message}. If the server stops before, it runs again.`;
+    const change =
+      outcome.state === "succeeded"
+        ? { ...outcome, result: { ...outcome.result, warnings: [...outcome.result.warnings, warning] } }
+        : outcome;
+    await this.#finish(task.id, "running", change, this.#store.keep.bind(this.#store));
+  }
+
+  /** Stores the ends that are only in memory. Never rejects. */
+  async #storeKept(): Promise<void> {
+    await this.#store.storeKept().catch((err: unknown) => {
+      this.log.warn({ err }, "could not record the ends of tasks that are only in memory");
+    });
   }
 
   async #settle({ task }: QueueRun, outcome: RunOutcome): Promise<void> {
@@ -457,22 +491,33 @@ export class EmbeddedQueue implements TaskQueue {
    * Changes the record of an unfinished task; a task that has ended stays as it is.
    * @throws Error if the record is missing, which would be a bug
    */
-  async #change(id: string, change: (task: Task) => Task): Promise<Task> {
-    const task = await this.#store.update(id, (current) =>
-      hasEnded(current.state) ? current : change(current),
-    );
+  async #change(
+    id: string,
+    change: (task: Task) => Task,
+    update: CatalogedStore["update"] = this.#store.update.bind(this.#store),
+  ): Promise<Task> {
+    const task = await update(id, (current) => (hasEnded(current.state) ? current : change(current)));
     if (task === undefined) throw new Error(`task ${id} is missing from the store`);
     return task;
   }
 
-  async #finish(id: string, from: TaskState, change: Partial<Task> & { state: TaskState }): Promise<void> {
+  async #finish(
+    id: string,
+    from: TaskState,
+    change: Partial<Task> & { state: TaskState },
+    update?: CatalogedStore["update"],
+  ): Promise<void> {
     const finishedAtMs = this.options.clock.nowMs();
     const endedAtMs = Date.now();
     let isEndedHere = false;
-    const task = await this.#change(id, (current) => {
-      isEndedHere = true;
-      return { ...current, ...change, finishedAtMs, endedAtMs };
-    });
+    const task = await this.#change(
+      id,
+      (current) => {
+        isEndedHere = true;
+        return { ...current, ...change, finishedAtMs, endedAtMs };
+      },
+      update,
+    );
     if (!isEndedHere) return;
     this.#statistics.stateChanged(from, change.state);
     if (isCallbackPending(task)) this.#callbacks.set(id, 0);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
@@ -23,19 +23,32 @@ const MIN_FREE_BYTES_TO_CHANGE = 2 ** 20;
  * Its writes are synchronous, because a failed asynchronous write causes an unhandled rejection.
  */
 export class LmdbTaskStore {
-  private constructor(
-    private readonly database: RootDatabase<Buffer, string>,
-    private readonly file: { path: string; inode: bigint },
-    private readonly freeBytes: () => number,
-  ) {}
+  readonly #parent: string | undefined;
+  #database: Database;
+  #file: string | undefined;
 
-  /** Opens or creates the store in `directory`. `freeBytes` returns the free disk space. */
-  static open(directory: string, freeBytes: () => number = () => freeBytesOf(directory)): LmdbTaskStore {
+  private constructor(
+    private readonly directory: string,
+    private readonly freeBytes: () => number,
+    private readonly onWrittenAgain: () => void,
+  ) {
     mkdirSync(directory, { recursive: true });
-    const database = open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
-    const path = dataFile(directory);
-    const { ino } = statSync(path, { bigint: true });
-    return new LmdbTaskStore(database, { path, inode: ino }, freeBytes);
+    this.#parent = identityOf(dirname(directory));
+    this.#database = openDatabase(directory);
+    this.#file = identityOf(dataFile(directory));
+  }
+
+  /**
+   * Opens or creates the store in `directory`.
+   * @param freeBytes returns the free disk space
+   * @param onWrittenAgain called after a deleted store was written again
+   */
+  static open(
+    directory: string,
+    freeBytes = () => freeBytesOf(directory),
+    onWrittenAgain = () => {},
+  ): LmdbTaskStore {
+    return new LmdbTaskStore(directory, freeBytes, onWrittenAgain);
   }
 
   /** Resolves with the size of the record. */
@@ -45,8 +58,8 @@ export class LmdbTaskStore {
 
   /** Adds an empty record for a task that was lost, unless the store has a record with this id. */
   async addLost(id: string): Promise<void> {
-    if (this.database.doesExist(id)) return;
-    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.database.putSync(id, LOST_RECORD));
+    if (this.#database.doesExist(id)) return;
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(id, LOST_RECORD));
   }
 
   /** Undefined also for empty and very long ids, which LMDB rejects as keys. @throws DamagedRecordError */
@@ -63,68 +76,124 @@ export class LmdbTaskStore {
   }
 
   async remove(id: string): Promise<void> {
-    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.database.removeSync(id));
+    this.#write(MIN_FREE_BYTES_TO_CHANGE, () => this.#database.removeSync(id));
   }
 
   /** Yields all tasks in any order, one at a time, because together they may not fit in memory. */
   async *scan(): AsyncIterable<StoredTask> {
     let count = 0;
-    for (const id of [...this.database.getKeys()]) {
+    for (const id of [...this.#database.getKeys()]) {
       if (++count % SCAN_BATCH === 0) await setImmediate();
-      const record = this.database.get(id);
+      const record = this.#database.get(id);
       if (record !== undefined) yield decodeStoredTask(id, record);
     }
   }
 
   /** Number that increases with every change of the store. */
   get version(): number {
-    return (this.database.getStats() as { lastTxnId: number }).lastTxnId;
+    return (this.#database.getStats() as { lastTxnId: number }).lastTxnId;
   }
 
   async close(): Promise<void> {
-    await this.database.close();
+    await this.#database.close();
   }
 
   #read(id: string): Task | undefined {
     if (id.length === 0 || id.length > 256) return undefined;
-    const record = this.database.get(id);
+    const record = this.#database.get(id);
     return record && decodeTask(id, record);
   }
 
   #put(task: Task, minFreeBytes: number): number {
     const record = encodeTask(task);
-    this.#write(minFreeBytes, () => this.database.putSync(task.id, record));
+    this.#write(minFreeBytes, () => this.#database.putSync(task.id, record));
     return record.length;
   }
 
   #write(minFreeBytes: number, write: () => void): void {
-    this.#assertInPlace();
-    const freeBytes = this.freeBytes();
-    if (freeBytes < minFreeBytes) {
-      const left = Math.floor(freeBytes / 2 ** 20);
-      throw new StoreError(
-        "DISK_FULL",
-        `the disk of the task store is full (${left} MiB left); free some space`,
-      );
-    }
+    this.keepInPlace();
+    this.#assertFree(minFreeBytes);
     try {
       write();
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new StoreError("WRITE_FAILED", `cannot write to the task store: ${reason}`, { cause });
+      throw writeError("cannot write to the task store", cause);
     }
   }
 
-  /** LMDB would go on writing to a deleted file, which is lost when the process ends. @throws StoreError */
-  #assertInPlace(): void {
-    const { path, inode } = this.file;
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (found?.ino === inode) return;
+  #assertFree(minBytes: number): void {
+    const freeBytes = this.freeBytes();
+    if (freeBytes >= minBytes) return;
+    const left = Math.floor(freeBytes / 2 ** 20);
     throw new StoreError(
-      "WRITE_FAILED",
-      `the task store ${path} was deleted or replaced while the server runs: restart the server`,
+      "DISK_FULL",
+      `the disk of the task store is full (${left} MiB left); free some space`,
     );
   }
+
+  /**
+   * Writes the store again if its folder was deleted: LMDB still reads the deleted file, but what it writes there is
+   * lost when the process ends. Refuses if the file was replaced, or if the parent folder was deleted, and the lock on
+   * it with it: another server may use the new one.
+   * @throws StoreError
+   */
+  keepInPlace(): void {
+    const path = dataFile(this.directory);
+    const found = identityOf(path);
+    if (found === this.#file) return;
+    if (found !== undefined || identityOf(dirname(this.directory)) !== this.#parent) {
+      throw new StoreError(
+        "WRITE_FAILED",
+        `the task store ${path} was deleted or replaced while the server runs: restart the server`,
+      );
+    }
+    try {
+      this.#writeAgain();
+    } catch (cause) {
+      if (cause instanceof StoreError) throw cause;
+      throw writeError(
+        `the task store ${path} was deleted while the server runs and cannot be written again`,
+        cause,
+      );
+    }
+  }
+
+  #writeAgain(): void {
+    mkdirSync(this.directory, { recursive: true });
+    const { pageSize, lastPageNumber } = this.#database.getStats() as Record<string, number>;
+    this.#assertFree(MIN_FREE_BYTES_TO_ADD + (pageSize as number) * (lastPageNumber as number));
+    const partial = mkdtempSync(join(dirname(this.directory), PARTIAL_STORE));
+    const copy = openDatabase(partial);
+    copy.transactionSync(() => {
+      for (const { key, value } of this.#database.getRange()) copy.putSync(key, value);
+    });
+    // LMDB's lock file may be left.
+    rmSync(this.directory, { recursive: true });
+    renameSync(partial, this.directory);
+    void this.#database.close();
+    this.#database = copy;
+    this.#file = identityOf(dataFile(this.directory));
+    this.onWrittenAgain();
+  }
+}
+
+type Database = RootDatabase<Buffer, string>;
+
+/** Name prefix of folders that are still being written. */
+export const PARTIAL_STORE = "tasks-part-";
+
+function openDatabase(directory: string): Database {
+  return open<Buffer, string>({ path: directory, encoding: "binary", overlappingSync: false });
+}
+
+/** Identifies a file or folder; a deleted folder's inode may be used again, so its creation counts, too. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.ino} ${found.birthtimeNs}`;
+}
+
+function writeError(what: string, cause: unknown): StoreError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new StoreError("WRITE_FAILED", `${what}: ${reason}`, { cause });
 }
 
 export function decodeStoredTask(id: string, record: Buffer): StoredTask {

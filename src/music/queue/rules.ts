@@ -8,6 +8,8 @@ import type { TaskState } from "./store.js";
 export const MAX_CRASHES = { embedded: 10, fleet: 3 } as const;
 /** Maximum attempts to run a task whose song does not fit on the disk. */
 export const MAX_DISK_FAILURES = 10;
+/** Failed attempts to record the end of a task, until clients see it unrecorded: about four seconds. */
+export const MAX_END_FAILURES = 4;
 /** Delay of a task after its second crash, or after the first full disk. It doubles with each further one. */
 const FIRST_HOLD_MS = 5_000;
 const MAX_HOLD_MS = 10 * 60_000;

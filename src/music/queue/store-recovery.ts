@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { writeAtomically } from "../../system/atomic-file.js";
-import { dataFile, LmdbTaskStore } from "./lmdb-store.js";
+import { dataFile, LmdbTaskStore, PARTIAL_STORE } from "./lmdb-store.js";
 import { DamagedRecordError, type Task } from "./store.js";
 
 const BACKUP_INTERVAL_MS = 10 * 60 * 1000;
@@ -22,9 +22,6 @@ const MIN_FREE_BYTES = 64 * 2 ** 20;
  * and dist/.
  */
 const checkProgram = fileURLToPath(new URL("../../../dist/music/queue/store-check.js", import.meta.url));
-
-/** Name prefix of folders that are still being written. */
-const PARTIAL = "tasks-part-";
 
 interface Places {
   /** The server's folder, which contains `store` and `backup`. */
@@ -50,28 +47,33 @@ export async function openTaskStore(
   const places = placesIn(directory);
   await removePartial(directory);
   const found = await inspect(places.store);
-  const store =
-    found.state === "whole" ? LmdbTaskStore.open(places.store) : await replace(found, places, log);
+  if (found.state !== "whole") await replace(found, places, log);
+  const store = LmdbTaskStore.open(places.store, undefined, () =>
+    log.error(
+      { store: places.store },
+      "the task store was deleted while the server runs; it was written again",
+    ),
+  );
   return { store, backup: new StoreBackup(store, directory, log) };
 }
 
 /** Removes folders that an earlier process left unfinished. */
 async function removePartial(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (name.startsWith(PARTIAL)) await rm(join(directory, name), { recursive: true, force: true });
+    if (name.startsWith(PARTIAL_STORE)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }
 
 /** Builds the new store in a temporary folder, and moves it into place when it is complete. */
-async function replace(found: Finding, places: Places, log: Logger): Promise<LmdbTaskStore> {
+async function replace(found: Finding, places: Places, log: Logger): Promise<void> {
   const backup = await inspect(places.backup);
-  if (found.state === "absent" && backup.state === "absent") return LmdbTaskStore.open(places.store);
+  if (found.state === "absent" && backup.state === "absent") return;
   const reason = found.state === "damaged" ? found.reason : "the store is missing";
   log.error({ reason }, "the task store is damaged or missing; restoring it");
   if (backup.state === "damaged")
     log.error({ reason: backup.reason }, "the backup of the task store is damaged too");
 
-  const partial = await mkdtemp(join(places.directory, PARTIAL));
+  const partial = await mkdtemp(join(places.directory, PARTIAL_STORE));
   if (backup.state === "whole") await copyFile(dataFile(places.backup), dataFile(partial));
   const replacement = LmdbTaskStore.open(partial);
   const salvaged = found.state === "damaged" ? await salvage(places.store, replacement, log) : 0;
@@ -82,7 +84,6 @@ async function replace(found: Finding, places: Places, log: Logger): Promise<Lmd
     { backup: backup.state, salvaged, aside },
     "restored the task store from its backup and readable records",
   );
-  return LmdbTaskStore.open(places.store);
 }
 
 /** Adds the readable records of a damaged store to the new store if they are missing there. Returns their number. */
@@ -226,12 +227,13 @@ class StoreBackup {
   }
 
   async #copy(): Promise<void> {
+    this.store.keepInPlace();
     const version = this.store.version;
     if (version === this.#copiedVersion) return;
     const { directory, store, backup } = this.#places;
     const { bavail, bsize } = await statfs(store);
     if (bavail * bsize < (await bytesOf(store)) + MIN_FREE_BYTES) throw new Error("the disk is nearly full");
-    const partial = await mkdtemp(join(directory, PARTIAL));
+    const partial = await mkdtemp(join(directory, PARTIAL_STORE));
     try {
       await mkdir(backup, { recursive: true });
       await writeAtomically(dataFile(backup), () => this.#copyTo(partial), { partial: dataFile(partial) });

@@ -3,12 +3,19 @@ import { syncBuiltinESMExports } from "node:module";
 import { createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { Callbacks } from "../../../src/music/callbacks/callbacks.js";
 import { postCallback, signatureOf } from "../../../src/music/callbacks/post.js";
 import { isPublic, parseCallbackUrl, resolveTarget } from "../../../src/music/callbacks/target.js";
+import { StoreError } from "../../../src/music/errors.js";
 import { CallbackSchedule } from "../../../src/music/queue/callback-schedule.js";
+import type { Task } from "../../../src/music/queue/store.js";
+import type { TaskQueue } from "../../../src/music/queue/task-queue.js";
+import type { TaskStatusItem } from "../../../src/music/queue/task-status.js";
+import { createLogger } from "../../../src/system/log.js";
 import { withTimeLimit } from "../../../src/system/time-limit.js";
 import { failureOf } from "../../failures.js";
 import { listenLocally } from "../../local-server.js";
+import { makeResult, makeTask } from "../tasks.js";
 import { CallbackReceiver } from "./callback-receiver.js";
 
 describe("delivery of callbacks", () => {
@@ -208,6 +215,34 @@ describe("delivery of callbacks", () => {
         syncBuiltinESMExports();
       }
     });
+  });
+
+  it("sends a callback once, although the store cannot record it at first", async () => {
+    const receiver = await CallbackReceiver.start();
+    const request = { callbackUrl: `${receiver.url}/hook` } as Task["request"];
+    let task = makeTask({ state: "succeeded", result: makeResult(), request });
+    let writes = 0;
+    const scheduled: unknown[] = [];
+    const queue = {
+      dueCallbacks: async () => [task.id],
+      get: async () => task,
+      scheduleCallback: async (...due: unknown[]) => scheduled.push(due),
+      update: async (_id: string, change: (task: Task) => Task) => {
+        if (writes++ === 0) throw new StoreError("DISK_FULL", "the disk is full");
+        task = change(task);
+      },
+    } as unknown as TaskQueue;
+    const config = { apiKey: "", apiKeys: [], callbackHosts: ["127.0.0.1"] };
+    const callbacks = new Callbacks(queue, config, () => ({}) as TaskStatusItem, createLogger("silent"));
+    while (task.callback === undefined) {
+      await callbacks.deliverDue();
+      await sleep(10);
+    }
+    await callbacks.stop();
+    receiver.close();
+    expect(task.callback).to.deep.equal({ state: "delivered", attempts: 1 });
+    expect(scheduled[0]).to.deep.equal([task.id, null]);
+    expect(receiver.received).to.have.length(1);
   });
 
   it("takes a due callback from the schedule once, and again only if it is rescheduled", () => {

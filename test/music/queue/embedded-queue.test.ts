@@ -4,7 +4,7 @@ import type { EmbeddedQueue, QueueOptions } from "../../../src/music/queue/embed
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { JobStatistics } from "../../../src/music/queue/rules.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { EVERY_TASK, embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 import { type HeldJob, ManualRunner } from "./manual-runner.js";
 
 const request = { prompt: "a song" } as Task["request"];
@@ -106,6 +106,29 @@ describe("EmbeddedQueue", () => {
       expect((await queue.live(task.id)).progress).to.not.equal(undefined);
       freeBytes = 2 ** 30;
       expect((await untilSettled(task.id)).state).to.equal("succeeded");
+    });
+
+    it("a task ends in memory if the disk stays full, and is recorded when there is space", async () => {
+      await openQueue();
+      const { task } = await queue.submit({ ...request, callbackUrl: "http://example.com" });
+      const job = await runner.startedAtLeast(1);
+      const ended = new Promise<Task>((resolve) => queue.events.on("ended", resolve));
+      freeBytes = 0;
+      job.succeed();
+      expect((await ended).result?.warnings.join()).to.match(/could not be recorded: the disk .* is full/);
+      expect((await queue.get(task.id))?.state).to.equal("succeeded");
+      expect((await queue.page({ ...EVERY_TASK, state: "succeeded" })).ids).to.deep.equal([task.id]);
+      expect((await queue.statistics()).counts).to.include({ running: 0, succeeded: 1 });
+      expect(await queue.dueCallbacks(1)).to.deep.equal([task.id]);
+      const change = (current: Task) => ({ ...current, title: "a title" });
+      expect(await queue.update(task.id, change).catch((error: unknown) => error)).to.be.instanceOf(
+        StoreError,
+      );
+      expect((await store.get(task.id))?.state).to.equal("running");
+      freeBytes = 2 ** 30;
+      await queue.runCleanUp(async () => {});
+      expect((await store.get(task.id))?.state).to.equal("succeeded");
+      expect(runner.ends).to.deep.equal([{ id: task.id, state: "succeeded" }]);
     });
 
     it("a cancellation is rejected if the full disk cannot record it", async () => {

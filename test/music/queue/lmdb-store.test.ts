@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -136,26 +136,65 @@ describe("LmdbTaskStore", () => {
     await small.close();
   });
 
-  it("writes nothing to a store that was deleted, where it would be lost", async () => {
-    const place = temporaryDirectory();
-    const deleted = LmdbTaskStore.open(place);
-    try {
-      const task = makeTask();
-      await deleted.add(task);
-      rmSync(join(place, "data.mdb"));
-      for (const write of [
-        deleted.add(makeTask()),
-        deleted.update(task.id, (same) => same),
-        deleted.remove(task.id),
-      ])
-        expect(await failureOf(write))
-          .to.be.instanceOf(StoreError)
-          .and.include({ code: "WRITE_FAILED" });
-      expect((await deleted.get(task.id))?.id).to.equal(task.id);
-    } finally {
-      await deleted.close();
-    }
+  for (const deleted of ["its folder", "its file"]) {
+    it(`writes the store again with all tasks after ${deleted} was deleted`, async () => {
+      const place = join(temporaryDirectory(), "tasks");
+      let times = 0;
+      const live = LmdbTaskStore.open(place, undefined, () => times++);
+      const tasks = [makeTask(), makeTask(), makeTask()] as const;
+      await live.add(tasks[0]);
+      rmSync(deleted === "its folder" ? place : join(place, "data.mdb"), { recursive: true });
+      await live.add(tasks[1]);
+      rmSync(place, { recursive: true });
+      await live.update(tasks[0].id, (task) => ({ ...task, state: "failed" }));
+      await live.add(tasks[2]);
+      expect(times).to.equal(2);
+      await live.close();
+      const reopened = LmdbTaskStore.open(place);
+      const states = await Promise.all(tasks.map(async ({ id }) => (await reopened.get(id))?.state));
+      await reopened.close();
+      expect(states).to.deep.equal(["failed", "queued", "queued"]);
+      expect(readdirSync(join(place, ".."))).to.deep.equal(["tasks"]);
+    });
+  }
+
+  it("does not write a deleted store again on a full disk", async () => {
+    const place = join(temporaryDirectory(), "tasks");
+    let freeBytes = 2 ** 30;
+    const live = LmdbTaskStore.open(place, () => freeBytes);
+    rmSync(place, { recursive: true });
+    freeBytes = 8 * 2 ** 20;
+    expect(await failureOf(live.add(makeTask()))).to.include({ code: "DISK_FULL" });
+    freeBytes = 2 ** 30;
+    await live.add(makeTask());
+    await live.close();
   });
+
+  for (const what of ["the store", "the folder around it"]) {
+    it(`writes nothing if ${what} was replaced, where it would be lost or belong to another server`, async () => {
+      const parent = join(temporaryDirectory(), "home");
+      const place = join(parent, "tasks");
+      const replaced = LmdbTaskStore.open(place);
+      try {
+        const task = makeTask();
+        await replaced.add(task);
+        rmSync(what === "the store" ? place : parent, { recursive: true });
+        mkdirSync(what === "the store" ? place : parent, { recursive: true });
+        if (what === "the store") writeFileSync(join(place, "data.mdb"), "");
+        for (const write of [
+          replaced.add(makeTask()),
+          replaced.update(task.id, (same) => same),
+          replaced.remove(task.id),
+        ])
+          expect(await failureOf(write))
+            .to.be.instanceOf(StoreError)
+            .and.include({ code: "WRITE_FAILED" });
+        expect((await replaced.get(task.id))?.id).to.equal(task.id);
+      } finally {
+        await replaced.close();
+      }
+    });
+  }
 
   it("the store keeps every acknowledged task when the process is killed", async () => {
     const place = temporaryDirectory();
