@@ -3,22 +3,17 @@
  * represent them in requests and responses. All of city/ uses these definitions.
  */
 
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text;
+
+/** The words of these lines, in order. */
+export function words<Line extends string>(...lines: readonly Line[]): readonly Words<Line>[] {
+  return lines.join(" ").split(" ") as Words<Line>[];
+}
+
 /** Data layers of the map. */
-export const LAYERS = [
-  "traffic",
-  "power",
-  "water",
-  "landValue",
-  "pollution",
-  "happiness",
-  "crime",
-  "garbage",
-  "health",
-  "fire",
-  "police",
-  "education",
-  "leisure",
-] as const;
+export const LAYERS = words(
+  "traffic power water landValue pollution happiness crime garbage health fire police education leisure",
+);
 export type Layer = (typeof LAYERS)[number];
 
 /** Default name of a save. */
@@ -28,91 +23,32 @@ export const DEFAULT_SAVE_NAME = "AgentAutoSave";
  * Zone types of a cell. A zone's position in this list is the integer that cells store and that requests and
  * responses use.
  */
-export const ZONES = [
-  "Unzoned",
-  "Distant",
-  "ResidentialLow",
-  "ResidentialHigh",
-  "CommercialLow",
-  "CommercialHigh",
-  "Industrial",
-  "Office",
-] as const;
+export const ZONES = words(
+  "Unzoned Distant ResidentialLow ResidentialHigh CommercialLow CommercialHigh Industrial Office",
+);
 export type Zone = (typeof ZONES)[number];
 
 /** The zones that `set-zone` may paint. */
 export const PAINTABLE_ZONES = ZONES.filter((zone) => zone !== "Distant");
 
 /** Services in the game's order; the position is the wire integer. */
-export const SERVICES = [
-  "None",
-  "Residential",
-  "Commercial",
-  "Industrial",
-  "Natural",
-  "Vehicles",
-  "Citizen",
-  "Tourism",
-  "Office",
-  "Road",
-  "Electricity",
-  "Water",
-  "Beautification",
-  "Garbage",
-  "HealthCare",
-  "PoliceDepartment",
-  "Education",
-  "Monument",
-  "FireDepartment",
-  "PublicTransport",
-  "Disaster",
-  "PlayerIndustry",
-  "PlayerEducation",
-  "Museums",
-  "VarsitySports",
-  "Fishing",
-  "ServicePoint",
-  "Hotel",
-] as const;
+export const SERVICES = words(
+  "None Residential Commercial Industrial Natural Vehicles Citizen Tourism Office Road Electricity Water",
+  "Beautification Garbage HealthCare PoliceDepartment Education Monument FireDepartment PublicTransport",
+  "Disaster PlayerIndustry PlayerEducation Museums VarsitySports Fishing ServicePoint Hotel",
+);
 export type Service = (typeof SERVICES)[number];
 
 /** Sub-services; the position is the wire integer. Integers up to 9 are the game's own, larger ones are Carillon's. */
-export const SUB_SERVICES = [
-  "None",
-  "ResidentialLow",
-  "ResidentialHigh",
-  "CommercialLow",
-  "CommercialHigh",
-  "IndustrialGeneric",
-  "IndustrialForestry",
-  "IndustrialFarming",
-  "IndustrialOil",
-  "IndustrialOre",
-  "PublicTransportBus",
-  "PublicTransportMetro",
-  "PublicTransportTrain",
-  "PublicTransportShip",
-  "PublicTransportPlane",
-  "PublicTransportTaxi",
-  "PublicTransportTram",
-  "PublicTransportMonorail",
-  "PublicTransportCableCar",
-  "PublicTransportTrolleybus",
-  "PublicTransportTours",
-  "PublicTransportPost",
-  "CommercialLeisure",
-  "CommercialTourist",
-  "CommercialEco",
-  "CommercialWallToWall",
-  "ResidentialLowEco",
-  "ResidentialHighEco",
-  "ResidentialWallToWall",
-  "OfficeGeneric",
-  "OfficeHightech",
-  "OfficeWallToWall",
-  "OfficeFinancial",
-  "BeautificationParks",
-] as const;
+export const SUB_SERVICES = words(
+  "None ResidentialLow ResidentialHigh CommercialLow CommercialHigh IndustrialGeneric IndustrialForestry",
+  "IndustrialFarming IndustrialOil IndustrialOre PublicTransportBus PublicTransportMetro",
+  "PublicTransportTrain PublicTransportShip PublicTransportPlane PublicTransportTaxi PublicTransportTram",
+  "PublicTransportMonorail PublicTransportCableCar PublicTransportTrolleybus PublicTransportTours",
+  "PublicTransportPost CommercialLeisure CommercialTourist CommercialEco CommercialWallToWall",
+  "ResidentialLowEco ResidentialHighEco ResidentialWallToWall OfficeGeneric OfficeHightech",
+  "OfficeWallToWall OfficeFinancial BeautificationParks",
+);
 export type SubService = (typeof SUB_SERVICES)[number];
 
 /** Services of growable buildings; these are taxed. */
@@ -120,16 +56,9 @@ export const GROWABLE_SERVICES = ["Residential", "Commercial", "Industrial", "Of
 export type GrowableService = (typeof GROWABLE_SERVICES)[number];
 
 /** Services of buildings that are placed, not grown. */
-export const FACILITY_SERVICES = [
-  "Water",
-  "Electricity",
-  "Garbage",
-  "HealthCare",
-  "PoliceDepartment",
-  "FireDepartment",
-  "Education",
-  "Disaster",
-] as const satisfies readonly Service[];
+export const FACILITY_SERVICES = words(
+  "Water Electricity Garbage HealthCare PoliceDepartment FireDepartment Education Disaster",
+);
 
 /** The twenty taxed sub-services, each with its service, in the order of the tax table. */
 export const TAX_CLASSES = GROWABLE_SERVICES.flatMap((service) =>
@@ -170,32 +99,11 @@ export function levelName(level: Level): string {
 }
 
 /** Building flags; the position is the bit. Flag sets are printed in this order. */
-const BUILDING_FLAGS = [
-  "Created",
-  "Deleted",
-  "Original",
-  "CustomName",
-  "Untouchable",
-  "FixedHeight",
-  "RateReduced",
-  "HighDensity",
-  "RoadAccessFailed",
-  "Evacuating",
-  "Completed",
-  "Active",
-  "Abandoned",
-  "Demolishing",
-  "ZonesUpdated",
-  "Downgrading",
-  "Collapsed",
-  "Upgrading",
-  "Hidden",
-  "EventActive",
-  "Flooded",
-  "Filling",
-  "Historical",
-  "BurnedDown",
-] as const;
+const BUILDING_FLAGS = words(
+  "Created Deleted Original CustomName Untouchable FixedHeight RateReduced HighDensity RoadAccessFailed",
+  "Evacuating Completed Active Abandoned Demolishing ZonesUpdated Downgrading Collapsed Upgrading Hidden",
+  "EventActive Flooded Filling Historical BurnedDown",
+);
 export type BuildingFlag = (typeof BUILDING_FLAGS)[number];
 
 /** The mask of each building flag. */
@@ -209,67 +117,20 @@ export function flagNames(flags: number): BuildingFlag[] {
 }
 
 /** Problems of the first set; the position is the bit. Bits 62 and 63 are the severity markers. */
-export const FIRST_PROBLEM_SET = [
-  "Electricity",
-  "Water",
-  "Sewage",
-  "DirtyWater",
-  "Garbage",
-  "Death",
-  "Crime",
-  "Fire",
-  "Noise",
-  "Pollution",
-  "RoadNotConnected",
-  "ElectricityNotConnected",
-  "WaterNotConnected",
-  "HeatingNotConnected",
-  "Heating",
-  "Flood",
-  "TaxesTooHigh",
-  "LandValueLow",
-  "TooFewServices",
-  "NoWorkers",
-  "NoEducatedWorkers",
-  "NoCustomers",
-  "NoGoods",
-  "NoPlaceforGoods",
-  "NoResources",
-  "NoInputProducts",
-  "NoNaturalResources",
-  "NoFood",
-  "NoFuel",
-  "NoPark",
-  "NoMainGate",
-  "NotInIndustryArea",
-  "WrongAreaType",
-  "ResourceNotSelected",
-  "TurnedOff",
-  "LandfillFull",
-  "Emptying",
-  "EmptyingFinished",
-  "Evacuating",
-  "StructureDamaged",
-  "StructureVisited",
-  "StructureVisitedService",
-  "Snow",
-  "TooLong",
-  "LineNotConnected",
-  "PathNotConnected",
-  "TrackNotConnected",
-  "DepotNotConnected",
-  "NoFishingGoods",
-  "NoPlaceForFishingGoods",
-  "WasteTransferFacilityFull",
-] as const;
+export const FIRST_PROBLEM_SET = words(
+  "Electricity Water Sewage DirtyWater Garbage Death Crime Fire Noise Pollution RoadNotConnected",
+  "ElectricityNotConnected WaterNotConnected HeatingNotConnected Heating Flood TaxesTooHigh LandValueLow",
+  "TooFewServices NoWorkers NoEducatedWorkers NoCustomers NoGoods NoPlaceforGoods NoResources",
+  "NoInputProducts NoNaturalResources NoFood NoFuel NoPark NoMainGate NotInIndustryArea WrongAreaType",
+  "ResourceNotSelected TurnedOff LandfillFull Emptying EmptyingFinished Evacuating StructureDamaged",
+  "StructureVisited StructureVisitedService Snow TooLong LineNotConnected PathNotConnected",
+  "TrackNotConnected DepotNotConnected NoFishingGoods NoPlaceForFishingGoods WasteTransferFacilityFull",
+);
 
 /** Problems of the second set; the position is the bit. */
-export const SECOND_PROBLEM_SET = [
-  "NotInPedestrianZone",
-  "CannotBeReached",
-  "NoCargoServicePoint",
-  "NoGarbageServicePoint",
-] as const;
+export const SECOND_PROBLEM_SET = words(
+  "NotInPedestrianZone CannotBeReached NoCargoServicePoint NoGarbageServicePoint",
+);
 
 export type ProblemName = (typeof FIRST_PROBLEM_SET)[number] | (typeof SECOND_PROBLEM_SET)[number];
 

@@ -7,9 +7,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import { PLACE_PARAMETERS } from "../read-route.js";
+import { RefusedError } from "../refusal.js";
 import type { World } from "../simulation/state/world.js";
 import type { Layer } from "../terms.js";
-import { FieldError } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { PALETTE } from "./palette.js";
 import { encodePng } from "./raster.js";
@@ -44,12 +44,12 @@ export const CAPTURE_PARAMETERS = {
   allowBlank: z.boolean().default(false).describe("Also returns an image of a single colour."),
 };
 
-/** @throws FieldError for an unknown mode, or for an image of a single colour without `allowBlank` */
+/** @throws RefusedError for an unknown mode, or for an image of a single colour without `allowBlank` */
 export async function capture(world: World, query: Query) {
   const mode = query.text("mode") || "None";
   const layer = Object.hasOwn(MODES, mode) ? MODES[mode] : undefined;
   if (layer === undefined) {
-    throw new FieldError(
+    throw new RefusedError(
       `Unknown mode "${mode.slice(0, 40)}"; it must be one of ${Object.keys(MODES).join(", ")}`,
     );
   }
@@ -66,7 +66,7 @@ export async function capture(world: World, query: Query) {
   const raster = step.value;
   const distinctColors = countColors(raster.pixels);
   if (distinctColors < 2 && !query.flag("allowBlank", false)) {
-    throw new FieldError(
+    throw new RefusedError(
       `The area at ${center.x}, ${center.z} is blank; pass allowBlank=true to return it anyway`,
     );
   }

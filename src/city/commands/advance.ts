@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { advanceWorld } from "../simulation/advance.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_DAY, FRAMES_PER_WEEK } from "../simulation/state/calendar.js";
 import type { World } from "../simulation/state/world.js";
@@ -49,9 +49,7 @@ export const advance = defineGameCommand({
     const world = requireCity(game);
     const maxFrames = framesOf(weeks, days, until !== null);
     requireWithin("maxSeconds", maxSeconds, 0.1, MAX_SECONDS);
-    if (world.isAdvancing) {
-      throw new CommandRefusedError("busy", "Another advance is running; wait for its reply");
-    }
+    if (world.isAdvancing) throw new RefusedError("Another advance is running; wait for its reply");
     const start = new CitySnapshot(world);
     const [startFrame, startMs] = [world.frame, performance.now()];
     const goals = until === null ? [] : goalsOf(world, start, until);
@@ -77,10 +75,10 @@ export const advance = defineGameCommand({
   },
 });
 
-/** @throws CommandRefusedError */
+/** @throws RefusedError */
 function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): number {
   if (weeks !== null && days !== null) {
-    throw new CommandRefusedError("bad-value", `weeks (${weeks}) and days (${days}) cannot both be set`);
+    throw new RefusedError(`weeks (${weeks}) and days (${days}) cannot both be set`);
   }
   if (weeks !== null) {
     requireWithin("weeks", weeks, 1 / FRAMES_PER_WEEK, MAX_WEEKS);
@@ -91,7 +89,7 @@ function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): 
     return Math.ceil(days * FRAMES_PER_DAY);
   }
   if (hasGoal) return MAX_WEEKS * FRAMES_PER_WEEK;
-  throw new CommandRefusedError("bad-value", "weeks, days or until is missing; set one of them");
+  throw new RefusedError("weeks, days or until is missing; set one of them");
 }
 
 interface Until {
@@ -100,7 +98,7 @@ interface Until {
   readonly problem: string;
 }
 
-/** @throws CommandRefusedError for an unknown problem */
+/** @throws RefusedError for an unknown problem */
 function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem }: Until) {
   const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
   const add = (name: string, target: number | null, figure: () => number) => {
@@ -112,8 +110,7 @@ function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem
   add("balance", balance, () => world.ledger.balanceCents / 100);
   if (problem !== "") {
     if (problem !== "any" && !PROBLEMS.includes(problem)) {
-      const message = `Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(`Unknown problem "${problem}"; it must be any or one of ${PROBLEMS.join(", ")}`);
     }
     // A cycle visits every building, so check the problems only at the end of a cycle.
     goals.push({
@@ -122,5 +119,5 @@ function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem
     });
   }
   if (goals.length > 0) return goals;
-  throw new CommandRefusedError("bad-value", "until must contain citizens, balance or problem");
+  throw new RefusedError("until must contain citizens, balance or problem");
 }

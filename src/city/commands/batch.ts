@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { isObject } from "../../parameters.js";
+import { RefusedError } from "../refusal.js";
 import type { World } from "../simulation/state/world.js";
-import { FieldError, type JsonObject, toHttpError } from "../wire/answers.js";
+import { type JsonObject, toHttpError } from "../wire/answers.js";
 import { type Body, fieldText, flag } from "../wire/requests.js";
 import { buildRoad } from "./build-network.js";
 import { defineCommand } from "./command.js";
@@ -24,9 +25,9 @@ export const batch = defineCommand({
     commands: z.array(z.unknown(), "must be an array").default([]),
   }),
   act: (world, { dryRun, stopOnError, commands }) => {
-    if (commands.length === 0) throw new FieldError("commands is missing or empty");
+    if (commands.length === 0) throw new RefusedError("commands is missing or empty");
     if (commands.length > MAX_COMMANDS) {
-      throw new FieldError(`A batch takes at most ${MAX_COMMANDS} commands, not ${commands.length}`);
+      throw new RefusedError(`A batch takes at most ${MAX_COMMANDS} commands, not ${commands.length}`);
     }
     const results: JsonObject[] = [];
     let executed = 0;
@@ -53,7 +54,7 @@ function runItem(world: World, type: string, item: Body): JsonObject {
     const run = COMMANDS.get(type);
     if (!run) {
       const types = [...COMMANDS.keys()].join(" and ");
-      throw new FieldError(`Unsupported command type "${type}"; a batch takes ${types}`);
+      throw new RefusedError(`Unsupported command type "${type}"; a batch takes ${types}`);
     }
     const { type: _type, ...fields } = item;
     return run(world, fields);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
@@ -84,16 +84,14 @@ export const buildNeighborhood = defineCommand({
   },
 });
 
-/** @throws CommandRefusedError if the mix is empty, has an unknown zone, or a weight that is not above 0 */
+/** @throws RefusedError if the mix is empty, has an unknown zone, or a weight that is not above 0 */
 function requireMix(mix: ZoneMix): void {
   const entries = Object.entries(mix);
-  if (entries.length === 0) {
-    throw new CommandRefusedError("bad-value", "zoneMix must name at least one zone with its weight");
-  }
+  if (entries.length === 0) throw new RefusedError("zoneMix must name at least one zone with its weight");
   for (const [name, weight] of entries) {
     requireZone(name);
     if (!(weight > 0 && Number.isFinite(weight))) {
-      throw new CommandRefusedError("bad-value", `zoneMix.${name} must be above 0, not ${weight}`);
+      throw new RefusedError(`zoneMix.${name} must be above 0, not ${weight}`);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeNode, removeSegment } from "../simulation/fabric/network.js";
 import type { World } from "../simulation/state/world.js";
@@ -26,7 +26,7 @@ export const bulldoze = defineCommand({
   },
 });
 
-/** @throws CommandRefusedError for an unknown id or entity type */
+/** @throws RefusedError for an unknown id or entity type */
 function removalOf(world: World, entityType: string, id: number, keepNodes: boolean): () => void {
   requireId(id);
   switch (entityType) {
@@ -44,7 +44,7 @@ function removalOf(world: World, entityType: string, id: number, keepNodes: bool
     }
     default: {
       const message = `Unknown entity type "${entityType}"; it must be building, netSegment or netNode`;
-      throw new CommandRefusedError("unknown-entity-type", message);
+      throw new RefusedError(message);
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Commands that replace the loaded city. They also work if none is loaded. */
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
 import { SaveFileError } from "../simulation/saves/crp.js";
 import { hashOf } from "../simulation/saves/save-files.js";
@@ -52,12 +52,11 @@ export const loadCity = defineGameCommand({
     const saves = await game.saves.list();
     const save = saves.find((each) => each.name === name);
     if (!save) {
-      const message = `No save is named "${name}"; GET /state/saves lists the ${saves.length} saves`;
-      throw new CommandRefusedError("unusable-save", message);
+      throw new RefusedError(`No save is named "${name}"; GET /state/saves lists the ${saves.length} saves`);
     }
     // Read first: saving the loaded city may overwrite the oldest automatic save.
     const saved = await game.saves.read(save.path).catch((error: unknown) => {
-      throw error instanceof SaveFileError ? new CommandRefusedError("unusable-save", error.message) : error;
+      throw error instanceof SaveFileError ? new RefusedError(error.message) : error;
     });
     const world = await replaceCity(game, discard, () => game.beginSaved(saved));
     world.paused = paused;
@@ -67,7 +66,7 @@ export const loadCity = defineGameCommand({
 
 /**
  * Saves the loaded city unless it is discarded, then begins another.
- * @throws CommandRefusedError when the loaded city cannot be saved; it stays loaded
+ * @throws RefusedError when the loaded city cannot be saved; it stays loaded
  */
 async function replaceCity(
   game: EmbeddedGame,
@@ -83,7 +82,7 @@ async function replaceCity(
   }
   const message =
     "The loaded city could not be saved, so it stays loaded; discard=true replaces it without saving";
-  throw new CommandRefusedError("save-failed", message);
+  throw new RefusedError(message);
 }
 
 async function replyOf(world: World, message: string) {

@@ -19,7 +19,7 @@ export interface CommandRoute {
   /**
    * Runs the command once all earlier ones have ended.
    * @param world the city for which the command is meant; null if the command replaces the city
-   * @throws CommandRefusedError, FieldError, HttpError 409
+   * @throws RefusedError, HttpError 409
    */
   readonly send: (game: EmbeddedGame, world: World | null, body: Body) => Promise<JsonObject>;
 }
@@ -33,7 +33,7 @@ interface Command<Shape extends z.core.$ZodLooseShape, Reply extends JsonObject>
   /**
    * Checks everything, then changes the city, within one turn of the event loop. With `dryRun` it only checks. Returns
    * the reply without `ok` and `dryRun`.
-   * @throws CommandRefusedError; the city is then unchanged
+   * @throws RefusedError; the city is then unchanged
    */
   readonly act: (world: World, fields: z.output<z.ZodObject<Shape>>) => Reply;
 }
@@ -137,7 +137,7 @@ function completed(reply: JsonObject, given: Body, unknown: readonly string[]): 
 
 const MAX_REMEMBERED_REPLIES = 200;
 
-/** Key of a stored reply; empty without an `opId`. @throws FieldError unless `opId` is text */
+/** Key of a stored reply; empty without an `opId`. @throws RefusedError unless `opId` is text */
 function keyOf(path: string, body: Body): string {
   const { opId } = parseFields(z.object(OP_ID), body);
   return opId === "" ? "" : `${path} ${opId}`;

@@ -1,6 +1,6 @@
 /** Links a planned place to the nearest node of an existing network. */
 import { distance, type GroundPoint } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { connectedComponents } from "../simulation/fabric/reach.js";
 import type { NetNode } from "../simulation/state/entities.js";
@@ -32,7 +32,7 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
 /**
  * Plans a link from a place to the nearest node of a service. Ignores nodes to which the place is already
  * connected. Plans no link if no other node is near and the place is itself a node of the service.
- * @throws CommandRefusedError when no such node is near
+ * @throws RefusedError when no such node is near
  */
 export function connectToService(
   world: World,
@@ -51,7 +51,7 @@ export function connectToService(
   if (target) return { from, target, link: linkTo(prefab, from, target) };
   if (from.node?.prefab.service === service) return { from, target: from.node, link: null };
   const message = `No ${service} node that a ${prefab.displayName} could end on lies within ${maxMeters} m`;
-  throw new CommandRefusedError("nothing-matched", message);
+  throw new RefusedError(message);
 }
 
 /**
@@ -59,7 +59,7 @@ export function connectToService(
  * a node with the town.
  * @param target a service (the link ends at its nearest node) or a place (the link ends at the road node that is
  * nearest to the place)
- * @throws CommandRefusedError when no such node is near
+ * @throws RefusedError when no such node is near
  */
 export function connectGrid(
   world: World,
@@ -84,8 +84,7 @@ export function connectGrid(
     bestMeters = meters;
   }
   if (best) return best;
-  const message = `No ${service} node to connect to lies within ${maxMeters} m of the neighborhood`;
-  throw new CommandRefusedError("nothing-matched", message);
+  throw new RefusedError(`No ${service} node to connect to lies within ${maxMeters} m of the neighborhood`);
 }
 
 function linkTo(prefab: NetworkPrefab, from: SegmentEnd, target: NetNode): PlannedLink {

@@ -1,6 +1,6 @@
 /** Street grids around square blocks: fields, geometry, checks and plan. */
 import { type Box, boundsOf, type GroundPoint } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { findNetworkPrefab, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import type { World } from "../simulation/state/world.js";
 import { flag, number, text } from "../wire/requests.js";
@@ -83,7 +83,7 @@ export function gridCells(cols: number, rows: number): [number, number][] {
   return Array.from({ length: cols * rows }, (_, i) => [i % cols, Math.floor(i / cols)]);
 }
 
-/** @throws CommandRefusedError */
+/** @throws RefusedError */
 export function requireGrid(shape: GridShape, maxBlocks: number): NetworkPrefab {
   const prefab = requirePrefab(findNetworkPrefab, "network", shape.roadPrefab);
   const { cols, rows, spacing, rotationDegrees, snapDistance } = shape;
@@ -93,7 +93,7 @@ export function requireGrid(shape: GridShape, maxBlocks: number): NetworkPrefab 
   requireWithin("spacing", spacing, SPACING_METERS.least, SPACING_METERS.most);
   requireSnapDistance(snapDistance);
   if (!Number.isFinite(rotationDegrees)) {
-    throw new CommandRefusedError("bad-value", `rotationDegrees must be a number, not ${rotationDegrees}`);
+    throw new RefusedError(`rotationDegrees must be a number, not ${rotationDegrees}`);
   }
   return prefab;
 }

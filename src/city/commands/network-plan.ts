@@ -1,6 +1,6 @@
 /** Plans network segments. Checks the whole plan before anything is built. */
 import { CELL_METERS, distance, type GroundPoint, type Position, squareAround } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import {
   createNode,
@@ -86,7 +86,7 @@ export function planSegmentEnd(
 
 /**
  * @param wanted requested links; skips links between nodes that a segment of the same service already joins
- * @throws CommandRefusedError if the plan breaks a limit or costs more than the balance
+ * @throws RefusedError if the plan breaks a limit or costs more than the balance
  */
 export function planNetwork(
   world: World,
@@ -174,8 +174,7 @@ function requireDistinct(ends: readonly SegmentEnd[]): void {
   for (const { node } of ends) {
     if (!node) continue;
     if (seen.has(node)) {
-      const message = `Two places snap to node ${node.id}; use a smaller snapDistance`;
-      throw new CommandRefusedError("too-short", message);
+      throw new RefusedError(`Two places snap to node ${node.id}; use a smaller snapDistance`);
     }
     seen.add(node);
   }
@@ -199,7 +198,7 @@ function requireRoomAtNodes(links: readonly PlannedLink[]): void {
     planned.set(node, count);
     if (count > MAX_SEGMENTS_PER_NODE) {
       const message = `Node ${node.id} would have more than ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`;
-      throw new CommandRefusedError("limit-reached", message);
+      throw new RefusedError(message);
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Checks for commands that place or move a building: its id, prefab and position. */
 import type { GroundPoint } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import type { Building } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
@@ -11,7 +11,7 @@ export function requireBuilding(world: World, id: number): Building {
   return world.buildings.require(id);
 }
 
-/** @throws CommandRefusedError */
+/** @throws RefusedError */
 export function requirePlaceable(
   world: World,
   prefab: BuildingPrefab,
@@ -19,14 +19,11 @@ export function requirePlaceable(
   angleDegrees: number,
 ): void {
   if (prefab.blocked) {
-    throw new CommandRefusedError(
-      "blocked-prefab",
-      `"${prefab.name}" is one of the game's broken assets and cannot be placed`,
-    );
+    throw new RefusedError(`"${prefab.name}" is one of the game's broken assets and cannot be placed`);
   }
   requireOnMap(position);
   if (!Number.isFinite(angleDegrees)) {
-    throw new CommandRefusedError("bad-value", `The angle must be a number of degrees, not ${angleDegrees}`);
+    throw new RefusedError(`The angle must be a number of degrees, not ${angleDegrees}`);
   }
   world.buildings.requireRoomFor(1);
 }

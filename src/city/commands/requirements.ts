@@ -1,6 +1,6 @@
-/** Checks that commands share. All of them throw CommandRefusedError. */
+/** Checks that commands share. All of them throw RefusedError. */
 import { distance, type GroundPoint, type Position } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 
 const MIN_SEGMENT_METERS = 4;
@@ -8,13 +8,13 @@ const MAX_SNAP_METERS = 64;
 
 export function requirePrefab<T>(find: (name: string) => T | undefined, kind: string, name: string): T {
   const prefab = find(name);
-  if (!prefab) throw new CommandRefusedError("unknown-prefab", `No ${kind} prefab is named "${name}"`);
+  if (!prefab) throw new RefusedError(`No ${kind} prefab is named "${name}"`);
   return prefab;
 }
 
 export function requireId(id: number): void {
   if (!Number.isInteger(id) || id < 1 || id > 65_535) {
-    throw new CommandRefusedError("unknown-id", `The id must be an integer from 1 to 65535, not ${id}`);
+    throw new RefusedError(`The id must be an integer from 1 to 65535, not ${id}`);
   }
 }
 
@@ -22,7 +22,7 @@ export function requireOnMap({ x, z }: GroundPoint): void {
   for (const coordinate of [x, z]) {
     if (!(Math.abs(coordinate) <= MAP_HALF_METERS)) {
       const message = `${coordinate} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(message);
     }
   }
 }
@@ -32,23 +32,23 @@ export function requireMinLength(start: Position, end: Position): void {
   const length = Math.hypot(end.x - start.x, end.y - start.y, end.z - start.z);
   if (!(length >= MIN_SEGMENT_METERS)) {
     const message = `The segment is too short: ${length.toFixed(2)} m, at least ${MIN_SEGMENT_METERS} m are needed`;
-    throw new CommandRefusedError("too-short", message);
+    throw new RefusedError(message);
   }
   if (distance(start, end) === 0) {
-    throw new CommandRefusedError("too-short", "The segment is too short: both ends are at the same place");
+    throw new RefusedError("The segment is too short: both ends are at the same place");
   }
 }
 
 /** Requires a number within bounds. The error message contains the bounds. */
 export function requireWithin(name: string, value: number, least: number, most: number): void {
   if (value >= least && value <= most) return;
-  throw new CommandRefusedError("bad-value", `${name} must be ${least} to ${most}, not ${value}`);
+  throw new RefusedError(`${name} must be ${least} to ${most}, not ${value}`);
 }
 
 export function requireWholeWithin(name: string, value: number, least: number, most: number): void {
   requireWithin(name, value, least, most);
   if (Number.isInteger(value)) return;
-  throw new CommandRefusedError("bad-value", `${name} must be a whole number, not ${value}`);
+  throw new RefusedError(`${name} must be a whole number, not ${value}`);
 }
 
 export function requireSnapDistance(meters: number): void {

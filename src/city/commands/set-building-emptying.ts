@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { FLAG, flagNames } from "../terms.js";
 import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -14,8 +14,7 @@ export const setBuildingEmptying = defineCommand({
     const building = requireBuilding(world, id);
     const { prefab, flags } = building;
     if (prefab.civic?.storage === undefined) {
-      const message = `Building ${id}, a ${prefab.displayName}, has no storage to empty`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(`Building ${id}, a ${prefab.displayName}, has no storage to empty`);
     }
     building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
     const message = `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`;

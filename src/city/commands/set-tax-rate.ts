@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import {
   type GrowableService,
@@ -12,7 +12,6 @@ import {
   type SubService,
   TAX_CLASSES,
 } from "../terms.js";
-import { FieldError } from "../wire/answers.js";
 import { flag, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 
@@ -42,15 +41,14 @@ export const setTaxRate = defineCommand({
   act: ({ taxes }, { dryRun, ...fields }) => {
     const rate = Math.trunc(fields.rate);
     if (!(fields.rate >= 0 && rate <= MAX_TAX_RATE)) {
-      const message = `The tax rate must be 0 to ${MAX_TAX_RATE}, not ${fields.rate}`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(`The tax rate must be 0 to ${MAX_TAX_RATE}, not ${fields.rate}`);
     }
     const service = findName("service", fields.service, SERVICES, ANY_SERVICE);
     const subService = findName("subService", fields.subService, SUB_SERVICES, ANY);
     const targets = taxTargets(service, subService, levelFilter(fields.level));
     if (targets.length === 0) {
       const message = `No tax matched service ${service ?? "All"}, sub-service ${subService ?? "All"}`;
-      throw new CommandRefusedError("nothing-matched", message);
+      throw new RefusedError(message);
     }
     const rateOf = (target: TaxTarget) =>
       taxes.rate(target.subService, target.level === 0 ? 1 : target.level);
@@ -80,7 +78,7 @@ function findName<T extends string>(
   const wanted = value.toLowerCase();
   if (any.includes(wanted)) return null;
   const found = names.find((name) => name.toLowerCase() === wanted);
-  if (found === undefined) throw new FieldError(`Unknown ${field} "${value}"`);
+  if (found === undefined) throw new RefusedError(`Unknown ${field} "${value}"`);
   return found;
 }
 
@@ -91,7 +89,7 @@ function levelFilter(value: string | number): Level | null {
   const found = LEVELS.find((level) => {
     return wanted === levelName(level).toLowerCase() || wanted === String(level - 1);
   });
-  if (found === undefined) throw new FieldError(`Unknown level "${value}"; it must be Level1 to Level5`);
+  if (found === undefined) throw new RefusedError(`Unknown level "${value}"; it must be Level1 to Level5`);
   return found;
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { distance, type GroundPoint, squareAround } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../simulation/catalogue/building-prefabs.js";
 import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
 import type { ZoneBlock } from "../simulation/state/entities.js";
@@ -50,14 +50,14 @@ interface Circle {
   readonly radius: number;
 }
 
-/** @throws CommandRefusedError for an unknown zone, a place off the map or a wrong radius */
+/** @throws RefusedError for an unknown zone, a place off the map or a wrong radius */
 export function paintCircle(
   world: World,
   { dryRun, preserveOccupied, zone: wanted, center, radius }: Circle,
 ) {
   if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
     const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
-    throw new CommandRefusedError("bad-value", message);
+    throw new RefusedError(message);
   }
   const zone = requireZone(wanted);
   requireOnMap(center);

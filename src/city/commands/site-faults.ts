@@ -10,7 +10,7 @@ import {
   middle,
   squareAround,
 } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { findAccessRoadId, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
 import { zoneAt } from "../simulation/fabric/zone-blocks.js";
@@ -37,9 +37,9 @@ export function siteFaults(world: World, site: Site, moved?: Building): string[]
   return [...groundFaults(world, site, moved), ...connectionFaults(world, site)];
 }
 
-/** @throws CommandRefusedError listing all faults if `strict` is set */
+/** @throws RefusedError listing all faults if `strict` is set */
 export function rejectFaultsIfStrict(faults: readonly string[], strict: boolean): void {
-  if (strict && faults.length > 0) throw new CommandRefusedError("bad-value", faults.join("; "));
+  if (strict && faults.length > 0) throw new RefusedError(faults.join("; "));
 }
 
 function* groundFaults(world: World, site: Site, moved: Building | undefined): Generator<string> {

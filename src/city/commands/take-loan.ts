@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { LOAN_OFFERS, requireFunds } from "../simulation/life/finance.js";
 import { fieldText, flag, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -14,10 +14,7 @@ export const takeLoan = defineCommand({
     const offer = LOAN_OFFERS.find((each) => each.lender === lender);
     if (!offer) {
       const names = LOAN_OFFERS.map((each) => each.lender).join(", ");
-      throw new CommandRefusedError(
-        "unknown-lender",
-        `No bank is named "${lender}"; it must be one of ${names}`,
-      );
+      throw new RefusedError(`No bank is named "${lender}"; it must be one of ${names}`);
     }
     const { amount, weeks, weeklyPayment } = offer;
     const { ledger } = world;
@@ -26,7 +23,7 @@ export const takeLoan = defineCommand({
       const message = repay
         ? `The city owes ${lender} nothing`
         : `The city already has a loan from ${lender}`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(message);
     }
     if (running) {
       const rest = running.weeklyPayment * running.weeksLeft;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { postCityMessage } from "../simulation/life/messages.js";
 import {
@@ -36,7 +36,7 @@ export const unlockArea = defineCommand({
     if (area.owned) throw refusal(`Area ${tileX}, ${tileZ} is already owned`);
     if (!isBesideOwned(world, index)) throw refusal(`Area ${tileX}, ${tileZ} does not border an owned area`);
     if (world.areas.size >= MAX_AREAS && !ignoreMaxAreaCount) {
-      throw new CommandRefusedError("limit-reached", `The city already owns ${MAX_AREAS} areas, its limit`);
+      throw new RefusedError(`The city already owns ${MAX_AREAS} areas, its limit`);
     }
     requireFunds(world, area.price, `Area ${tileX}, ${tileZ}`);
     if (!dryRun) {
@@ -49,6 +49,6 @@ export const unlockArea = defineCommand({
   },
 });
 
-function refusal(message: string): CommandRefusedError {
-  return new CommandRefusedError("bad-value", message);
+function refusal(message: string): RefusedError {
+  return new RefusedError(message);
 }

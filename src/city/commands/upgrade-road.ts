@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CELL_METERS, lengthOf } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { upgradeSegment } from "../simulation/fabric/network.js";
 import { requireFunds } from "../simulation/life/finance.js";
@@ -25,15 +25,14 @@ export const upgradeRoad = defineCommand({
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     const wanted = [...new Set(ids.length > 0 ? ids : [id])];
     if (wanted.length > MAX_SEGMENTS) {
-      const message = `At most ${MAX_SEGMENTS} roads are upgraded at once, not ${wanted.length}`;
-      throw new CommandRefusedError("limit-reached", message);
+      throw new RefusedError(`At most ${MAX_SEGMENTS} roads are upgraded at once, not ${wanted.length}`);
     }
     const segments = wanted.map((each) => {
       requireId(each);
       const segment = world.segments.require(each);
       if (segment.prefab.service === "Road" && prefab.service === "Road") return segment;
       const message = `Segment ${each} is a ${segment.prefab.displayName}; only roads become other roads`;
-      throw new CommandRefusedError("bad-value", message);
+      throw new RefusedError(message);
     });
     const changed = segments.filter((segment) => segment.prefab !== prefab);
     const cost = changed.reduce((sum, segment) => {

@@ -1,6 +1,6 @@
 /** Painting of zone blocks, shared by the zoning and repair commands. */
 import { CELL_METERS } from "../geometry.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 import { BUILDING_PREFABS } from "../simulation/catalogue/building-prefabs.js";
 import { setCells } from "../simulation/fabric/zone-blocks.js";
 import { SquareGrid } from "../simulation/state/collections.js";
@@ -20,12 +20,11 @@ const LARGEST_GROWABLE_CELLS = Math.max(
  */
 const AMBIGUOUS_SQUARE_METERS = 100;
 
-/** @throws CommandRefusedError unless the zone may be painted */
+/** @throws RefusedError unless the zone may be painted */
 export function requireZone(requested: string): Zone {
   const zone = PAINTABLE_ZONES.find((name) => name === requested);
   if (zone) return zone;
-  const message = `Unknown zone "${requested}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`;
-  throw new CommandRefusedError("unknown-zone", message);
+  throw new RefusedError(`Unknown zone "${requested}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`);
 }
 
 /**

@@ -3,13 +3,14 @@
 import { z } from "zod";
 import { CELL_METERS, copyPosition, type GroundPoint } from "../geometry.js";
 import { LIST_PARAMETERS, PLACE_PARAMETERS, type ReadRoute } from "../read-route.js";
+import { RefusedError } from "../refusal.js";
 import { coverageAt, layerOf } from "../simulation/life/layers.js";
 import { areasOf } from "../simulation/state/areas.js";
 import type { ZoneBlock } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 import { LAYERS } from "../terms.js";
-import { FieldError, type JsonObject, JsonText, RowCache, writeJsonPieces } from "../wire/answers.js";
+import { type JsonObject, JsonText, RowCache, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
 import { tallyCells } from "../zone-tally.js";
 import { type LimitRule, NO_LIMIT, paginate } from "./listing.js";
@@ -129,13 +130,13 @@ function placesOf(query: Query): GroundPoint[] {
   if (points === "") return [{ x: query.decimal("x", 0), z: query.decimal("z", 0) }];
   const places = points.split(";").map(pointOf);
   if (places.length <= MAX_POINTS) return places;
-  throw new FieldError(`points must have at most ${MAX_POINTS} places, not ${places.length}`);
+  throw new RefusedError(`points must have at most ${MAX_POINTS} places, not ${places.length}`);
 }
 
 function pointOf(text: string): GroundPoint {
   const [x, z, ...rest] = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
   if (x === undefined || z === undefined || rest.length > 0 || !Number.isFinite(x + z)) {
-    throw new FieldError(`points must be a list such as x1,z1;x2,z2, not "${text.slice(0, 40)}"`);
+    throw new RefusedError(`points must be a list such as x1,z1;x2,z2, not "${text.slice(0, 40)}"`);
   }
   return { x, z };
 }
@@ -203,7 +204,9 @@ export const layer: ReadRoute = {
     const wanted = query.text("layer") || "landValue";
     const name = LAYERS.find((each) => each === wanted);
     if (!name) {
-      throw new FieldError(`Unknown layer "${wanted.slice(0, 40)}"; it must be one of ${LAYERS.join(", ")}`);
+      throw new RefusedError(
+        `Unknown layer "${wanted.slice(0, 40)}"; it must be one of ${LAYERS.join(", ")}`,
+      );
     }
     const { cellMeters, isGood, values } = layerOf(world, name);
     const { page, rows } = paginate(values, query, NO_LIMIT);

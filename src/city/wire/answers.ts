@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto";
 import type { Response } from "express";
 import { isUnreadable } from "../../http/guards.js";
 import { HttpError } from "../../http/http-error.js";
-import { CommandRefusedError } from "../refusal.js";
+import { RefusedError } from "../refusal.js";
 
 export type Json = null | boolean | number | bigint | string | readonly Json[] | JsonObject | JsonText;
 export interface JsonObject {
@@ -90,23 +90,13 @@ export function sendBytes(response: Response, status: number, type: string, ...p
   response.end(parts.at(-1));
 }
 
-/** Error for an invalid field. The status is 500, as in refusals of the game's bridge. */
-export class FieldError extends HttpError {
-  constructor(message: string) {
-    super(500, message);
-    this.name = "FieldError";
-  }
-}
-
 /**
  * Converts an error to an HttpError. The message of an unexpected error starts with the error's type name.
  */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  if (error instanceof CommandRefusedError) return new HttpError(500, error.message);
-  if (isUnreadable(error)) {
-    return new HttpError(500, `The request could not be read: ${error.message}`);
-  }
+  if (error instanceof RefusedError) return new HttpError(500, error.message);
+  if (isUnreadable(error)) return new HttpError(500, `The request could not be read: ${error.message}`);
   if (!(error instanceof Error)) return new HttpError(500, String(error), {}, { cause: error });
   return new HttpError(500, `${error.name}: ${error.message}`, {}, { cause: error });
 }

@@ -6,11 +6,12 @@
  *
  * Queries: a value that does not parse counts as missing. Endpoints clamp numbers.
  */
+
 import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import { measureJson } from "../../http/json-scan.js";
 import { type Fields, isObject, NUMERIC } from "../../parameters.js";
-import { FieldError } from "./answers.js";
+import { RefusedError } from "../refusal.js";
 
 export type Body = Fields;
 
@@ -67,13 +68,13 @@ function fromText(value: unknown): unknown {
   return typeof value === "string" && NUMERIC.test(value.trim()) ? Number(value) : value;
 }
 
-/** @throws FieldError naming the first field at fault and its value */
+/** @throws RefusedError naming the first field at fault and its value */
 export function parseFields<S extends z.ZodType>(schema: S, body: Body): z.output<S> {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
   const value = path.reduce<unknown>((object, key) => (object as Record<PropertyKey, unknown>)[key], body);
-  throw new FieldError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
+  throw new RefusedError(`${path.join(".")} ${message}, not ${shorten(asSent(value))}`);
 }
 
 /** Text of a value for error messages. JSON.stringify would print null for Infinity, the parsed value of 1e999. */

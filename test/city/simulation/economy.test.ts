@@ -5,7 +5,7 @@ import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
 import { takeLoan } from "../../../src/city/commands/take-loan.js";
-import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { RefusedError } from "../../../src/city/refusal.js";
 import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { cityTotals } from "../../../src/city/simulation/life/census.js";
 import { demandTargets, lowerDemand, shownDemand } from "../../../src/city/simulation/life/demand.js";
@@ -36,7 +36,7 @@ describe("taxes, costs and loans of the embedded city", () => {
     expect([rows({ service: "Industrial" }), rows({ service: "Office" })]).to.deep.equal([35, 29]);
     expect(rows({ service: "Commercial", subService: "CommercialLow" })).to.equal(11);
     expect(rows({ service: "Commercial", level: 1 })).to.equal(8);
-    expect(() => rows({ service: "Road" })).to.throw(CommandRefusedError, /Road/);
+    expect(() => rows({ service: "Road" })).to.throw(RefusedError, /Road/);
   });
 
   it("set-tax-rate changes only the selected rates, within 0 to 29 percent, and none in a dry run", () => {
@@ -55,7 +55,7 @@ describe("taxes, costs and loans of the embedded city", () => {
     expect(rows.filter(({ scope }) => scope === "aggregate")).to.have.length(6);
     expect([city.taxes.rate("CommercialEco", 3), city.taxes.rate("OfficeGeneric", 1)]).to.deep.equal([11, 9]);
     for (const rate of [-1, 30, Number.NaN]) {
-      expect(() => setTaxRate.act(city, { ...everything, rate })).to.throw(CommandRefusedError, `${rate}`);
+      expect(() => setTaxRate.act(city, { ...everything, rate })).to.throw(RefusedError, `${rate}`);
     }
   });
 
@@ -111,7 +111,7 @@ describe("taxes, costs and loans of the embedded city", () => {
       } as const;
       expect(() =>
         placeBuilding.act(city, { ...plant, angleDegrees: 0, suggest: false, strict: false }),
-      ).to.throw(CommandRefusedError, "A Fusion Power Plant costs 1000000.00, but the balance is 200000.00");
+      ).to.throw(RefusedError, "A Fusion Power Plant costs 1000000.00, but the balance is 200000.00");
     }
     expect(() => buildNetwork.act(city, road(-8000, 0, 8000, 0, "Large Road Tunnel"))).to.throw(
       /costs 800000\.00/,
@@ -191,11 +191,11 @@ describe("taxes, costs and loans of the embedded city", () => {
     if (!offer) throw new Error("the city has no loan offers");
     const loan = { dryRun: false, lender: offer.lender, repay: false };
     takeLoan.act(city, { ...loan, dryRun: true });
-    expect(() => takeLoan.act(city, { ...loan, repay: true })).to.throw(CommandRefusedError, /owes/);
-    expect(() => takeLoan.act(city, { ...loan, lender: "Nobody" })).to.throw(CommandRefusedError, /Nobody/);
+    expect(() => takeLoan.act(city, { ...loan, repay: true })).to.throw(RefusedError, /owes/);
+    expect(() => takeLoan.act(city, { ...loan, lender: "Nobody" })).to.throw(RefusedError, /Nobody/);
     takeLoan.act(city, loan);
     expect(budgetOf(city).balance).to.equal(START_MONEY + offer.amount);
-    expect(() => takeLoan.act(city, loan)).to.throw(CommandRefusedError, /already/);
+    expect(() => takeLoan.act(city, loan)).to.throw(RefusedError, /already/);
     advance(city, 3 * WEEK);
     expect(budgetOf(city).balance).to.equal(START_MONEY + offer.amount - 3 * offer.weeklyPayment);
     takeLoan.act(city, { ...loan, repay: true });
@@ -209,7 +209,7 @@ describe("taxes, costs and loans of the embedded city", () => {
     city.unlimitedMoney = false;
     advance(city, 2 * WEEK);
     expect(budgetOf(city).income.find(({ name }) => name === "Grants")?.total).to.equal(50_000);
-    expect(() => place(city, "Wind Turbine", 300, 0)).to.throw(CommandRefusedError, /balance is -/);
+    expect(() => place(city, "Wind Turbine", 300, 0)).to.throw(RefusedError, /balance is -/);
     expect(city.board.messages.some(({ text }) => text.includes("bankrupt"))).to.equal(true);
   });
 });

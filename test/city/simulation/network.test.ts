@@ -3,7 +3,7 @@ import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { RefusedError } from "../../../src/city/refusal.js";
 import { shownDemand } from "../../../src/city/simulation/life/demand.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import {
@@ -81,24 +81,18 @@ describe("roads and buildings of the embedded city", () => {
     const city = newCity("empty");
     buildNetwork.act(city, road(0, 0, 80, 0));
     const before = fingerprint(city);
-    const refusals: [() => unknown, string, RegExp][] = [
-      [() => buildNetwork.act(city, road(0, 10, 3.9, 10)), "too-short", /3\.90 m/],
-      [() => buildNetwork.act(city, road(0, 10, 80, 10, "Rainbow Road")), "unknown-prefab", /Rainbow Road/],
-      [() => buildNetwork.act(city, road(Number.NaN, 0, 80, 0)), "bad-value", /NaN/],
-      [() => buildNetwork.act(city, road(0, 0, 1e300, 0)), "bad-value", /1e\+300/],
-      [
-        () => buildNetwork.act(city, { ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }),
-        "too-short",
-        /node 2/,
-      ],
-      [() => place(city, "Block Services - Utility Yard_Data", 0, 0), "blocked-prefab", /Block Services/],
-      [() => place(city, "Castle", 0, 0), "unknown-prefab", /Castle/],
-      [() => place(city, "Water Tower", 8641, 0), "bad-value", /8641 lies off the map/],
-      [() => buildNetwork.act(city, road(8600, 0, 8700, 0)), "bad-value", /8700 lies off the map/],
+    const refusals: [() => unknown, RegExp][] = [
+      [() => buildNetwork.act(city, road(0, 10, 3.9, 10)), /3\.90 m/],
+      [() => buildNetwork.act(city, road(0, 10, 80, 10, "Rainbow Road")), /Rainbow Road/],
+      [() => buildNetwork.act(city, road(Number.NaN, 0, 80, 0)), /NaN/],
+      [() => buildNetwork.act(city, road(0, 0, 1e300, 0)), /1e\+300/],
+      [() => buildNetwork.act(city, { ...road(79, 0, 81, 0), end: { x: 81, y: 50, z: 0 } }), /node 2/],
+      [() => place(city, "Block Services - Utility Yard_Data", 0, 0), /Block Services/],
+      [() => place(city, "Castle", 0, 0), /Castle/],
+      [() => place(city, "Water Tower", 8641, 0), /8641 lies off the map/],
+      [() => buildNetwork.act(city, road(8600, 0, 8700, 0)), /8700 lies off the map/],
     ];
-    for (const [attempt, code, message] of refusals) {
-      expect(attempt).to.throw(CommandRefusedError, message).with.property("code", code);
-    }
+    for (const [attempt, message] of refusals) expect(attempt).to.throw(RefusedError, message);
     expect(fingerprint(city)).to.equal(before);
     buildNetwork.act(city, road(0, 10, 4, 10));
   });
@@ -111,11 +105,11 @@ describe("roads and buildings of the embedded city", () => {
       const fields = { dryRun: false, buildingPrefab, position, angleDegrees, suggest: false, strict: true };
       return () => placeBuilding.act(city, fields);
     };
-    expect(tower(0, 0, 0)).to.throw(CommandRefusedError, /on building 1, a Elementary School/);
+    expect(tower(0, 0, 0)).to.throw(RefusedError, /on building 1, a Elementary School/);
     const before = fingerprint(city);
     for (let angle = 0; angle < 360; angle += 15) {
       const [dx, dz] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)];
-      expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(CommandRefusedError, /on building 1/);
+      expect(tower(10 * dx, 10 * dz, angle), `${angle}`).to.throw(RefusedError, /on building 1/);
     }
     expect(fingerprint(city)).to.equal(before);
     // This tower stands flush against the school, at the same rotation. Circles around the two would overlap.
@@ -131,7 +125,7 @@ describe("roads and buildings of the embedded city", () => {
   it("a node has at most eight segments", () => {
     const city = newCity("empty");
     for (let i = 0; i < 8; i++) buildNetwork.act(city, road(0, 0, 80 * Math.cos(i), 80 * Math.sin(i)));
-    expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(CommandRefusedError, /already has 8/);
+    expect(() => buildNetwork.act(city, road(0, 0, 80, 80))).to.throw(RefusedError, /already has 8/);
   });
 
   it("removes a segment with its zone blocks and orphaned nodes; on request, keeps the nodes", () => {
@@ -144,10 +138,7 @@ describe("roads and buildings of the embedded city", () => {
     expect(city.blocks.all().every(({ segmentId }) => segmentId === 1)).to.equal(true);
     bulldoze.act(city, { ...removal, id: 1, keepNodes: true });
     expect([city.nodes.all().length, city.blocks.all().length]).to.deep.equal([2, 0]);
-    expect(() => bulldoze.act(city, { ...removal, id: 1, keepNodes: false })).to.throw(
-      CommandRefusedError,
-      /id 1/,
-    );
+    expect(() => bulldoze.act(city, { ...removal, id: 1, keepNodes: false })).to.throw(RefusedError, /id 1/);
   });
 
   it("removes a node together with every segment that ends there", () => {

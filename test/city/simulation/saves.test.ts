@@ -7,7 +7,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setSimulationSpeed } from "../../../src/city/commands/set-simulation-speed.js";
-import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { RefusedError } from "../../../src/city/refusal.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";
 import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
@@ -109,7 +109,7 @@ describe("saves of the embedded city", () => {
   it("a save is rejected while another is being written", async () => {
     const city = newCity("empty");
     saves.begin(city, "one");
-    expect(() => saves.begin(city, "two")).to.throw(CommandRefusedError, /still being written/);
+    expect(() => saves.begin(city, "two")).to.throw(RefusedError, /still being written/);
     await saves.settled();
     saves.begin(city, "two");
     await saves.settled();
@@ -127,7 +127,7 @@ describe("saves of the embedded city", () => {
   it("invalid or reserved save names are rejected", async () => {
     const world = newCity("empty");
     expect(() => saves.begin(world, "\u{20000}".repeat(64))).to.throw(
-      CommandRefusedError,
+      RefusedError,
       /has 256 bytes; a file name has room for 246/,
     );
     const longest = `${"\u{20000}".repeat(61)}ab`;
@@ -136,7 +136,7 @@ describe("saves of the embedded city", () => {
     await saves.autosave(world);
     const [automatic] = await saves.list();
     expect(() => saves.begin(world, automatic?.name.toUpperCase() as string)).to.throw(
-      CommandRefusedError,
+      RefusedError,
       /automatic saves/,
     );
     saves.begin(world, "AutoSave");

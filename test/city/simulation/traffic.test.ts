@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { buildNetwork } from "../../../src/city/commands/build-network.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
-import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { RefusedError } from "../../../src/city/refusal.js";
 import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
 import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
@@ -132,10 +132,7 @@ describe("transport of goods by road", () => {
     advance(city, 14 * WEEK);
     expect(site.stored).to.equal(0);
     const turbine = { id: site.id - 1, emptying: true };
-    expect(() => setBuildingEmptying.act(city, turbine)).to.throw(
-      CommandRefusedError,
-      /has no storage to empty/,
-    );
+    expect(() => setBuildingEmptying.act(city, turbine)).to.throw(RefusedError, /has no storage to empty/);
   });
 
   it("a town whose shops are cut off from the map edge declines gradually, and recovers when reconnected @slow", () => {

@@ -4,7 +4,7 @@ import { repairZoneClusters } from "../../../src/city/commands/repair-zone-clust
 import { repairZonesToGrowables } from "../../../src/city/commands/repair-zones-to-growables.js";
 import { paintCircle } from "../../../src/city/commands/set-zone.js";
 import { distanceToLine } from "../../../src/city/geometry.js";
-import { CommandRefusedError } from "../../../src/city/refusal.js";
+import { RefusedError } from "../../../src/city/refusal.js";
 import { ZONES } from "../../../src/city/terms.js";
 import {
   advance,
@@ -55,15 +55,12 @@ describe("painting and repair of zones in the embedded city", () => {
   it("set-zone rejects unknown zones, and a radius outside 0 to 256 m", () => {
     const city = newCity("empty");
     for (const radius of [0, -1, 257, Number.NaN]) {
-      expect(() => paintCircle(city, { ...paint, radius })).to.throw(CommandRefusedError, `not ${radius}`);
+      expect(() => paintCircle(city, { ...paint, radius })).to.throw(RefusedError, `not ${radius}`);
     }
     for (const name of ["Commercial", "office", "Distant", ""]) {
-      expect(() => paintCircle(city, { ...paint, zone: name })).to.throw(CommandRefusedError, `"${name}"`);
+      expect(() => paintCircle(city, { ...paint, zone: name })).to.throw(RefusedError, `"${name}"`);
     }
-    expect(() => paintCircle(city, { ...paint, radius: 0, zone: "x" })).to.throw(
-      CommandRefusedError,
-      /radius/,
-    );
+    expect(() => paintCircle(city, { ...paint, radius: 0, zone: "x" })).to.throw(RefusedError, /radius/);
   });
 
   it("with preserveOccupied, set-zone keeps zones near buildings", () => {

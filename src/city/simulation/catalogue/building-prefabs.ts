@@ -2,7 +2,7 @@
  * Catalogue of all buildings, with the game's names. Contains buildings that commands place, and buildings that grow
  * on zones. Costs and capacities follow published values if there are any. The other properties are tuned.
  */
-import type { GrowableService, Level, Service, SubService } from "../../terms.js";
+import { type GrowableService, type Level, type Service, type SubService, words } from "../../terms.js";
 
 export interface BuildingPrefab {
   readonly name: string;
@@ -39,17 +39,7 @@ interface GrowableClass {
 }
 
 /** Services that cover the buildings around their providers. */
-export const COVERAGES = [
-  "garbage",
-  "health",
-  "death",
-  "police",
-  "fire",
-  "elementary",
-  "highSchool",
-  "university",
-  "leisure",
-] as const;
+export const COVERAGES = words("garbage health death police fire elementary highSchool university leisure");
 export type Coverage = (typeof COVERAGES)[number];
 /** Services that reach buildings by road. People walk to parks instead. */
 export const ROAD_COVERAGES = COVERAGES.filter((kind) => kind !== "leisure");

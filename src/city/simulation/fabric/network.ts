@@ -10,7 +10,7 @@ import {
   type Span,
   squareAround,
 } from "../../geometry.js";
-import { CommandRefusedError } from "../../refusal.js";
+import { RefusedError } from "../../refusal.js";
 import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
 import { type NetNode, type NetSegment, NO_PROBLEMS, newTraffic, type Problems } from "../state/entities.js";
 import { pick } from "../state/random.js";
@@ -64,20 +64,19 @@ export function findReusableNode(
   return undefined;
 }
 
-/** @throws CommandRefusedError if a segment between these ends would exceed a limit of the network */
+/** @throws RefusedError if a segment between these ends would exceed a limit of the network */
 export function requireRoomForSegment(
   world: World,
   start: NetNode | undefined,
   end: NetNode | undefined,
 ): void {
   if (start && start === end) {
-    const message = `Both ends are at node ${start.id}; the segment would have no length`;
-    throw new CommandRefusedError("too-short", message);
+    throw new RefusedError(`Both ends are at node ${start.id}; the segment would have no length`);
   }
   for (const node of [start, end]) {
     if (node && node.segmentIds.length >= MAX_SEGMENTS_PER_NODE) {
       const message = `Node ${node.id} already has ${MAX_SEGMENTS_PER_NODE} segments, the most a node can have`;
-      throw new CommandRefusedError("limit-reached", message);
+      throw new RefusedError(message);
     }
   }
   const newNodes = (start ? 0 : 1) + (end ? 0 : 1);

@@ -4,7 +4,7 @@
  * closes one service building in each week that ends with a loss.
  */
 import { CELL_METERS, lengthOf } from "../../geometry.js";
-import { CommandRefusedError } from "../../refusal.js";
+import { RefusedError } from "../../refusal.js";
 import { FLAG, type Service } from "../../terms.js";
 import { setProblem } from "../fabric/buildings.js";
 import { gameTimeMs } from "../state/calendar.js";
@@ -33,12 +33,11 @@ export const LOAN_OFFERS = [
 const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 
-/** @throws CommandRefusedError with cost and balance when the city cannot pay */
+/** @throws RefusedError with cost and balance when the city cannot pay */
 export function requireFunds(world: World, cost: number, purchase: string): void {
   const balance = world.ledger.balanceCents / 100;
   if (world.unlimitedMoney || cost <= 0 || cost <= balance) return;
-  const message = `${purchase} costs ${cost.toFixed(2)}, but the balance is ${balance.toFixed(2)}`;
-  throw new CommandRefusedError("not-enough-money", message);
+  throw new RefusedError(`${purchase} costs ${cost.toFixed(2)}, but the balance is ${balance.toFixed(2)}`);
 }
 
 /** Closes a week: loan payments, bailout, accounts. */

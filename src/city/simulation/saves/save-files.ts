@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../../system/atomic-file.js";
 import { readRegular, UnusableFileError } from "../../../system/regular-file.js";
-import { CommandRefusedError } from "../../refusal.js";
+import { RefusedError } from "../../refusal.js";
 import { inSteps } from "../../steps.js";
 import { DEFAULT_SAVE_NAME } from "../../terms.js";
 import type { World } from "../state/world.js";
@@ -73,11 +73,10 @@ export class SaveFiles {
 
   /**
    * Captures the current state and writes it in the background.
-   * @throws CommandRefusedError while another save is running, and for an invalid name
+   * @throws RefusedError while another save is running, and for an invalid name
    */
   begin(world: World, name: string): SaveResult {
-    if (this.#writing)
-      throw new CommandRefusedError("save-in-progress", "Another save is still being written");
+    if (this.#writing) throw new RefusedError("Another save is still being written");
     const saveName = fileNameFor(name);
     checkSaveName(saveName);
     const path = join(this.directory, saveName + EXTENSION);
@@ -230,17 +229,16 @@ export function fileNameFor(name: string): string {
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_SAVE_NAME;
 }
 
-/** @throws CommandRefusedError for a name that is too long or reserved for automatic saves */
+/** @throws RefusedError for a name that is too long or reserved for automatic saves */
 function checkSaveName(saveName: string): void {
   if (AUTOMATIC_NAME.test(saveName)) {
-    const message = `The save name "${saveName}" is reserved for automatic saves`;
-    throw new CommandRefusedError("bad-save-name", message);
+    throw new RefusedError(`The save name "${saveName}" is reserved for automatic saves`);
   }
   const longestBytes = MAX_FILE_NAME_BYTES - Buffer.byteLength(EXTENSION + PARTIAL_SUFFIX);
   const bytes = Buffer.byteLength(saveName);
   if (bytes > longestBytes) {
     const message = `The save name "${saveName}" has ${bytes} bytes; a file name has room for ${longestBytes}`;
-    throw new CommandRefusedError("bad-save-name", message);
+    throw new RefusedError(message);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Collections that find entities by id or by place, and union-find sets. */
 import RBush, { type BBox } from "rbush";
 import { type Box, type GroundPoint, gridIndexOf } from "../../geometry.js";
-import { CommandRefusedError } from "../../refusal.js";
+import { RefusedError } from "../../refusal.js";
 
 /** A fixed-size pool of entities addressed by id. Id 0 is reserved; a new entity takes the lowest free id. */
 export class Pool<T extends { readonly id: number }> {
@@ -43,10 +43,10 @@ export class Pool<T extends { readonly id: number }> {
     return entity;
   }
 
-  /** @throws CommandRefusedError for an unknown id */
+  /** @throws RefusedError for an unknown id */
   require(id: number): T {
     const entity = this.get(id);
-    if (!entity) throw new CommandRefusedError("unknown-id", `There is no ${this.#kind} with id ${id}`);
+    if (!entity) throw new RefusedError(`There is no ${this.#kind} with id ${id}`);
     return entity;
   }
 
@@ -60,11 +60,10 @@ export class Pool<T extends { readonly id: number }> {
     return this.#live + count <= this.#capacity;
   }
 
-  /** @throws CommandRefusedError if the pool has no room for `count` more entities */
+  /** @throws RefusedError if the pool has no room for `count` more entities */
   requireRoomFor(count: number): void {
     if (this.hasRoomFor(count)) return;
-    const message = `The city already has ${this.size} ${this.#kind}s, its limit`;
-    throw new CommandRefusedError("limit-reached", message);
+    throw new RefusedError(`The city already has ${this.size} ${this.#kind}s, its limit`);
   }
 
   put(entity: T): void {

@@ -1,5 +1,5 @@
 /** Ledger of income and expenses, loans, tax rates, and weekly statistics. */
-import { LEVELS, type Level, type SubService, TAX_CLASSES } from "../../terms.js";
+import { LEVELS, type Level, type SubService, TAX_CLASSES, words } from "../../terms.js";
 
 /** Initial balance: enough for a first town with every basic service before it pays taxes. The game begins with 70,000. */
 export const START_MONEY = 200_000;
@@ -29,30 +29,11 @@ export class TaxTable {
   }
 }
 
-export const INCOME_LINES = [
-  "Residential",
-  "Commercial",
-  "Industrial",
-  "Office",
-  "Milestones",
-  "Grants",
-  "Loans",
-] as const;
-export const EXPENSE_LINES = [
-  "Construction",
-  "Road",
-  "Electricity",
-  "Water",
-  "Garbage",
-  "HealthCare",
-  "FireDepartment",
-  "PoliceDepartment",
-  "Education",
-  "Beautification",
-  "PublicTransport",
-  "Monument",
-  "LoanPayments",
-] as const;
+export const INCOME_LINES = words("Residential Commercial Industrial Office Milestones Grants Loans");
+export const EXPENSE_LINES = words(
+  "Construction Road Electricity Water Garbage HealthCare FireDepartment PoliceDepartment Education",
+  "Beautification PublicTransport Monument LoanPayments",
+);
 export type IncomeLine = (typeof INCOME_LINES)[number];
 export type ExpenseLine = (typeof EXPENSE_LINES)[number];
 type LedgerLine = IncomeLine | ExpenseLine;
@@ -125,34 +106,14 @@ function sumOf(amounts: LedgerAmounts, lines: readonly LedgerLine[]): number {
 }
 
 /** Figures of a week that are numbers of things or events, and other figures. Means and shares are 0 to 100. */
-export const WEEKLY_COUNTS = [
-  "citizens",
-  "households",
-  "homes",
-  "jobs",
-  "openJobs",
-  "unemployed",
-  "growables",
-  "abandoned",
-  "births",
-  "deaths",
-  "arrivals",
+export const WEEKLY_COUNTS = words(
+  "citizens households homes jobs openJobs unemployed growables abandoned births deaths arrivals",
   "departures",
-] as const;
-export const WEEKLY_AMOUNTS = [
-  "residentialDemand",
-  "commercialDemand",
-  "workplaceDemand",
-  "happiness",
-  "health",
-  "landValue",
-  "crime",
-  "garbage",
-  "graduates",
-  "balance",
-  "income",
-  "expenses",
-] as const;
+);
+export const WEEKLY_AMOUNTS = words(
+  "residentialDemand commercialDemand workplaceDemand happiness health landValue crime garbage graduates",
+  "balance income expenses",
+);
 /** Statistics of one week: the state at the end, and the numbers of events. */
 export type StatisticsSample = Readonly<
   Record<"gameTimeMs" | (typeof WEEKLY_COUNTS)[number] | (typeof WEEKLY_AMOUNTS)[number], number>
