@@ -8,57 +8,9 @@ import type { Position } from "../../geometry.js";
 import { inOneGo } from "../../steps.js";
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import type { Ledger } from "../state/economy.js";
-import type { Building, Citizen, Household, NetNode, NetSegment, ZoneBlock } from "../state/entities.js";
+import type { Building, Household, NetNode, NetSegment, ZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
-
-type Readers<T, K extends string = Extract<keyof T, string>> = {
-  readonly [Name in K]?: (record: T) => number;
-};
-
-/**
- * Functions that read a building's numeric fields, in the order of a saved row. Reading fields by a computed
- * name would take five times as long.
- */
-const BUILDING_READERS = {
-  id: (building) => building.id,
-  angleDegrees: (building) => building.angleDegrees,
-  flags: (building) => building.flags,
-  builtFrame: (building) => building.builtFrame,
-  declineFrame: (building) => building.declineFrame,
-  blockId: (building) => building.blockId,
-  lotMask: (building) => building.lotMask,
-  homes: (building) => building.homes,
-  jobs: (building) => building.jobs,
-  visitorPlaces: (building) => building.visitorPlaces,
-  visitors: (building) => building.visitors,
-  goods: (building) => building.goods,
-  garbage: (building) => building.garbage,
-  bodies: (building) => building.bodies,
-  crime: (building) => building.crime,
-  health: (building) => building.health,
-  landValue: (building) => building.landValue,
-  progress: (building) => building.progress,
-  taxUnrest: (building) => building.taxUnrest,
-  burning: (building) => building.burning,
-  load: (building) => building.load,
-  lastLoad: (building) => building.lastLoad,
-  waitSeconds: (building) => building.waitSeconds,
-  happiness: (building) => building.happiness,
-  commute: (building) => building.commute,
-  want: (building) => building.want,
-  stored: (building) => building.stored,
-  fuel: (building) => building.fuel,
-} satisfies Readers<Building>;
-export const BUILDING_NUMBER_FIELDS = Object.keys(BUILDING_READERS) as (keyof typeof BUILDING_READERS)[];
-
-const CITIZEN_READERS = {
-  id: (citizen) => citizen.id,
-  householdId: (citizen) => citizen.householdId,
-  bornFrame: (citizen) => citizen.bornFrame,
-  education: (citizen) => citizen.education,
-  workId: (citizen) => citizen.workId,
-} satisfies Readers<Citizen>;
-export const CITIZEN_NUMBER_FIELDS = Object.keys(CITIZEN_READERS) as (keyof typeof CITIZEN_READERS)[];
+import { BUILDING_NUMBERS, CITIZEN_NUMBERS, type NumberFields } from "./content.js";
 
 export type SavedPoint = [number, number, number];
 
@@ -149,11 +101,11 @@ export function* capturePieces(world: World) {
     traffic: yield* captureTraffic(segments),
     blocks: yield* captureBlocks(world.blocks.all()),
     buildings: yield* captureBuildings(buildings),
-    /** BUILDING_NUMBER_FIELDS of each building, in the order of `buildings`. */
-    buildingNumbers: yield* packInPieces(buildings, Object.values(BUILDING_READERS)),
+    /** BUILDING_NUMBERS of each building, in the order of `buildings`. */
+    buildingNumbers: yield* packInPieces(buildings, readersOf(BUILDING_NUMBERS)),
     households: yield* captureHouseholds(world.households.all()),
-    /** CITIZEN_NUMBER_FIELDS of each citizen, in ascending order of the ids. */
-    citizens: yield* packInPieces(world.citizens.all(), Object.values(CITIZEN_READERS)),
+    /** CITIZEN_NUMBERS of each citizen, in ascending order of the ids. */
+    citizens: yield* packInPieces(world.citizens.all(), readersOf(CITIZEN_NUMBERS)),
   };
 }
 
@@ -330,6 +282,10 @@ function* captureLists<T>(
     for (let i = 0; i < list.length; i++) all[at++] = list[i] as number;
   });
   return (index) => all.subarray(starts[index], starts[index + 1]);
+}
+
+function readersOf<T>(fields: NumberFields<T>): ((record: T) => number)[] {
+  return Object.values(fields).map(({ read }) => read);
 }
 
 /**

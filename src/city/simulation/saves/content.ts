@@ -14,9 +14,9 @@ import {
   WEEKLY_AMOUNTS,
   WEEKLY_COUNTS,
 } from "../state/economy.js";
+import type { Building, Citizen } from "../state/entities.js";
 import { MAP_HALF_METERS } from "../state/terrain.js";
 import { LIMITS } from "../state/world.js";
-import type { BUILDING_NUMBER_FIELDS, CITIZEN_NUMBER_FIELDS } from "./capture.js";
 
 /** Twenty thousand years. */
 const MAX_FRAME = 2 ** 32;
@@ -182,44 +182,49 @@ const PLACES: Range = [0, MAX_PLACES, "whole"];
 const WHEN: Range = [0, MAX_FRAME, "whole"];
 const idRange = (kind: keyof typeof LIMITS, least: 0 | 1): Range => [least, LIMITS[kind], "whole"];
 
-export const BUILDING_RANGES: Readonly<Record<(typeof BUILDING_NUMBER_FIELDS)[number], Range>> = {
-  id: idRange("buildings", 1),
-  angleDegrees: ANY,
-  flags: [0, 2 ** 24 - 1, "whole"],
-  builtFrame: WHEN,
-  declineFrame: WHEN,
-  blockId: idRange("blocks", 0),
-  lotMask: [-(2 ** 31), 2 ** 31 - 1, "whole"],
-  homes: PLACES,
-  jobs: PLACES,
-  visitorPlaces: PLACES,
-  visitors: ANY,
-  goods: ANY,
-  garbage: ANY,
-  bodies: ANY,
-  crime: ANY,
-  health: ANY,
-  landValue: ANY,
-  progress: ANY,
-  taxUnrest: ANY,
-  burning: ANY,
-  load: ANY,
-  lastLoad: ANY,
-  waitSeconds: ANY,
-  happiness: ANY,
-  commute: ANY,
-  want: ANY,
-  stored: ANY,
-  fuel: ANY,
-};
+/** Numeric fields of a record in the order of a saved row. Reading fields by a computed name would take five times as long. */
+export type NumberFields<T> = Readonly<
+  Record<string, { readonly read: (record: T) => number; readonly range: Range }>
+>;
 
-export const CITIZEN_RANGES: Readonly<Record<(typeof CITIZEN_NUMBER_FIELDS)[number], Range>> = {
-  id: idRange("citizens", 1),
-  householdId: idRange("households", 1),
-  bornFrame: [OLDEST_BIRTH, MAX_FRAME],
-  education: [0, 3, "whole"],
-  workId: idRange("buildings", 0),
-};
+export const BUILDING_NUMBERS = {
+  id: { read: (building) => building.id, range: idRange("buildings", 1) },
+  angleDegrees: { read: (building) => building.angleDegrees, range: ANY },
+  flags: { read: (building) => building.flags, range: [0, 2 ** 24 - 1, "whole"] },
+  builtFrame: { read: (building) => building.builtFrame, range: WHEN },
+  declineFrame: { read: (building) => building.declineFrame, range: WHEN },
+  blockId: { read: (building) => building.blockId, range: idRange("blocks", 0) },
+  lotMask: { read: (building) => building.lotMask, range: [-(2 ** 31), 2 ** 31 - 1, "whole"] },
+  homes: { read: (building) => building.homes, range: PLACES },
+  jobs: { read: (building) => building.jobs, range: PLACES },
+  visitorPlaces: { read: (building) => building.visitorPlaces, range: PLACES },
+  visitors: { read: (building) => building.visitors, range: ANY },
+  goods: { read: (building) => building.goods, range: ANY },
+  garbage: { read: (building) => building.garbage, range: ANY },
+  bodies: { read: (building) => building.bodies, range: ANY },
+  crime: { read: (building) => building.crime, range: ANY },
+  health: { read: (building) => building.health, range: ANY },
+  landValue: { read: (building) => building.landValue, range: ANY },
+  progress: { read: (building) => building.progress, range: ANY },
+  taxUnrest: { read: (building) => building.taxUnrest, range: ANY },
+  burning: { read: (building) => building.burning, range: ANY },
+  load: { read: (building) => building.load, range: ANY },
+  lastLoad: { read: (building) => building.lastLoad, range: ANY },
+  waitSeconds: { read: (building) => building.waitSeconds, range: ANY },
+  happiness: { read: (building) => building.happiness, range: ANY },
+  commute: { read: (building) => building.commute, range: ANY },
+  want: { read: (building) => building.want, range: ANY },
+  stored: { read: (building) => building.stored, range: ANY },
+  fuel: { read: (building) => building.fuel, range: ANY },
+} satisfies NumberFields<Building>;
+
+export const CITIZEN_NUMBERS = {
+  id: { read: (citizen) => citizen.id, range: idRange("citizens", 1) },
+  householdId: { read: (citizen) => citizen.householdId, range: idRange("households", 1) },
+  bornFrame: { read: (citizen) => citizen.bornFrame, range: [OLDEST_BIRTH, MAX_FRAME] },
+  education: { read: (citizen) => citizen.education, range: [0, 3, "whole"] },
+  workId: { read: (citizen) => citizen.workId, range: idRange("buildings", 0) },
+} satisfies NumberFields<Citizen>;
 
 /** Ranges of a road's traffic. A place that no road reaches is infinitely far away. */
 export const TRAFFIC_RANGES = {

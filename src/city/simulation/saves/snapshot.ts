@@ -23,7 +23,6 @@ import {
 import { Random } from "../state/random.js";
 import { World } from "../state/world.js";
 import {
-  BUILDING_NUMBER_FIELDS,
   base64,
   copyPlainFields,
   type PackedNumbers,
@@ -34,8 +33,8 @@ import {
 import {
   BLOCK,
   BUILDING,
-  BUILDING_RANGES,
-  CITIZEN_RANGES,
+  BUILDING_NUMBERS,
+  CITIZEN_NUMBERS,
   CITY,
   checked,
   HOUSEHOLD,
@@ -86,7 +85,7 @@ export function* restoreInPieces(snapshot: Migrated): Generator<void, World> {
     world.blocks.put(loadBlock(block));
     yield;
   }
-  const numbers = unpack(snapshot.buildingNumbers, "buildingNumbers", BUILDING_RANGES);
+  const numbers = unpack(snapshot.buildingNumbers, "buildingNumbers", BUILDING_NUMBERS);
   const lots = new Map<number, number>();
   for (const saved of rows(snapshot, "buildings", BUILDING)) {
     const building = loadBuilding(saved, taken(numbers, "buildingNumbers"));
@@ -102,7 +101,7 @@ export function* restoreInPieces(snapshot: Migrated): Generator<void, World> {
   for (const { id, householdId, bornFrame, education, workId } of unpack(
     snapshot.citizens,
     "citizens",
-    CITIZEN_RANGES,
+    CITIZEN_NUMBERS,
   )) {
     world.citizens.put({ id, householdId, bornFrame, education, workId });
     yield;
@@ -220,7 +219,7 @@ function loadBlock({ id, segment, at, angle, age, cells: digits }: z.output<type
 
 function loadBuilding(
   saved: z.output<typeof BUILDING>,
-  numbers: Record<keyof typeof BUILDING_RANGES, number>,
+  numbers: Record<keyof typeof BUILDING_NUMBERS, number>,
 ): Building {
   const { prefab, at, problems, problemSince, switchedOff, supply, households, workers } = saved;
   const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
@@ -249,13 +248,13 @@ function keepLotsApart(building: Building, lots: Map<number, number>): void {
 function* unpack<K extends string>(
   packed: PackedNumbers,
   name: string,
-  ranges: Readonly<Record<K, Range>>,
+  ranges: Readonly<Record<K, { readonly range: Range }>>,
 ): Generator<Record<K, number>> {
-  const fields = Object.entries(ranges) as [K, Range][];
+  const fields = Object.entries(ranges) as [K, { readonly range: Range }][];
   const numbers = new NumberReader(packed, name);
   while (!numbers.isAtEnd) {
     const record = {} as Record<K, number>;
-    for (const [field, range] of fields) record[field] = inRange(numbers.next(), range, field);
+    for (const [field, { range }] of fields) record[field] = inRange(numbers.next(), range, field);
     yield record;
   }
 }
@@ -319,7 +318,7 @@ function known<T>(find: (name: string) => T | undefined, name: string): T {
   return prefab;
 }
 
-type BuildingNumbers = Partial<Record<(typeof BUILDING_NUMBER_FIELDS)[number], number>>;
+type BuildingNumbers = Partial<Record<keyof typeof BUILDING_NUMBERS, number>>;
 
 /** Building fields that each version introduced, with the values that they get in older saves. */
 const NUMBERS_SINCE: readonly (readonly [version: number, BuildingNumbers])[] = [
@@ -365,15 +364,13 @@ function withNewNumbers(packed: PackedNumbers, version: number): PackedNumbers {
   const newer = NUMBERS_SINCE.filter(([since]) => since > version).map(([, numbers]) => numbers);
   if (newer.length === 0) return packed;
   const added: BuildingNumbers = Object.assign({}, ...newer);
-  const known = Object.entries(BUILDING_RANGES).filter(([name]) => !(name in added));
+  const known = Object.entries(BUILDING_NUMBERS).filter(([name]) => !(name in added));
   const rows = [...unpack(packed, "buildingNumbers", Object.fromEntries(known))].map((row) => ({
     ...row,
     ...added,
   }));
-  return base64(
-    packFields(
-      rows,
-      BUILDING_NUMBER_FIELDS.map((name) => (row: BuildingNumbers) => row[name] as number),
-    ),
-  );
+  const readers = Object.keys(BUILDING_NUMBERS).map((name) => (row: BuildingNumbers) => {
+    return row[name as keyof BuildingNumbers] as number;
+  });
+  return base64(packFields(rows, readers));
 }
