@@ -55,7 +55,6 @@ Napi::Object export_all(Napi::Env env, Napi::Object exports) {
   add("useFlashAttention", use_flash_attention);
   add("loadRenderer", load_renderer);
   add("loadLanguageModel", load_language_model);
-  add("inspectSamples", inspect_samples);
   add("train", train);
   env.AddCleanupHook([] { stop_all_calls(std::chrono::hours(1)); });
   // The clean-up hook above is not enough, because process.exit() skips it.

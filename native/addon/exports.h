@@ -13,7 +13,5 @@ Napi::Value load_language_model(const Napi::CallbackInfo& info);
 /// Implements train(options, call).
 Napi::Value train(const Napi::CallbackInfo& info);
 
-/// Implements inspectSamples(model, samples, call).
-Napi::Value inspect_samples(const Napi::CallbackInfo& info);
 
 }  // namespace carillon::addon

@@ -5,40 +5,9 @@
 #include "addon/exports.h"
 #include "addon/values.h"
 #include "core/runtime/device.h"
-#include "core/checkpoint/config.h"
 #include "core/training/adapter_training.h"
-#include "core/training/training_sample.h"
 
 namespace carillon::addon {
-
-namespace {
-
-Napi::Value to_js(Napi::Env env, const std::vector<SampleInfo>& infos) {
-  auto result = Napi::Array::New(env);
-  for (const auto& info : infos) {
-    auto entry = Napi::Object::New(env);
-    entry.Set("frames", static_cast<double>(info.frames));
-    entry.Set("conditionTokens", static_cast<double>(info.condition_tokens));
-    result.Set(result.Length(), entry);
-  }
-  return result;
-}
-
-}  // namespace
-
-Napi::Value inspect_samples(const Napi::CallbackInfo& info) {
-  const ModelSource source = source_of(info[0], "model");
-  const auto paths = texts_of(info[1], "samples");
-  return Call::start(info.Env(), WorkerThread::training(), info[2], [=](const Control& control) {
-    const auto config = DitConfig::read(source);
-    std::vector<SampleInfo> infos;
-    for (const auto& path : paths) {
-      control.check();
-      infos.push_back(inspect_sample(path, config));
-    }
-    return [infos](Napi::Env env) { return to_js(env, infos); };
-  });
-}
 
 namespace {
 

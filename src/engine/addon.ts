@@ -409,19 +409,12 @@ export interface TrainingResult {
   steps: number;
 }
 
-export interface SampleInfo {
-  frames: number;
-  conditionTokens: number;
-}
-
 export interface NativeAddon {
   runtimeInfo(): RuntimeInfo;
   /** Allows libtorch's flash attention kernels, process-wide, from the next call on. */
   useFlashAttention(enabled: boolean): void;
   loadRenderer(options: LoadRendererOptions, call: CallOptions): Promise<NativeRenderer>;
   loadLanguageModel(options: LoadLanguageModelOptions, call: CallOptions): Promise<NativeLanguageModel>;
-  /** Validates sample files against a model; BAD_CHECKPOINT names the first invalid file and the reason. */
-  inspectSamples(model: ModelSource, samples: string[], call: CallOptions): Promise<SampleInfo[]>;
   /** Trains an adapter on its own copy of the weights, in parallel with rendering. One run at a time. */
   train(options: TrainingOptions, call: TrainingCall): Promise<TrainingResult>;
 }

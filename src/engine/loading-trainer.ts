@@ -1,5 +1,5 @@
 /** Trains adapters. A run has its own copy of the weights, in the addon. */
-import type { CallOptions, NativeAddon, SampleInfo, TrainingCall, TrainingResult } from "./addon.js";
+import type { NativeAddon, TrainingCall, TrainingResult } from "./addon.js";
 import type { LoadedModels } from "./loaded-models.js";
 import type { EngineOptions, Trainer, TrainingRequest } from "./types.js";
 
@@ -12,10 +12,6 @@ export class LoadingTrainer implements Trainer {
     private readonly loaded: LoadedModels,
     private readonly options: EngineOptions,
   ) {}
-
-  async inspectSamples(samples: string[], call: CallOptions = {}): Promise<SampleInfo[]> {
-    return this.loaded.withRenderer(1, call, ({ model }) => this.addon.inspectSamples(model, samples, call));
-  }
 
   async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
     // The run reads its own copy of the weights, so it does not hold the loaded model.

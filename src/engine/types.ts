@@ -11,7 +11,6 @@ import type {
   RenderResult,
   RenderSource,
   RuntimeInfo,
-  SampleInfo,
   TaskType,
   TokenSampling,
   TrainingCall,
@@ -376,8 +375,7 @@ export interface SongRenderer {
 
 /** Trains adapters for the model of slot 1, in parallel with rendering. */
 export interface Trainer {
-  /** Validates sample files against the model. */
-  inspectSamples(samples: string[], call?: CallOptions): Promise<SampleInfo[]>;
+  /** @throws NativeError BAD_CHECKPOINT that names the first invalid sample, before the event `started` */
   train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult>;
 }
 

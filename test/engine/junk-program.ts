@@ -109,7 +109,6 @@ const open: Case[] = [
   ["useFlashAttention", addon.useFlashAttention, true],
   ["loadRenderer", addon.loadRenderer, { ...rendererOptions, model: { ...model, path: "/absent" } }, call],
   ["loadLanguageModel", addon.loadLanguageModel, languageOptions, call],
-  ["inspectSamples", addon.inspectSamples, model, [join(folder, "absent.pt")], call],
   ["train", addon.train, training, call],
   ["train lokr", addon.train, { ...training, adapter: { ...lokr, ...switches } }, call],
   ["render", renderer.render, job, call],

@@ -50,6 +50,22 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Reads a sample, and trims its condition if the options say so.
+TrainingSample sample_at(const TrainingOptions& options, const std::string& path) {
+  TrainingSample sample = read_sample(path);
+  if (options.trim_condition) drop_condition_padding(sample, path);
+  return sample;
+}
+
+/// Validates all samples before the model is loaded and the output directory changes.
+void check_samples(const TrainingOptions& options, const Control& control) {
+  const DitConfig model = DitConfig::read(options.model);
+  for (const auto& path : options.samples) {
+    if (control.is_cancelled()) return;  // the run then stops before its first step
+    check_sample(sample_at(options, path), model, path);
+  }
+}
+
 /// The modules of a checkpoint that training uses.
 struct TrainedModel {
   DitConfig config;
@@ -74,8 +90,6 @@ class TrainingRun {
   TrainingResult execute();
 
  private:
-  /// Reads a sample, and trims its condition if the options say so.
-  TrainingSample sample_at(const std::string& path) const;
   void restore(const std::string& folder);
   /// Restore a training state, or only the weights of an adapter. Both return the text for a RunNotice event.
   std::optional<std::string> restore_state(const std::string& folder);
@@ -132,10 +146,6 @@ TrainingRun::TrainingRun(const TrainingOptions& options, std::function<void(cons
       learning_rate_(LearningRate::plan(options.learning_rate, total_steps_)) {}
 
 TrainingResult TrainingRun::execute() {
-  for (const auto& path : options_.samples) {
-    if (control_.is_cancelled()) break;  // the run then stops before its first step
-    check_sample(sample_at(path), model_.config, path);
-  }
   on_event_(training_event::SamplesLoaded{static_cast<int64_t>(options_.samples.size())});
   if (options_.resume_from) restore(*options_.resume_from);
   on_event_(training_event::RunStart{.device = options_.placement.device.is_cuda() ? "cuda" : "cpu",
@@ -150,12 +160,6 @@ TrainingResult TrainingRun::execute() {
     }
   }
   return {.completed = true, .path = save_final(), .steps = position_.step};
-}
-
-TrainingSample TrainingRun::sample_at(const std::string& path) const {
-  TrainingSample sample = read_sample(path);
-  if (options_.trim_condition) drop_condition_padding(sample, path);
-  return sample;
 }
 
 void TrainingRun::restore(const std::string& folder) {
@@ -216,7 +220,7 @@ double TrainingRun::micro_step(const std::vector<int64_t>& order, int64_t batch,
   const int64_t end = std::min(first + options_.batch_size, static_cast<int64_t>(order.size()));
   std::vector<TrainingSample> samples;
   for (int64_t i = first; i < end; ++i) {
-    samples.push_back(sample_at(options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
+    samples.push_back(sample_at(options_, options_.samples[static_cast<size_t>(order[static_cast<size_t>(i)])]));
   }
   const std::vector<MicroBatchPart> parts = make_parts(samples, sampling_, micro_step, options_.placement);
   double sum = 0;
@@ -337,6 +341,7 @@ TrainingResult train(const TrainingOptions& options, const std::function<void(co
                      const Control& control) {
   check(options);
   lower_priority();
+  check_samples(options, control);
   const c10::AutoGradMode gradients(true);
   try {
     return TrainingRun(options, on_event, control).execute();

@@ -119,12 +119,6 @@ void check_sample(const TrainingSample& sample, const DitConfig& model, const st
   require_width(kContextLatents, sample.context_latents, 2 * model.audio_acoustic_hidden_dim);
 }
 
-SampleInfo inspect_sample(const std::string& path, const DitConfig& model) {
-  const TrainingSample sample = read_sample(path);
-  check_sample(sample, model, path);
-  return {.frames = sample.target_latents.size(0), .condition_tokens = sample.encoder_hidden_states.size(0)};
-}
-
 void write_sample(const std::string& path, const TrainingSample& sample) {
   write_torch_file(path,
                    {{kTargetLatents, sample.target_latents},

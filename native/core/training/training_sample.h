@@ -20,11 +20,6 @@ struct TrainingSample {
   TorchMetadata metadata;             // metadata of the file
 };
 
-struct SampleInfo {
-  int64_t frames;            // T
-  int64_t condition_tokens;  // L
-};
-
 /// Reads a sample file. A `.pt` may come from any trainer of this model family; code in it is not executed. A
 /// `.safetensors` has the same tensors, and a JSON object `metadata` in its header. Floating tensors become float32.
 /// Metadata values are dropped if TorchMetadata cannot hold their type.
@@ -40,9 +35,6 @@ void drop_condition_padding(TrainingSample& sample, const std::string& path);
 /// Throws kBadCheckpoint if a tensor's width does not fit the model. The message names the tensor's key and `path`, the
 /// file of the sample.
 void check_sample(const TrainingSample& sample, const DitConfig& model, const std::string& path);
-
-/// Reads a file and validates it against a model.
-SampleInfo inspect_sample(const std::string& path, const DitConfig& model);
 
 /// Atomically writes a sample file for Python's `torch.load(weights_only=True)`. attention_mask gets the dtype of
 /// target_latents, as in other trainers; other tensors keep their dtypes. Throws kBadArgument for an integer beyond 32

@@ -77,9 +77,10 @@ TEST("preparation: a written sample fits its model") {
   DitConfig model{};
   model.audio_acoustic_hidden_dim = kTinyLatent;
   model.encoder_hidden_size = kTinyEncoder;
-  const SampleInfo info = inspect_sample(path, model);
-  EXPECT(info.frames == kSongFrames && info.condition_tokens == 6);
-  EXPECT(read_sample(path).target_latents.equal(sample.target_latents));
+  const TrainingSample read = read_sample(path);
+  check_sample(read, model, path);
+  EXPECT(read.target_latents.size(0) == kSongFrames && read.encoder_hidden_states.size(0) == 6);
+  EXPECT(read.target_latents.equal(sample.target_latents));
 }
 
 TEST("preparation: rejects unusable audio and prompts") {

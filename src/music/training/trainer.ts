@@ -155,9 +155,8 @@ export interface CheckedPaths
 }
 
 /**
- * Checks a start request before the run starts, so that the client gets errors at once. Resolves the paths, checks
- * every sample against the model of slot 1, and creates the output directory.
- * @throws HttpError 400 for an unusable path or sample, 500 without a model or for a disk error
+ * Checks the paths of a start request, and creates the output directory. The run itself checks the samples first.
+ * @throws HttpError 400 for an unusable path, 500 without a model or for a disk error
  */
 export async function checkStartRequest(
   engine: MusicEngine,
@@ -170,7 +169,6 @@ export async function checkStartRequest(
   const resumeFrom = paths.resumeFrom === null ? undefined : await resolveCheckpoint(root, paths.resumeFrom);
   const { samples, skipped } = await discoverSamples(tensorDirectory, await root.resolve("."));
   if (samples.length === 0) throw new RequestError("No valid samples found in tensor directory");
-  await engine.trainer.inspectSamples(samples).catch(refuseFiles);
   await createOutputDirectory(outputDirectory, paths.outputDir);
   return { dataSetName: basename(tensorDirectory), samples, skipped, outputDirectory, resumeFrom };
 }
