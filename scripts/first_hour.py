@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Builds, tests and measures on a new GPU machine that has Python 3.10 with torch, cmake and a C++20 compiler, but no Node.
+"""Builds, tests and measures on a GPU machine that has Python 3.10 with torch, cmake and a C++20 compiler, but no Node, which
+`npm run parity` and `npm run bench` need.
 
     first_hour.py --out DIR [--device cuda] [--only STEP ...]
 
-Builds the native programs against this interpreter's torch, compares the goldens in float32 and bfloat16, times every
-benchmark in turns with its peer if that can be imported, and profiles a song with Nsight Systems if that is installed.
-If a step fails, the next one runs. DIR/STEP.txt is the output of a step, DIR/summary.json the results. Build and
+Builds the native programs against this interpreter's torch, compares the goldens in float32 and bfloat16, and times every
+benchmark in turns with its peer if that can be imported. If a step fails, the next one runs. DIR/STEP.txt is the output of a step, DIR/summary.json the results. Build and
 checkpoints are in --work, because they are large.
 """
 
@@ -31,7 +31,6 @@ def arguments():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parity", type=pathlib.Path, default=PROJECT.parent / "shared/parity")
     parser.add_argument("--checkpoints", type=pathlib.Path, help="checkpoints of the published size; created if missing")
-    parser.add_argument("--preload", help="library to preload into every native program")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--step-seconds", type=int, default=900)
     parser.add_argument("--only", nargs="+", help="run only steps whose names start with one of these")
@@ -45,8 +44,6 @@ class FirstHour:
         self.options = options
         self.build = options.work / "build"
         self.bench = self.build / "native/bench/carillon-bench"
-        self.native_env = {"LD_PRELOAD": options.preload} if options.preload else {}
-        self.env = {**os.environ, **self.native_env}
         self.steps = {}
 
     def step(self, name, work):
@@ -65,12 +62,12 @@ class FirstHour:
         print(f"{name}: {self.steps[name]}", flush=True)
         (self.options.out / "summary.json").write_text(json.dumps(self.steps, indent=2) + "\n")
 
-    def run(self, command, log, env=None):
+    def run(self, command, log):
         """Runs a command and returns its last line of output. Raises if it fails."""
         command = [str(word) for word in command]
         print("$", " ".join(command), file=log, flush=True)
         limit = self.options.step_seconds
-        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=PROJECT, timeout=limit, check=True)
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, cwd=PROJECT, timeout=limit, check=True)
         return pathlib.Path(log.name).read_text().strip().splitlines()[-1]
 
     def facts(self, log):
@@ -95,43 +92,17 @@ class FirstHour:
     def parity(self, dtype):
         program = self.build / "native/test/carillon-parity"
         place = ["--device", self.options.device, "--dtype", dtype]
-        return lambda log: self.run([program, "--root", self.options.parity, *place], log, self.env)
+        return lambda log: self.run([program, "--root", self.options.parity, *place], log)
 
     def make_checkpoints(self, log):
         if not (self.options.checkpoints / "vae").exists():
             self.run([sys.executable, "scripts/bench/make_checkpoints.py", "--out", self.options.checkpoints], log)
 
-    def benchmark(self, name, dtype):
-        options = argparse.Namespace(
-            program=self.bench,
-            checkpoints=self.options.checkpoints,
-            repetitions=self.options.repetitions,
-            device=self.options.device,
-            dtype=dtype,
-            peer_dtype=None,
-            quantization="none",
-            size=None,
-            threads=None,
-        )
-
-        def work(log):
-            result = turns.measure(name, options, log, self.native_env)
-            print(json.dumps(result), file=log)
-            medians = {side: result[side]["medianSeconds"] for side in ("native", "peer") if side in result}
-            if "peerSkipped" in result:
-                return {**medians, "peer": result["peerSkipped"]}
-            return {**medians, "ratio": round(result["ratioOfMedians"], 3)}
-
-        return work
-
-    def profile(self, log):
-        if not shutil.which("nsys"):
-            return "nsys is not installed"
-        report = self.options.work / "song"
-        own = [self.bench, "song", "--checkpoints", self.options.checkpoints, "--repetitions", 1]
-        place = ["--device", self.options.device, "--dtype", "bfloat16"]
-        self.run(["nsys", "profile", "--force-overwrite=true", "-o", report, *own, *place], log, self.env)
-        return self.run(["nsys", "stats", "--report", "cuda_gpu_kern_sum,cuda_api_sum", f"{report}.nsys-rep"], log)
+    def benchmark(self, name):
+        command = [sys.executable, "scripts/bench/turns.py", name, "--program", self.bench]
+        command += ["--checkpoints", self.options.checkpoints, "--repetitions", self.options.repetitions]
+        command += ["--device", self.options.device, "--dtype", "bfloat16"]
+        return lambda log: json.loads(self.run(command, log))["results"][0]
 
     def all(self):
         self.options.out.mkdir(parents=True, exist_ok=True)
@@ -141,8 +112,7 @@ class FirstHour:
             self.step(f"parity-{dtype}", self.parity(dtype))
         self.step("checkpoints", self.make_checkpoints)
         for name in turns.BENCHMARKS:
-            self.step(f"bench-{name}", self.benchmark(name, "bfloat16"))
-        self.step("profile", self.profile)
+            self.step(f"bench-{name}", self.benchmark(name))
         return all(step["ok"] for step in self.steps.values())
 
 

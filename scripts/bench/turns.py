@@ -33,10 +33,10 @@ COLUMNS = ["seconds", "native median", "native min", "peer median", "peer min", 
 class BenchmarkProcess:
     """A program that warms up, prints `ready`, then the seconds of one repetition for every line it is sent."""
 
-    def __init__(self, command, log, env):
+    def __init__(self, command, env):
         self.command = [str(word) for word in command]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=env)
+        self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, text=True, env=env)
         while self.line() != "ready":
             pass
 
@@ -79,9 +79,9 @@ def turns(sides, repetitions):
     return seconds
 
 
-def measure_batch(options, log):
+def measure_batch(options):
     """Times decoding steps of several batch sizes in turns, relative to the step of one song."""
-    sides = {name: BenchmarkProcess(native_command(name, options), log, environment(options)) for name in BATCH}
+    sides = {name: BenchmarkProcess(native_command(name, options), environment(options)) for name in BATCH}
     results = {name: summary(values) for name, values in turns(sides, options.repetitions).items()}
     one = results["lm-decode"]
     for name, goal in BATCH.items():
@@ -94,21 +94,20 @@ def measure_batch(options, log):
     return {"name": "batch", "songs": results}
 
 
-def measure(name, options, log, native_env=None):
-    """Runs one benchmark. `options` are those of `arguments()`; `log` is a file for the programs' output."""
+def measure(name, options):
+    """Runs one benchmark. `options` are those of `arguments()`."""
     if name == "batch":
-        return measure_batch(options, log)
+        return measure_batch(options)
     env = environment(options)
     peer_dtype = options.peer_dtype or options.dtype
     size = ["--size", str(options.size)] if options.size else []
-    program = native_command(name, options)
-    sides = {"native": BenchmarkProcess(program, log, {**env, **(native_env or {})})}
+    sides = {"native": BenchmarkProcess(native_command(name, options), env)}
     script, skipped, goals = peer_of(name)
     if not skipped:
         device = [] if options.device == "auto" else ["--device", options.device]
         threads = ["--threads", str(options.threads)] if options.threads else []
         try:
-            sides["peer"] = BenchmarkProcess([*script, *size, *device, "--dtype", peer_dtype, *threads], log, env)
+            sides["peer"] = BenchmarkProcess([*script, *size, *device, "--dtype", peer_dtype, *threads], env)
         except RuntimeError as error:  # our own time is useful without the peer's
             skipped = f"the peer failed: {error}"
     seconds = turns(sides, options.repetitions)
@@ -183,10 +182,10 @@ def main():
     results = []
     print_row(COLUMNS)
     for name in options.names or BENCHMARKS:
-        results.append(measure(name, options, sys.stderr))
+        results.append(measure(name, options))
         if name != "batch":
             print_result(results[-1])
-    print(json.dumps({"threads": options.threads, "results": results}, indent=1))
+    print(json.dumps({"threads": options.threads, "results": results}))
 
 
 if __name__ == "__main__":
