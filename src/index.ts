@@ -21,8 +21,8 @@ import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
 import { NO_UPLOADS } from "./music/audio/uploads.js";
 import { selectSlot } from "./music/models/models.js";
+import type { GenerationRequest } from "./music/request/generation-request.js";
 import { parseGenerationRequest as parseFields } from "./music/request/parse.js";
-import type { GenerationRequest } from "./music/request/schema.js";
 import type { MusicServer } from "./music/server.js";
 import { drawSeed } from "./music/song/seeds.js";
 import type { MusicServerParts } from "./music/start.js";
@@ -54,7 +54,7 @@ export type {
   TrainingRequest,
 } from "./engine/types.js";
 export type { SongResult, Task } from "./music/queue/store.js";
-export type { GenerationRequest } from "./music/request/schema.js";
+export type { GenerationRequest } from "./music/request/generation-request.js";
 export type { MusicServer } from "./music/server.js";
 export { makeSongs, type SongOptions } from "./music/song/make-songs.js";
 export type { TaskProgress } from "./music/song/progress.js";

@@ -200,7 +200,7 @@ async function untilWorkers(url: string, count: number): Promise<void> {
 /** Milliseconds from the submission of an empty task to its end event, without HTTP. */
 async function overhead(queue: TaskQueue): Promise<number[]> {
   queue.start();
-  const request = { prompt: "", model: null, lmModelPath: null } as Task["request"];
+  const request = { words: {}, planning: { languageModel: null }, model: null } as Task["request"];
   const told = new EventEmitter();
   const early = new Set<string>();
   queue.events.on("ended", ({ id }) => {

@@ -62,7 +62,7 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
     throw new Error(`--lora-scale: ${loraScale.length} scales for ${lora.length} adapters of --lora`);
   }
   const { createEngine, makeSongs, parseGenerationRequest } = await import("../index.js");
-  const { usesLmByDefault } = await import("../music/song/song-context.js");
+  const { usesLmByDefault } = await import("../music/song/language-model.js");
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const path = resolve(options.out);
   await assertWritable(path);
@@ -71,10 +71,11 @@ async function generate(prompt: string, options: GenerateOptions): Promise<void>
   try {
     await engine.loader.loadSlot(1, null, { signal });
     const request = parseGenerationRequest(parametersOf(prompt, options), engine);
+    const { songs } = request;
     const display = new ProgressDisplay();
     const song = await makeSongs(engine, request, {
       destination: (index) => {
-        const name = request.batchSize > 1 ? stemFile(options.out, request.trackClasses[index]) : options.out;
+        const name = songs.length > 1 ? stemFile(options.out, songs[index]?.tracks[0]) : options.out;
         return { name, path: resolve(name) };
       },
       maxSourceSeconds: config.sourceMaxSeconds,

@@ -15,9 +15,9 @@ import {
   type TaskQueue,
   UncertainSubmissionError,
 } from "./queue/task-queue.js";
+import type { GenerationRequest } from "./request/generation-request.js";
 import type { SubmissionKey } from "./request/idempotency.js";
-import type { GenerationRequest } from "./request/schema.js";
-import { checkTextLength } from "./song/song-context.js";
+import { checkTextLength } from "./song/language-model.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { isWithin } from "./storage/permitted-root.js";
 import { toRequestErrorIfPromptTooLong } from "./words/text-writer.js";
@@ -61,7 +61,7 @@ export class Submissions {
       if (refusal instanceof RequestError) throw refusal;
     });
     const signal = AbortSignal.any([caller.signal, this.stopping]);
-    await this.callbacks.admit(request.callbackUrl ?? null, signal);
+    await this.callbacks.admit(request.callbackUrl, signal);
     const { inputs } = this.runner;
     const claimed = await inputs.claim(request, signal);
     try {
@@ -120,7 +120,7 @@ export class Submissions {
 
   /** Adds what the record of the source states, if the source is a finished song. */
   async #withSourceFacts(request: GenerationRequest): Promise<GenerationRequest> {
-    const source = request.sourceLatents ?? request.sourceAudio;
+    const { source } = request;
     if (source === null || source.isUpload) return request;
     const song = isWithin(this.runner.audioFiles.directory, source.path) ? songOf(source.path) : null;
     if (song === null) return request;
@@ -128,7 +128,8 @@ export class Submissions {
     const metas = result?.audioFiles[song.index]?.description?.metas;
     if (metas === undefined || !("bpm" in metas)) return request;
     const { bpm, keyscale, timesignature } = metas;
-    return { ...request, sourceFacts: { bpm, keyScale: keyscale, timeSignature: timesignature } };
+    const known = { bpm, keyScale: keyscale, timeSignature: timesignature };
+    return { ...request, facts: { ...request.facts, source: known } };
   }
 
   /**

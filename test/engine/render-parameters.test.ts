@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { NativeRenderer, RenderJob } from "../../src/engine/addon.js";
 import { Checkpoints, DEFAULT_MODEL } from "../../src/engine/checkpoints.js";
 import { loadAddon } from "../../src/engine/native.js";
-import { renderParameters, renderParametersOf } from "../../src/engine/render-parameters.js";
+import { renderParameters } from "../../src/engine/render-parameters.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
 import { parseGenerationRequest } from "../../src/music/request/parse.js";
 import { testDevice } from "./embedded.js";
@@ -69,8 +69,6 @@ describe("render parameters that requests send to the core", () => {
       guidance: { ...guidance, guidanceScale: 3 },
       edit: { ...edit, repaintMode: "aggressive" },
     };
-    expect(renderParametersOf(request)).to.deep.equal(groups);
-    const { coverNoiseStrength: _, ...ofEarlierVersion } = request;
-    expect(renderParametersOf(ofEarlierVersion as typeof request)).to.deep.equal(groups);
+    expect(request).to.deep.include(groups);
   });
 });

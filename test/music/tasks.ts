@@ -10,6 +10,8 @@ import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded
 import type { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
 import type { SongResult, Task } from "../../src/music/queue/store.js";
 import type { TaskRunner } from "../../src/music/queue/task-queue.js";
+import type { GenerationRequest } from "../../src/music/request/generation-request.js";
+import { parse } from "./request/request-parsing.js";
 
 /**
  * Creates a folder that is deleted at the end of the test file. The deletion is retried, because a server may still
@@ -21,6 +23,12 @@ export function temporaryDirectory(): string {
   return directory;
 }
 
+/** A request with default parameters, except for these words. */
+export function makeRequest(words: Partial<GenerationRequest["words"]>): GenerationRequest {
+  const request = parse({});
+  return { ...request, words: { ...request.words, ...words } };
+}
+
 export function makeTask(change: Partial<Task> = {}): Task {
   return {
     id: uuid(),
@@ -29,7 +37,7 @@ export function makeTask(change: Partial<Task> = {}): Task {
     createdAtMs: 1_765_000_000_000,
     finishedAtMs: null,
     interruptions: 0,
-    request: { prompt: "slow bossa nova" } as Task["request"],
+    request: makeRequest({ prompt: "slow bossa nova" }),
     result: null,
     error: null,
     progress: 0,

@@ -161,7 +161,7 @@ describe("every parameter of POST /release_task has an effect or is named in war
     const destination = (index: number) => ({ name: `${index}`, path: join(directory, `song-${index}`) });
     const result = await makeSongs(
       engine,
-      { ...request, audioDurationSeconds: request.audioDurationSeconds ?? SECONDS },
+      { ...request, facts: { ...request.facts, durationSeconds: request.facts.durationSeconds ?? SECONDS } },
       { destination, maxSourceSeconds: 60, signal: new AbortController().signal, onProgress: () => {} },
     );
     const hash = createHash("sha256");

@@ -54,11 +54,10 @@ export class AudioFiles {
     return `${taskId}-${index}.${LATENTS_EXTENSION}`;
   }
 
-  namesOf({ id, request }: Task): string[] {
-    const items = Array.from({ length: request.batchSize }, (_, index) => index);
-    return items.flatMap((index) => [
-      this.nameOf(id, index, request.audioFormat),
-      ...(request.returnLatents ? [this.latentsNameOf(id, index)] : []),
+  namesOf({ id, request: { songs, output } }: Task): string[] {
+    return songs.flatMap((_, index) => [
+      this.nameOf(id, index, output.audioFormat),
+      ...(output.returnLatents ? [this.latentsNameOf(id, index)] : []),
     ]);
   }
 

@@ -3,19 +3,19 @@ import { createWriteStream } from "node:fs";
 import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
+import { SAMPLE_RATE } from "../../engine/types.js";
 import { describe } from "../../parameters.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
-import type { AudioInput, GenerationRequest } from "../request/schema.js";
+import { type AudioInput, type GenerationRequest, INPUTS, inputsOf } from "../request/generation-request.js";
 import { type FileStorage, makeFolder } from "../storage/file-storage.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { pathFromResultUrl, RESULT_URL_PATTERN } from "./audio-files.js";
-import { type AudioMeasures, DecodeError, measureAudio, openRecording } from "./decode.js";
+import { DecodeError, measureAudio, openRecording } from "./decode.js";
 import { readLatents } from "./latents-file.js";
 import { repaintWindows } from "./repaint-windows.js";
-import { referencedUpload, UPLOAD_KINDS, type UploadKind, uploadFieldName, uploadPath } from "./uploads.js";
+import { referencedUpload, uploadFieldName, uploadPath } from "./uploads.js";
 
 /**
  * Limits the decoding of recordings in new requests, so that no client occupies all decoders and most of the
@@ -53,7 +53,7 @@ export class AudioInputs {
   async claim(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const claimed = { ...request };
     try {
-      for (const kind of UPLOAD_KINDS) claimed[kind] = await this.#claim(request[kind] ?? null, kind, signal);
+      for (const name of INPUTS) claimed[name] = await this.#claim(request[name], signal);
       return claimed;
     } catch (error) {
       await this.unclaim(request, claimed);
@@ -61,27 +61,27 @@ export class AudioInputs {
     }
   }
 
-  async #claim(input: AudioInput | null, kind: UploadKind, signal: AbortSignal): Promise<AudioInput | null> {
+  async #claim(input: AudioInput | null, signal: AbortSignal): Promise<AudioInput | null> {
     const { uploads } = this.options;
-    const kept = input === null || input.isUpload ? null : referencedUpload(uploads.directory, input.path);
-    if (kept !== null) {
-      const path = uploadPath(uploads.directory, kind, kept);
-      if (!(await uploads.fetch(kept, signal)) || !(await isLinked(kept, path))) {
-        throw new RequestError(
-          `the recording ${describe(input?.path)} is no longer stored: send the file again`,
-        );
-      }
-      return { path, isUpload: true, bytes: (await stat(path)).size };
+    if (input === null) return null;
+    if (input.isUpload) return { ...input, bytes: (await stat(input.path)).size };
+    const kept = referencedUpload(uploads.directory, input.path);
+    if (kept === null) return input;
+    const { kind } = input;
+    const path = uploadPath(uploads.directory, kind, kept);
+    if (!(await uploads.fetch(kept, signal)) || !(await isLinked(kept, path))) {
+      throw new RequestError(
+        `the recording ${describe(input.path)} is no longer stored: send the file again`,
+      );
     }
-    if (input === null || !input.isUpload) return input;
-    return { ...input, bytes: (await stat(input.path)).size };
+    return { kind, path, isUpload: true, bytes: (await stat(path)).size };
   }
 
   /** Removes the links that `claim` made for a request, if the request was not accepted. */
   async unclaim(request: GenerationRequest, claimed: GenerationRequest): Promise<void> {
-    for (const kind of UPLOAD_KINDS) {
-      const path = claimed[kind]?.path;
-      if (path !== undefined && path !== request[kind]?.path) await rm(path, { force: true });
+    for (const name of INPUTS) {
+      const path = claimed[name]?.path;
+      if (path !== undefined && path !== request[name]?.path) await rm(path, { force: true });
     }
   }
 
@@ -92,24 +92,19 @@ export class AudioInputs {
    */
   async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
     const located = await this.locate(request, caller.signal);
-    const { sourceAudio, referenceAudio, sourceLatents, referenceLatents } = located;
-    if (sourceLatents) {
-      const { samples } = await this.#inspect(sourceLatents, "src_latents", caller);
-      repaintWindows(request, samples / SAMPLE_RATE);
-    }
-    if (referenceLatents) await this.#inspect(referenceLatents, "ref_latents", caller);
-    if (sourceAudio !== null) {
-      const { seconds } = await this.#measure(sourceAudio, "src_audio", caller);
-      if (seconds < MIN_SOURCE_SECONDS) {
+    const { source, reference } = located;
+    if (source !== null) {
+      const { seconds } = await this.#measure(source, caller);
+      if (source.kind === "sourceAudio" && seconds < MIN_SOURCE_SECONDS) {
         throw new RequestError(
           `src_audio lasts ${seconds.toFixed(3)} seconds; the minimum is ${MIN_SOURCE_SECONDS}`,
         );
       }
       repaintWindows(request, seconds);
     }
-    if (referenceAudio !== null) {
-      const { peak } = await this.#measure(referenceAudio, "reference_audio", caller);
-      if (peak < SILENT_PEAK) {
+    if (reference !== null) {
+      const { peak } = await this.#measure(reference, caller);
+      if (peak !== null && peak < SILENT_PEAK) {
         throw new RequestError("reference_audio is silent and has no timbre; send another file or none");
       }
     }
@@ -122,8 +117,7 @@ export class AudioInputs {
    */
   async locate(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
     const located = { ...request };
-    for (const kind of UPLOAD_KINDS)
-      located[kind] = await this.#locate(request[kind] ?? null, uploadFieldName(kind), signal);
+    for (const name of INPUTS) located[name] = await this.#locate(request[name], signal);
     return located;
   }
 
@@ -136,8 +130,7 @@ export class AudioInputs {
     if (this.options.uploads.store === null) return request;
     const published = { ...request };
     try {
-      for (const kind of UPLOAD_KINDS)
-        published[kind] = await this.#publish(request[kind] ?? null, kind, signal);
+      for (const name of INPUTS) published[name] = await this.#publish(request[name], signal);
       return published;
     } catch (error) {
       await this.release(published);
@@ -146,13 +139,10 @@ export class AudioInputs {
   }
 
   /** Copies a recording to the object store, unless it is a song, which is stored already. */
-  async #publish(
-    input: AudioInput | null,
-    kind: UploadKind,
-    signal: AbortSignal,
-  ): Promise<AudioInput | null> {
+  async #publish(input: AudioInput | null, signal: AbortSignal): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (!input.isUpload && isWithin(songs.directory, input.path))) return input;
+    const { kind } = input;
     const path = input.isUpload ? input.path : uploadPath(uploads.directory, kind, input.path);
     try {
       if (!input.isUpload) {
@@ -161,7 +151,7 @@ export class AudioInputs {
         await pipeline(file.createReadStream(), createWriteStream(path, { flags: "wx" }), { signal });
       }
       await uploads.publish(path, signal);
-      return { path, isUpload: true, bytes: (await stat(path)).size };
+      return { kind, path, isUpload: true, bytes: (await stat(path)).size };
     } catch (error) {
       // The store may have the object although its answer was lost.
       await this.options.discard([uploads.objectName(path)]);
@@ -189,13 +179,15 @@ export class AudioInputs {
     return path !== null && (await uploads.fetch(path, signal)) ? path : null;
   }
 
-  async #locate(input: AudioInput | null, name: string, signal: AbortSignal): Promise<AudioInput | null> {
+  async #locate(input: AudioInput | null, signal: AbortSignal): Promise<AudioInput | null> {
     const { songs, uploads } = this.options;
     if (input === null || (input.isUpload && uploads.store === null)) return input;
+    const { kind } = input;
+    const name = uploadFieldName(kind);
     if (input.isUpload) {
       // The gateway that accepted the task wrote this path. Its upload folder may differ from ours.
       const path = join(uploads.directory, basename(input.path));
-      if (await uploads.fetch(path, signal)) return { path, isUpload: true };
+      if (await uploads.fetch(path, signal)) return { kind, path, isUpload: true };
       throw new RequestError(`the upload ${name} is no longer stored; send it again`);
     }
     const parameter = `${name}_path`;
@@ -216,7 +208,7 @@ export class AudioInputs {
       const advice = error.reason === "absent" ? whereToLook(input.path, name) : "";
       throw new RequestError(`${parameter} names a path that ${error.fault}${advice}`, { cause: error });
     }
-    return { path, isUpload: false };
+    return { kind, path, isUpload: false };
   }
 
   async #isAllowed(path: string): Promise<boolean> {
@@ -229,13 +221,18 @@ export class AudioInputs {
     return false;
   }
 
-  #inspect({ path }: AudioInput, name: string, caller: Caller): Promise<SongLatents> {
-    return this.#decoders.run(caller, () => readLatents(path, name, this.options.maxSeconds));
-  }
-
-  async #measure({ path }: AudioInput, name: string, caller: Caller): Promise<AudioMeasures> {
+  /** Decodes a recording, or reads latents, whose peak is unknown. */
+  async #measure(
+    { kind, path }: AudioInput,
+    caller: Caller,
+  ): Promise<{ seconds: number; peak: number | null }> {
     const { maxSeconds } = this.options;
     const { signal } = caller;
+    const name = uploadFieldName(kind);
+    if (kind === "sourceLatents" || kind === "referenceLatents") {
+      const { samples } = await this.#decoders.run(caller, () => readLatents(path, name, maxSeconds));
+      return { seconds: samples / SAMPLE_RATE, peak: null };
+    }
     try {
       return await this.#decoders.run(caller, () => measureAudio({ path, name, maxSeconds, signal }));
     } catch (error) {
@@ -257,7 +254,7 @@ function isLinked(from: string, to: string): Promise<boolean> {
 
 /** Paths of the uploaded files of a request, which are removed with its task. */
 export function uploadPathsOf(request: GenerationRequest): string[] {
-  return UPLOAD_KINDS.map((kind) => request[kind]).flatMap((input) => (input?.isUpload ? input.path : []));
+  return inputsOf(request).flatMap(({ isUpload, path }) => (isUpload ? path : []));
 }
 
 /** Says where the server looks for a path, because clients send paths of their own machine. */

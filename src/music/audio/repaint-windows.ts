@@ -1,7 +1,7 @@
 /** Time windows of a source recording. The tasks repaint and lego regenerate these windows. */
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { RequestError } from "../errors.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 
 /** Tolerance for the start of a window: one latent frame. Clients may round times, and lossy formats add padding. */
 const TOLERANCE_SECONDS = 0.04;
@@ -19,8 +19,8 @@ export interface RepaintWindow {
  * @throws RequestError for a window after the source, or if the song would be too long
  */
 export function repaintWindows(request: GenerationRequest, sourceSeconds: number): RepaintWindow[] {
-  const { taskType, repaintingWindows: list = [] } = request;
-  const { repaintingStartSeconds: start, repaintingEndSeconds: end } = request;
+  const { taskType, repaint } = request;
+  const { repaintingStartSeconds: start, repaintingEndSeconds: end, repaintingWindows: list } = repaint;
   if (taskType !== "repaint" && taskType !== "lego") return [];
   if (list.length === 0 && start === 0 && end === null) return [];
   const windows =

@@ -38,14 +38,14 @@ export async function labelingWork(
   editor: DataSetEditor,
   request: LabelRequest,
 ): Promise<Work<LabelProgress, LabelResult>> {
-  const { savePath, lmModelPath, onlyUnlabeled } = request;
+  const { savePath, languageModel, onlyUnlabeled } = request;
   const chosen = editor.current.samples.filter(
     ({ labeled, caption }) => !onlyUnlabeled || !labeled || caption === "",
   );
   const file = savePath === null ? null : await editor.resolveSavePath(savePath);
   const total = chosen.length;
   const run = async (progress: LabelProgress, signal: AbortSignal): Promise<LabelResult> => {
-    if (total > 0) await ensureLanguageModel(engine.catalog, engine.planner, { signal }, lmModelPath);
+    if (total > 0) await ensureLanguageModel(engine.catalog, engine.planner, { signal }, languageModel);
     const onNext = (done: number) => {
       progress.done = done;
     };
@@ -96,14 +96,14 @@ async function labelSample(
   engine: MusicEngine,
   root: PermittedRoot,
   sample: DataSetSample,
-  { lmModelPath, skipMetas, formatLyrics, transcribeLyrics }: LabelRequest,
+  { languageModel, skipMetas, formatLyrics, transcribeLyrics }: LabelRequest,
   signal: AbortSignal,
 ): Promise<{ labeled: DataSetSample; fault: string | null }> {
   const own = ownLyrics(sample);
   const rewrites = formatLyrics && own !== "";
   const sheet = rewrites
-    ? await rewrite(engine, own, lmModelPath, signal)
-    : await listen(engine, root, sample, lmModelPath, signal);
+    ? await rewrite(engine, own, languageModel, signal)
+    : await listen(engine, root, sample, languageModel, signal);
   const caption = sheet.caption.trim() || sample.caption;
   const labeled = {
     ...sample,

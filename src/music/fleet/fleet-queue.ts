@@ -19,7 +19,7 @@ import {
   UncertainSubmissionError,
 } from "../queue/task-queue.js";
 import { INITIAL_PROGRESS, logFields, newTask } from "../queue/task-run.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import type { Fleet } from "./fleet.js";
 import { scheduleCallback, takeCallbacks } from "./fleet-callbacks.js";
 import type { FleetWorker } from "./fleet-worker.js";

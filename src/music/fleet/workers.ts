@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Logger } from "../../system/log.js";
 import { HttpError, RequestError } from "../errors.js";
 import { findModelByName } from "../models/models.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import { parseJson } from "./messages.js";
 import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
 
@@ -11,9 +11,9 @@ import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
  * Version of task records. It is part of queue names: a worker takes only tasks of versions that it can read, so an
  * older worker leaves newer tasks to others. Update workers before gateways.
  */
-export const RECORD_VERSION = 2;
-/** Versions of task records that this process can run. In version 1 a task has at most one adapter. */
-export const READABLE_VERSIONS: readonly number[] = [1, RECORD_VERSION];
+export const RECORD_VERSION = 3;
+/** Versions of task records that this process can run. In version 1 a task has at most one adapter; up to 2 its request is flat. */
+export const READABLE_VERSIONS: readonly number[] = [1, 2, RECORD_VERSION];
 /** Interval and expiry of announcements. */
 export const HEARTBEAT_MS = 2_000;
 const EXPIRY_MS = 8_000;
@@ -61,7 +61,7 @@ export function isTaskQueueName(text: string): boolean {
   return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
 }
 
-/** Name of the queue of a model: `v2~MODEL~`, or `v2~MODEL~LM` if the request names a language model. */
+/** Name of the queue of a model: `v3~MODEL~`, or `v3~MODEL~LM` if the request names a language model. */
 function routeOf(model: string, languageModel: string | null, version = RECORD_VERSION): string {
   // BullMQ allows no colons in queue names.
   return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
@@ -207,12 +207,13 @@ export class Workers {
     const model = request.model === null ? first : findModelByName(names, request.model);
     if (model === undefined) throw unknown("model", request.model, names);
     const workers = this.#compatible.filter(({ models }) => models.some(({ name }) => name === model));
-    const { lmModelPath } = request;
-    if (lmModelPath === null) return { request: { ...request, model }, route: routeOf(model, null) };
+    const { languageModel } = request.planning;
+    if (languageModel === null) return { request: { ...request, model }, route: routeOf(model, null) };
     const installed = [...new Set(workers.flatMap(({ lm_models }) => lm_models))];
-    const named = findModelByName(installed, lmModelPath);
-    if (named === undefined) throw unknown("lm_model_path", lmModelPath, installed);
-    return { request: { ...request, model, lmModelPath: named }, route: routeOf(model, named) };
+    const named = findModelByName(installed, languageModel);
+    if (named === undefined) throw unknown("lm_model_path", languageModel, installed);
+    const planning = { ...request.planning, languageModel: named };
+    return { request: { ...request, model, planning }, route: routeOf(model, named) };
   }
 }
 

@@ -33,7 +33,7 @@ export type TaskSummary = z.output<typeof summarySchema>;
 
 export function summaryOf(task: Task, recordBytes: number): TaskSummary {
   const { id, sequence, state, favorite = false, submission, retakeOf, title = "", request, result } = task;
-  const { prompt, sampleQuery = "", lyrics = "" } = request;
+  const { prompt, sampleQuery, lyrics } = request.words;
   // Cut the texts before joining them: a substring of the joined text would keep all of it in memory.
   const words = [title, prompt, sampleQuery, result?.prompt, lyrics]
     .map((text) => text?.slice(0, MAX_SEARCHED))

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { StoreError } from "../errors.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import { CallbackSchedule, isCallbackPending } from "./callback-schedule.js";
 import { CatalogedStore, type CatalogFilter, hasEnded, type TaskSummary } from "./catalog.js";
 import type { LmdbTaskStore } from "./lmdb-store.js";

@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
-import type { RequestedAdapter } from "../request/loras.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
+import { flatRequestOf, fromOlderTask } from "./older-tasks.js";
 import { DamagedRecordError, type StoredTask, TASK_STATES, type Task } from "./store.js";
 
 /** Number of tasks that a scan reads before it yields to the event loop. */
@@ -220,14 +219,19 @@ function freeBytesOf(directory: string): number {
  * Format version of a record. A record is a line `carillon-task VERSION CHECKSUM`, followed by the task as JSON.
  * The checksum is the first half of the SHA-256 of the JSON. Records older than version 1 are bare JSON.
  */
-const VERSION = 1;
+const VERSION = 2;
+/** Version of records with a flat request. */
+const FLAT_VERSION = 1;
 const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
 const LINE_FEED = 0x0a;
 const OPENING_BRACE = 0x7b;
 
+/** A request never changes, so a task of an older version keeps its form, which older servers of a fleet can read. */
 export function encodeTask(task: Task): Buffer {
-  const json = Buffer.from(JSON.stringify(task));
-  return Buffer.concat([Buffer.from(`carillon-task ${VERSION} ${checksum(json)}\n`), json]);
+  const flat = flatRequestOf(task.request);
+  const json = Buffer.from(JSON.stringify(flat === undefined ? task : { ...task, request: flat }));
+  const version = flat === undefined ? VERSION : FLAT_VERSION;
+  return Buffer.concat([Buffer.from(`carillon-task ${version} ${checksum(json)}\n`), json]);
 }
 
 /** Record of a task that was lost when the store was damaged. It lets clients learn of the loss. */
@@ -237,8 +241,10 @@ const LOST_RECORD = Buffer.alloc(0);
 export function decodeTask(id: string, record: Buffer): Task {
   if (record.length === 0)
     throw new DamagedRecordError(id, "lost", "the record was lost when the store was damaged");
-  const json = record[0] === OPENING_BRACE ? record : checkedBody(id, record);
-  let task: Task;
+  const { json, version } =
+    record[0] === OPENING_BRACE ? { json: record, version: 0 } : checkedBody(id, record);
+  // biome-ignore lint/suspicious/noExplicitAny: the JSON of a task of any version
+  let task: any;
   try {
     task = JSON.parse(json.toString());
   } catch {
@@ -249,30 +255,14 @@ export function decodeTask(id: string, record: Buffer): Task {
     throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
   if (!(typeof task.request === "object" && task.request !== null))
     throw new DamagedRecordError(id, "corrupt", "the task has no request");
-  return withAdaptersInRequest(task);
+  return version <= FLAT_VERSION ? fromOlderTask(task) : task;
 }
 
-/** Adapters of tasks of older versions were beside the request: one, later several. */
-interface OlderAdapters {
-  adapter?: OlderAdapter;
-  adapters?: OlderAdapter[];
-}
-type OlderAdapter = StoredAdapter & Omit<RequestedAdapter, "path" | "stored">;
-
-function withAdaptersInRequest(task: Task & OlderAdapters): Task {
-  const { adapter, adapters = adapter && [adapter], ...rest } = task;
-  if (adapters === undefined) return task;
-  const loras = adapters.map(({ digest, files, entry, ...asked }) => ({
-    ...{ ...asked, path: null, stored: { digest, files, entry } },
-  }));
-  return { ...rest, request: { ...task.request, loras: task.request.loras ?? loras } };
-}
-
-function checkedBody(id: string, record: Buffer): Buffer {
+function checkedBody(id: string, record: Buffer): { json: Buffer; version: number } {
   const end = record.indexOf(LINE_FEED);
   const [, version, expected] = HEADER.exec(record.subarray(0, Math.max(end, 0)).toString("latin1")) ?? [];
   if (version === undefined) throw new DamagedRecordError(id, "corrupt", "the record's header is invalid");
-  if (Number(version) !== VERSION) {
+  if (Number(version) > VERSION) {
     throw new DamagedRecordError(
       id,
       "newer",
@@ -282,7 +272,7 @@ function checkedBody(id: string, record: Buffer): Buffer {
   const json = record.subarray(end + 1);
   if (checksum(json) !== expected)
     throw new DamagedRecordError(id, "corrupt", "the record's checksum does not match");
-  return json;
+  return { json, version: Number(version) };
 }
 
 function checksum(json: Buffer): string {

@@ -1,6 +1,6 @@
 /** The record of a task, as `lmdb-store.ts` and the fleet store it. */
 import type { Seed, SongScores } from "../../engine/types.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 
 export const TASK_STATES = ["queued", "running", "succeeded", "failed"] as const;
 export type TaskState = (typeof TASK_STATES)[number];

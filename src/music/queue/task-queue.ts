@@ -4,8 +4,8 @@
  */
 import type { EventEmitter } from "node:events";
 import { StoreError } from "../errors.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import type { SubmissionKey } from "../request/idempotency.js";
-import type { GenerationRequest } from "../request/schema.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { CatalogFilter, TaskSummary } from "./catalog.js";
 import type { SongResult, StoredTask, Task, TaskState } from "./store.js";

@@ -120,8 +120,8 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     retake_of: task.retakeOf ?? null,
     title: task.title ?? "",
     favorite: task.favorite ?? false,
-    prompt: request.prompt,
-    lyrics: request.lyrics,
+    prompt: request.words.prompt,
+    lyrics: request.words.lyrics,
     parameters: parametersOf(task),
     uploads: lostUploadFields(task),
     songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
@@ -137,7 +137,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
 }
 
 function callbackOf({ request, callback }: Task): TaskRow["callback"] {
-  if (request.callbackUrl === undefined || request.callbackUrl === null) return null;
+  if (request.callbackUrl === null) return null;
   const { state, attempts, error = null } = callback ?? { state: "pending", attempts: 0 };
   return { state, attempts, error };
 }

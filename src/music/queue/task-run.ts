@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
 import { type RunControl, stopped, TaskAborted, type TaskOrigin, type TaskRunner } from "./task-queue.js";

@@ -26,13 +26,36 @@ export const unparsedCodes = z
     items: { type: ["string", "integer", "array"], items: { type: "integer" } },
   });
 
+interface CodesParameters {
+  analysis: string | null;
+  audioCodes: unknown[] | null;
+  taskType: string;
+  thinking: boolean;
+  useAudioCodes: boolean;
+  batchSize: number;
+}
+
+/**
+ * Returns the audio codes of the client if the task uses them, else null. A task uses the codes if `use_audio_codes`
+ * or `thinking` is set. In a cover the codes replace the source. Other task types with a source ignore the codes.
+ * Unused codes are not parsed.
+ * @param codebookSize number of different codes of the rendering model; null if not known yet
+ */
+export function codesInUse(
+  { analysis, audioCodes, taskType, thinking, useAudioCodes, batchSize }: CodesParameters,
+  codebookSize: number | null,
+): number[][] | null {
+  const isTask = analysis === null && (taskType === "text2music" || taskType === "cover");
+  if (audioCodes === null || !isTask || !(thinking || useAudioCodes)) return null;
+  return readCodes(audioCodes, batchSize, codebookSize);
+}
+
 /**
  * Parses the codes of every song of the batch; all songs must have the same number of codes. The codes of a song
  * are text (`<|audio_code_7|>…` or `7,8,9`) or a list of integers. A single item applies to all songs.
- * @param codebookSize number of different codes of the rendering model; null if not known yet
  * @throws RequestError
  */
-export function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
+function readCodes(items: unknown[], batchSize: number, codebookSize: number | null): number[][] {
   if (items.length > 1 && items.length !== batchSize)
     throw new RequestError(
       `audio_code_string must hold codes for one song or for each song of batch_size ${batchSize}, got ${items.length}`,

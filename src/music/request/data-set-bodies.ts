@@ -116,7 +116,7 @@ export const parseLabeling = strictParser({
     "Transcribe the lyrics from the audio, replacing existing ones.",
   ),
   onlyUnlabeled: parameter("only_unlabeled", offByDefault, "Skip samples that have a caption."),
-  lmModelPath: generationSchema.shape.lmModelPath,
+  languageModel: generationSchema.shape.languageModel,
   savePath: parameter(
     "save_path",
     optionalText,

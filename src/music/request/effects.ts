@@ -5,13 +5,8 @@
 import type { LanguageModelInfo } from "../../engine/types.js";
 import { reasonToIgnore } from "../../ignored.js";
 import { namesOf } from "../../parameters.js";
-import {
-  type Analysis,
-  type GenerationParameters,
-  type GenerationRequest,
-  generationSchema,
-  type TaskType,
-} from "./schema.js";
+import { ANALYSES, type Analysis, type GenerationRequest } from "./generation-request.js";
+import { type GenerationParameters, generationSchema, type TaskType } from "./schema.js";
 import { makesStems } from "./stems.js";
 
 /** Facts about a task that are known at submission. */
@@ -57,12 +52,6 @@ interface Use {
   afterSong?: readonly Rule<SongFacts>[];
 }
 
-const ANALYSES: Readonly<Record<Analysis, string>> = {
-  codes: "extract_codes_only",
-  full: "full_analysis_only",
-  metadata: "analysis_only",
-};
-
 /** Tasks that use the language model. */
 export const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];
 
@@ -87,7 +76,9 @@ const needsBaseModel: Rule<SongFacts> = ({ isTurbo, model }) =>
   isTurbo ? `${model} is a turbo model` : null;
 
 const needsGuidance: Rule<SongFacts> = ({ request }) =>
-  request.guidanceScale > 1 ? null : `guidance_scale ${request.guidanceScale} means no guidance`;
+  request.guidance.guidanceScale > 1
+    ? null
+    : `guidance_scale ${request.guidance.guidanceScale} means no guidance`;
 
 const needsPartialWindow: Rule<SongFacts> = ({ isWholeWindow }) =>
   isWholeWindow ? "the window spans the whole source" : null;
@@ -101,7 +92,7 @@ const needsWriting =
     kinds.some((kind) => written.has(kind)) ? null : `the language model wrote no ${kinds.join(" and no ")}`;
 
 const needsSampling: Rule<SongFacts> = ({ request }) =>
-  request.lmTemperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
+  request.sampling.temperature > 0 ? null : "lm_temperature 0 always picks the most likely token";
 
 const needsAnyWriting = needsWriting("song sheet", "metadata", "audio codes");
 
@@ -139,10 +130,10 @@ const USES: Readonly<Record<Key, Use>> = {
   prompt: {
     analyses: ["metadata"],
     afterSong: [
-      ({ request: { sampleQuery }, languageModel }) =>
-        languageModel !== null && sampleQuery !== "" ? "replaced by sample_query" : null,
-      ({ request: { sampleMode }, languageModel }) =>
-        sampleMode && languageModel?.writesText ? "sample_mode writes the prompt" : null,
+      ({ request: { words }, languageModel }) =>
+        languageModel !== null && words.sampleQuery !== "" ? "replaced by sample_query" : null,
+      ({ request: { words }, languageModel }) =>
+        words.sampleMode && languageModel?.writesText ? "sample_mode writes the prompt" : null,
     ],
   },
   lyrics: {
@@ -189,7 +180,7 @@ const USES: Readonly<Record<Key, Use>> = {
   bpm: {},
   keyScale: {},
   timeSignature: {},
-  audioDurationSeconds: {
+  durationSeconds: {
     atSubmission: [
       ({ taskType, hasCodes }) =>
         taskType === "text2music" || hasCodes ? null : "the source sets the length",
@@ -295,26 +286,26 @@ const USES: Readonly<Record<Key, Use>> = {
     ],
   },
 
-  lmModelPath: {
+  languageModel: {
     analyses: ["full", "metadata"],
     atSubmission: [needsPlanning],
     afterSong: [needsLanguageModel],
   },
   lmBackend: { atSubmission: [() => reasonToIgnore("lm_backend")] },
-  lmTemperature: { ...lmOutput, analyses: ["metadata"] },
-  lmCfgScale: lmCodes,
-  lmNegativePrompt: {
+  temperature: { ...lmOutput, analyses: ["metadata"] },
+  cfgScale: lmCodes,
+  negativePrompt: {
     atSubmission: [
       needsPlanning,
-      ({ lmCfgScale }) => (lmCfgScale > 1 ? null : `lm_cfg_scale ${lmCfgScale} means no guidance`),
+      ({ cfgScale }) => (cfgScale > 1 ? null : `lm_cfg_scale ${cfgScale} means no guidance`),
     ],
     afterSong: [needsLanguageModel, needsWriting("audio codes")],
   },
-  lmTopK: { ...lmSampling, analyses: ["metadata"] },
-  lmTopP: { ...lmSampling, analyses: ["metadata"] },
-  lmMinP: { ...lmSampling, analyses: ["metadata"] },
+  topK: { ...lmSampling, analyses: ["metadata"] },
+  topP: { ...lmSampling, analyses: ["metadata"] },
+  minP: { ...lmSampling, analyses: ["metadata"] },
   lmSeeds: { ...lmSampling, analyses: ["full", "metadata"] },
-  lmRepetitionPenalty: { ...lmOutput, analyses: ["metadata"] },
+  repetitionPenalty: { ...lmOutput, analyses: ["metadata"] },
   useCotCaption: {
     atSubmission: [
       needsPlanning,
@@ -338,9 +329,9 @@ const USES: Readonly<Record<Key, Use>> = {
       needsWriting("metadata"),
     ],
   },
-  constrainedDecoding: lmText,
-  constrainedDecodingDebug: lmText,
-  allowLmBatch: {
+  constrained: lmText,
+  debug: lmText,
+  sharesBatch: {
     atSubmission: [needsPlanning, ({ batchSize }) => (batchSize > 1 ? null : "the task makes one song")],
     afterSong: [needsLanguageModel],
   },
@@ -369,8 +360,8 @@ const USES: Readonly<Record<Key, Use>> = {
   globalCaption: {
     afterSong: [
       ({ isLegoSft, model }) => (isLegoSft ? null : `${model} was not trained on stems`),
-      ({ request: { instruction } }) =>
-        instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
+      ({ request: { words } }) =>
+        words.instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
     ],
   },
   repaintingStartSeconds: { atSubmission: [needsTask("repaint", "lego"), overriddenByWindows] },

@@ -1,17 +1,13 @@
 /**
- * Parameters of POST /release_task. Names, aliases, defaults and ranges are defined only here and in
- * ../../engine/render-parameters.ts.
+ * Parameters of POST /release_task. Names, aliases, defaults and ranges are defined only here, in
+ * planning-parameters.ts, output-parameters.ts and ../../engine/render-parameters.ts.
  */
 import { z } from "zod";
 import { STEMS } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
-import { inferenceSteps, MAX_GUIDANCE, renderParameters } from "../../engine/render-parameters.js";
-import type { Seed } from "../../engine/types.js";
-import { meaningOfIgnored } from "../../ignored.js";
+import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
 import {
-  atLeast,
   BPM_UNIT,
-  type Fields,
   finiteNumber,
   flag,
   integer,
@@ -27,10 +23,10 @@ import {
   withoutClock,
   withoutUnit,
 } from "../../parameters.js";
-import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import { unparsedCodes } from "./audio-codes.js";
-import { loraList, type RequestedAdapter } from "./loras.js";
+import { loraList } from "./loras.js";
 import { audioFormat, outputParameters } from "./output-parameters.js";
+import { planningParameters, samplingParameters } from "./planning-parameters.js";
 import {
   customInstruction,
   keyScale,
@@ -38,12 +34,9 @@ import {
   optionalLanguage,
   repaintEnd,
   repaintWindows,
-  repetitionPenalty,
   requestedSeeds,
   textList,
   timeSignature,
-  topK,
-  topP,
 } from "./value-types.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
@@ -64,61 +57,126 @@ const audioDuration = (min: number) =>
     "Length in seconds. Unset or 0: chosen by the language model, else estimated from lyrics and tempo, else 30.",
   );
 
-/** Parameters of a task. Keys are the internal names, with units. */
+/** Parameters that a request holds as they are sent, by group. Keys are the internal names, with units. */
+export const parameterGroups = {
+  words: z.object({
+    prompt: parameter(
+      ["prompt", "caption"],
+      text.default(""),
+      "Description of the song: genre, instruments, mood, voice.",
+    ),
+    lyrics: parameter(
+      "lyrics",
+      lyrics.default(""),
+      "Lyrics, with section tags such as [Verse] and [Chorus] on separate lines. Blank or [Instrumental]: no vocals.",
+    ),
+    vocalLanguage: parameter(
+      ["vocal_language", "vocalLanguage", "language"],
+      optionalLanguage,
+      "Language of the lyrics: a code such as en, ja or de, a locale such as en-US, or a name such as English. Unset: detected by the language model or from the lyrics.",
+    ),
+    sampleMode: parameter(
+      "sample_mode",
+      offByDefault,
+      "Let the language model write caption, lyrics and metadata.",
+    ),
+    sampleQuery: parameter(
+      ["sample_query", "sampleQuery", "description", "desc"],
+      trimmed.default(""),
+      "Short description from which the language model writes caption, lyrics and metadata.",
+    ),
+    /** `format` is an alias of this flag; the format of the audio file is `audio_format`. */
+    useFormat: parameter(
+      ["use_format", "useFormat", "format"],
+      offByDefault,
+      "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
+    ),
+    instruction: parameter(
+      "instruction",
+      customInstruction.nullable().default(null),
+      "Instruction for the model; unset: the instruction of the task type.",
+    ),
+    globalCaption: parameter(
+      "global_caption",
+      text.default(""),
+      "Description of the whole song, if the prompt describes a single stem.",
+    ),
+  }),
+  facts: z.object({
+    bpm: parameter(
+      "bpm",
+      z
+        .preprocess(
+          (value) => withoutUnit(value, BPM_UNIT),
+          withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max),
+        )
+        .default(null),
+      "Beats per minute. Unset or 0: chosen by the language model, or by the model from the caption.",
+    ),
+    keyScale: parameter(
+      ["key_scale", "keyscale", "keyScale", "key"],
+      keyScale.default(""),
+      'Key, such as "F# minor".',
+    ),
+    /** "2", "3", "4" or "6" for 2/4, 3/4, 4/4 or 6/8; "" if unknown. */
+    timeSignature: parameter(
+      ["time_signature", "timesignature", "timeSignature"],
+      timeSignature.default(""),
+      "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
+    ),
+    durationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
+  }),
+  /** Windows of repaint and lego. */
+  repaint: z.object({
+    repaintingStartSeconds: parameter(
+      "repainting_start",
+      finiteNumber.default(0),
+      "Start of the repainted window in seconds; negative: before the start of the source.",
+    ),
+    repaintingEndSeconds: parameter(
+      "repainting_end",
+      repaintEnd,
+      "End of the repainted window in seconds; may exceed the source. Unset or 0: end of the source.",
+    ),
+    repaintingWindows: parameter(
+      "repainting_windows",
+      repaintWindows.default([]),
+      "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
+    ),
+  }),
+  planning: planningParameters,
+  sampling: samplingParameters,
+  ...renderParameters,
+  output: z.object({
+    audioFormat,
+    ...outputParameters.shape,
+    timesLyrics: parameter(
+      ["get_lrc", "getLrc", "lrc"],
+      offByDefault,
+      "Return lyric timestamps in `lrc` of the song, if the model supports them.",
+    ),
+    getScores: parameter(
+      ["get_scores", "getScores"],
+      offByDefault,
+      "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
+    ),
+    returnLatents: parameter(
+      ["return_latents", "returnLatents"],
+      offByDefault,
+      "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
+    ),
+  }),
+};
+
+/** All parameters of a task. parse.ts derives other fields of the request from those outside the groups. */
 export const generationSchema = z.object({
-  prompt: parameter(
-    ["prompt", "caption"],
-    text.default(""),
-    "Description of the song: genre, instruments, mood, voice.",
-  ),
-  lyrics: parameter(
-    "lyrics",
-    lyrics.default(""),
-    "Lyrics, with section tags such as [Verse] and [Chorus] on separate lines. Blank or [Instrumental]: no vocals.",
-  ),
+  ...parameterGroups.words.shape,
   instrumental: parameter(
     ["instrumental", "is_instrumental"],
     offByDefault,
     "Song without vocals; lyrics are ignored.",
   ),
-  thinking: parameter(
-    ["thinking", "think"],
-    offByDefault,
-    "Let the language model plan the song as audio codes before rendering.",
-  ),
-  vocalLanguage: parameter(
-    ["vocal_language", "vocalLanguage", "language"],
-    optionalLanguage,
-    "Language of the lyrics: a code such as en, ja or de, a locale such as en-US, or a name such as English. Unset: detected by the language model or from the lyrics.",
-  ),
-  timesLyrics: parameter(
-    ["get_lrc", "getLrc", "lrc"],
-    offByDefault,
-    "Return lyric timestamps in `lrc` of the song, if the model supports them.",
-  ),
-  audioFormat,
-  ...outputParameters.shape,
-  getScores: parameter(
-    ["get_scores", "getScores"],
-    offByDefault,
-    "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
-  ),
-  sampleMode: parameter(
-    "sample_mode",
-    offByDefault,
-    "Let the language model write caption, lyrics and metadata.",
-  ),
-  sampleQuery: parameter(
-    ["sample_query", "sampleQuery", "description", "desc"],
-    trimmed.default(""),
-    "Short description from which the language model writes caption, lyrics and metadata.",
-  ),
-  /** `format` is an alias of this flag; the format of the audio file is `audio_format`. */
-  useFormat: parameter(
-    ["use_format", "useFormat", "format"],
-    offByDefault,
-    "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
-  ),
+  ...parameterGroups.output.shape,
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel", "synth_model"],
     optionalText,
@@ -129,29 +187,7 @@ export const generationSchema = z.object({
     loraList.nullable().default(null),
     "Adapters for this task only: a list of objects with `path` (as in POST /v1/lora/load) or `name` of a loaded adapter, and `scale` (default 1). Empty list: no adapters. Unset: the loaded adapters.",
   ),
-
-  bpm: parameter(
-    "bpm",
-    z
-      .preprocess(
-        (value) => withoutUnit(value, BPM_UNIT),
-        withinOrAuto(integer, BPM_RANGE.min, BPM_RANGE.max),
-      )
-      .default(null),
-    "Beats per minute. Unset or 0: chosen by the language model, or by the model from the caption.",
-  ),
-  keyScale: parameter(
-    ["key_scale", "keyscale", "keyScale", "key"],
-    keyScale.default(""),
-    'Key, such as "F# minor".',
-  ),
-  /** "2", "3", "4" or "6" for 2/4, 3/4, 4/4 or 6/8; "" if unknown. */
-  timeSignature: parameter(
-    ["time_signature", "timesignature", "timeSignature"],
-    timeSignature.default(""),
-    "Beats in a bar: 2, 3, 4, or 6 for 6/8.",
-  ),
-  audioDurationSeconds: audioDuration(DURATION_SECONDS_RANGE.min),
+  ...parameterGroups.facts.shape,
   /** Audio codes as the client sent them. audio-codes.ts parses them if they are used. */
   audioCodes: parameter(
     ["audio_code_string", "audioCodeString", "audio_codes"],
@@ -163,7 +199,6 @@ export const generationSchema = z.object({
     offByDefault,
     "Render audio_code_string without the language model.",
   ),
-
   useRandomSeed: parameter(
     "use_random_seed",
     flag.default(true),
@@ -179,93 +214,22 @@ export const generationSchema = z.object({
     within(integer, 1, 8).default(2),
     "Number of songs, each with its own seed.",
   ),
-  ...renderParameters.denoise.shape,
-  ...renderParameters.guidance.shape,
-  ...renderParameters.edit.shape,
-
-  lmModelPath: parameter(
-    ["lm_model_path", "lm_model"],
-    optionalText,
-    "Name of the language model; unset: the default one.",
-  ),
-  lmBackend: parameter("lm_backend", trimmed.default("vllm"), meaningOfIgnored("lm_backend")),
-  lmTemperature: parameter(
-    "lm_temperature",
-    within(finiteNumber, 0, 2).default(0.85),
-    "Sampling temperature of the language model; 0: always the most likely token.",
-  ),
-  lmCfgScale: parameter(
-    "lm_cfg_scale",
-    atLeast(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
-    "Guidance scale of audio codes; 1 or less: no guidance.",
-  ),
-  lmNegativePrompt: parameter(
-    "lm_negative_prompt",
-    text.default("NO USER INPUT"),
-    "Negative prompt for guided audio codes.",
-  ),
-  lmTopK: parameter("lm_top_k", topK.default(0), "Top-k sampling of the language model; 0: off."),
-  lmTopP: parameter(
-    "lm_top_p",
-    topP(0.9).default(0.9),
-    "Top-p (nucleus) sampling of the language model; 1: off.",
-  ),
-  lmMinP: parameter(
-    ["lm_min_p", "min_p"],
-    within(finiteNumber, 0, 1).default(0),
-    "Min-p sampling of the language model: minimum probability relative to the most likely token; 0: off.",
-  ),
+  ...parameterGroups.denoise.shape,
+  ...parameterGroups.guidance.shape,
+  ...parameterGroups.edit.shape,
+  ...parameterGroups.planning.shape,
   lmSeeds: parameter(
     "lm_seed",
     requestedSeeds.default([]),
     "Seed of the language model per song; -1 or unset: the song's seed. A single value applies to all songs, which then share a plan.",
   ),
-  lmRepetitionPenalty: parameter(
-    "lm_repetition_penalty",
-    repetitionPenalty.default(1),
-    "Repetition penalty of the language model; 1: off.",
-  ),
-  useCotCaption: parameter(
-    ["use_cot_caption", "cot_caption", "cot-caption"],
-    flag.nullable().default(null),
-    "Let the language model reword the caption while planning. Unset: only models that write text do.",
-  ),
-  useCotLanguage: parameter(
-    ["use_cot_language", "cot_language", "cot-language"],
-    flag.default(true),
-    "Let the language model detect the language of the lyrics if vocal_language is unset.",
-  ),
-  /**
-   * Whether a grammar constrains the output of the language model. Without the grammar the model may omit
-   * metadata. Omitted metadata stay empty; if the model omits all metadata, the task fails.
-   */
-  constrainedDecoding: parameter(
-    ["constrained_decoding", "constrainedDecoding", "constrained"],
-    flag.default(true),
-    "Constrain the language model to well-formed metadata.",
-  ),
-  constrainedDecodingDebug: parameter(
-    "constrained_decoding_debug",
-    offByDefault,
-    "Log constraints and output of the language model, including the client's words, at level info.",
-  ),
-  allowLmBatch: parameter(
-    ["allow_lm_batch", "allowLmBatch", "parallel_thinking"],
-    flag.default(true),
-    "Plan the songs of a batch together, and with songs of other tasks, which is faster; false: one by one.",
-  ),
-
+  ...parameterGroups.sampling.shape,
   taskType: parameter(
     "task_type",
     z
       .preprocess((word) => (isCoverWithoutCodes(word) ? "cover" : word), oneOf(TASK_TYPES))
       .default("text2music"),
     "Task type. All but text2music need a source. cover-nofsq is a cover with cover_nofsq.",
-  ),
-  instruction: parameter(
-    "instruction",
-    customInstruction.nullable().default(null),
-    "Instruction for the model; unset: the instruction of the task type.",
   ),
   referenceAudioPath: parameter(
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
@@ -287,11 +251,6 @@ export const generationSchema = z.object({
     optionalText,
     "Latents of the timbre reference, instead of reference_audio.",
   ),
-  returnLatents: parameter(
-    ["return_latents", "returnLatents"],
-    offByDefault,
-    "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
-  ),
   trackName: parameter(
     "track_name",
     trimmed.default(""),
@@ -302,31 +261,12 @@ export const generationSchema = z.object({
     textList.default([]),
     "Several stems: complete adds them to the source; extract and lego make one song per stem. extract accepts `all`.",
   ),
-  globalCaption: parameter(
-    "global_caption",
-    text.default(""),
-    "Description of the whole song, if the prompt describes a single stem.",
-  ),
-  repaintingStartSeconds: parameter(
-    "repainting_start",
-    finiteNumber.default(0),
-    "Start of the repainted window in seconds; negative: before the start of the source.",
-  ),
-  repaintingEndSeconds: parameter(
-    "repainting_end",
-    repaintEnd,
-    "End of the repainted window in seconds; may exceed the source. Unset or 0: end of the source.",
-  ),
   callbackUrl: parameter(
     ["callback_url", "callbackUrl"],
     optionalText,
     "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
   ),
-  repaintingWindows: parameter(
-    "repainting_windows",
-    repaintWindows.default([]),
-    "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
-  ),
+  ...parameterGroups.repaint.shape,
   analysisOnly: parameter(
     "analysis_only",
     offByDefault,
@@ -352,10 +292,10 @@ const anyAudioDuration = audioDuration(0);
 
 /** Returns the schema with the ranges that apply to the kind of model and the task type. */
 export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
-  const { inferenceSteps, audioDurationSeconds } = generationSchema.shape;
+  const { inferenceSteps, durationSeconds } = generationSchema.shape;
   return generationSchema.extend({
     inferenceSteps: isTurbo ? turboInferenceSteps : inferenceSteps,
-    audioDurationSeconds: taskType === "text2music" ? audioDurationSeconds : anyAudioDuration,
+    durationSeconds: taskType === "text2music" ? durationSeconds : anyAudioDuration,
   });
 }
 
@@ -373,68 +313,3 @@ export const LIST_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 export type GenerationParameters = z.output<typeof generationSchema>;
-
-export interface AudioInput {
-  /** Path as sent by the client; once the task is accepted, the resolved path of the file. */
-  path: string;
-  /** Whether the file was uploaded for this task. An upload is deleted with the task. */
-  isUpload: boolean;
-  /**
-   * Size of an upload. Absent in tasks of older versions, whose uploads were deleted at the end of the task.
-   */
-  bytes?: number;
-}
-
-/**
- * Analysis that a task runs instead of making songs. "codes" returns the audio codes of the source. "full"
- * describes the source. "metadata" suggests metadata for the caption and lyrics.
- */
-export type Analysis = "codes" | "full" | "metadata";
-
-/** Parameters that parsing replaces with other fields of the request. */
-type ReplacedByParsing =
-  | "instrumental"
-  | "seed"
-  | "useRandomSeed"
-  | "audioCodes"
-  | "useAudioCodes"
-  | "loras"
-  | "referenceAudioPath"
-  | "srcAudioPath"
-  | "refLatentsPath"
-  | "srcLatentsPath"
-  | "analysisOnly"
-  | "fullAnalysisOnly"
-  | "extractCodesOnly";
-
-/** A parsed request. It is stored as JSON, so it holds only plain data. */
-export interface GenerationRequest extends Omit<GenerationParameters, ReplacedByParsing | "callbackUrl"> {
-  /** URL to call when the task ends. Absent in tasks of older versions. */
-  callbackUrl?: string | null;
-  seeds: Seed[];
-  /** Audio codes from the client: one list per song, all lists of one length. null: the task uses none. */
-  audioCodes: number[][] | null;
-  /** Source recording; null if the task uses none. */
-  sourceAudio: AudioInput | null;
-  referenceAudio: AudioInput | null;
-  /** Latents that the client sent instead of a recording; null: none. Absent in tasks of older versions. */
-  sourceLatents?: AudioInput | null;
-  referenceLatents?: AudioInput | null;
-  /** Adapters of the task. null: the loaded adapters, which submission writes here. */
-  loras: RequestedAdapter[] | null;
-  /** Kind of analysis; null if the task makes songs. */
-  analysis: Analysis | null;
-  /** Facts stated in the prompt; they fill fields that the client left empty. Absent in tasks of older versions. */
-  stated?: StatedFacts;
-  /** What the record of the source states, if the source is a finished song; submission writes it here. */
-  sourceFacts?: MusicalFacts;
-  /**
-   * Parameters that the client set, and that may turn out to have no effect when the song is rendered. Tasks of older
-   * versions lack this field.
-   */
-  chosen?: (keyof GenerationParameters)[];
-  /** Defaults of the endpoint that took the request, if it has any. */
-  defaults?: Fields;
-  /** Messages about corrected or ignored values. */
-  warnings: string[];
-}

@@ -94,8 +94,14 @@ function readTaskId({ task_id, job_id }: Fields): string {
   return id;
 }
 
-const { bpm, audioDurationSeconds, keyScale, timeSignature, lmTemperature, lmModelPath } =
-  generationSchema.shape;
+const {
+  bpm,
+  durationSeconds,
+  keyScale,
+  timeSignature,
+  temperature: lmTemperature,
+  languageModel,
+} = generationSchema.shape;
 const temperature = parameter("temperature", lmTemperature);
 const language = parameter(
   ["language", "vocal_language"],
@@ -112,7 +118,7 @@ export const formatTextSchema = z.object({
 /** Metadata of POST /format_input, in the body or in its `param_obj`. The rules are the same as in POST /release_task. */
 export const formatMetadataSchema = z.object({
   bpm,
-  durationSeconds: audioDurationSeconds,
+  durationSeconds,
   keyScale,
   timeSignature,
   language,
@@ -291,7 +297,7 @@ export const parseModelSwitch = strictParser({
   model: parameter("model", optionalText, "Name of the model; unset: the model of the slot."),
   slot: parameter("slot", within(strictInteger, 1, 3).default(1), "Slot to load the model into."),
   initLanguageModel: parameter(["init_llm"], offByDefault, "Also load the language model."),
-  languageModel: lmModelPath,
+  languageModel: languageModel,
 });
 
 /** Body of POST /v1/models/pull. */

@@ -6,31 +6,36 @@
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";
-import { type Plan, SAMPLE_RATE } from "../../engine/types.js";
+import type { LanguageModelInfo, Plan } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
-import type { Analysis } from "../request/schema.js";
-import { planningSeed, samplingOf } from "./compose.js";
-import { prepareSlot, provideLanguageModel, readRecordings, type SongContext } from "./song-context.js";
+import type { RequestedSong } from "../request/generation-request.js";
+import { planningSeed } from "./compose.js";
+import type { ReadyModels, ReadySlot } from "./prepare.js";
+import type { Recording, Recordings } from "./recordings.js";
+import type { SongContext } from "./song-context.js";
 import { metasOf } from "./song-record.js";
-import { NOTHING_STATED, withStatedFacts } from "./stated-facts.js";
+import { withStatedFacts } from "./stated-facts.js";
 
 /** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
-/** @throws NativeError, EngineError, DecodeError, or the reason of `context.signal` if aborted */
-export function analyze(context: SongContext, analysis: Analysis): Promise<SongResult> {
-  switch (analysis) {
-    case "codes":
-      return extractCodes(context);
-    case "full":
-      return describeRecording(context);
-    case "metadata":
-      return describeWords(context);
-  }
+/** @throws NativeError, EngineError, or the reason of `context.signal` if aborted */
+export async function analyze(
+  context: SongContext,
+  { source }: Recordings,
+  { lm, slot }: ReadyModels,
+): Promise<SongResult> {
+  if (slot === null) return describeWords(context, lm);
+  // Cannot happen: the parser refuses an analysis without a source, or with latents.
+  if (source === null || source.audio === null) throw new Error("src_audio is missing");
+  const call = { signal: context.signal, onProgress: context.progress.enter("codes") };
+  const codes = await context.engine.renderer.encodeCodes(slot.slot, source.audio, call);
+  return context.request.analysis === "codes"
+    ? codesResult(context, codes, slot)
+    : describeRecording(context, lm, codes, source, slot);
 }
 
-async function extractCodes(context: SongContext): Promise<SongResult> {
-  const { codes, model } = await encodeSource(context);
+function codesResult(context: SongContext, codes: Int32Array, { model }: ReadySlot): SongResult {
   return {
     ...withoutSongs(context),
     metas: {},
@@ -45,21 +50,22 @@ async function extractCodes(context: SongContext): Promise<SongResult> {
   };
 }
 
-async function describeRecording(context: SongContext): Promise<SongResult> {
+async function describeRecording(
+  context: SongContext,
+  lm: LanguageModelInfo | null,
+  codes: Int32Array,
+  { seconds }: Recording,
+  { model }: ReadySlot,
+): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
-  const lm = await provideLanguageModel(context);
-  const { codes, seconds, model } = await encodeSource(context);
+  const { constrained, debug } = request.sampling;
   const { caption, lyrics, language, warnings, ...metadata } = await engine.planner.understand(
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
       metadata: { ...UNKNOWN_METADATA, durationSeconds: seconds },
-      sampling: {
-        ...UNDERSTANDING,
-        constrained: request.constrainedDecoding,
-        debug: request.constrainedDecodingDebug,
-      },
-      seed: planningSeed(request),
+      sampling: { ...UNDERSTANDING, constrained, debug },
+      seed: planningSeed(request.songs[0] as RequestedSong),
     },
     { signal, onProgress: progress.enter("understand") },
   );
@@ -92,22 +98,23 @@ async function describeRecording(context: SongContext): Promise<SongResult> {
  * Returns metadata that suits caption and lyrics. Keeps facts that the caption states. Ignores metadata that the
  * client set.
  */
-async function describeWords(context: SongContext): Promise<SongResult> {
+async function describeWords(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
-  const lm = await provideLanguageModel(context);
+  const { words, facts, planning, sampling } = request;
+  const seed = planningSeed(request.songs[0] as RequestedSong);
   const planRequest = {
     languageModel: lm?.name ?? null,
-    caption: request.prompt,
-    lyrics: request.lyrics,
-    metadata: withStatedFacts(UNKNOWN_METADATA, request.stated ?? NOTHING_STATED, planningSeed(request)),
+    caption: words.prompt,
+    lyrics: words.lyrics,
+    metadata: withStatedFacts(UNKNOWN_METADATA, facts.stated, seed),
     fillMetadata: true,
     rewriteCaption: false,
-    detectLanguage: request.useCotLanguage,
+    detectLanguage: planning.useCotLanguage,
     writeCodes: false,
     cfgScale: 1,
     negativePrompt: "",
-    sampling: samplingOf(request),
-    seeds: [planningSeed(request)],
+    sampling,
+    seeds: [seed],
   };
   const call = { signal, onProgress: progress.enter("plan") };
   const [plan] = (await engine.planner.planSongs([planRequest], call)) as [Plan];
@@ -122,29 +129,13 @@ async function describeWords(context: SongContext): Promise<SongResult> {
       keyscale: metas.keyscale,
       timesignature: metas.timesignature,
       duration: metas.duration,
-      language: plan.language ?? (await detectLanguage(request.lyrics)) ?? "unknown",
+      language: plan.language ?? (await detectLanguage(words.lyrics)) ?? "unknown",
     },
   };
 }
 
-async function encodeSource(
-  context: SongContext,
-): Promise<{ codes: Int32Array; seconds: number; model: string }> {
-  const { engine, signal, progress } = context;
-  const { source } = await readRecordings(context);
-  // Cannot happen: the parser refuses an analysis without a source.
-  if (source === null) throw new Error("src_audio is missing");
-  const { slot, model } = await prepareSlot(context);
-  const call = { signal, onProgress: progress.enter("codes") };
-  return {
-    codes: await engine.renderer.encodeCodes(slot, source, call),
-    seconds: source.length / 2 / SAMPLE_RATE,
-    model,
-  };
-}
-
 function withoutSongs({ request, warnings }: SongContext) {
-  const { prompt, lyrics } = request;
+  const { prompt, lyrics } = request.words;
   const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
   return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
 }

@@ -7,22 +7,18 @@ import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { isComplete, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
-import type {
-  LanguageModelInfo,
-  Metadata,
-  Plan,
-  PlanRequest,
-  SamplingOptions,
-  Seed,
-} from "../../engine/types.js";
+import type { LanguageModelInfo, Metadata, Plan, PlanRequest, Seed } from "../../engine/types.js";
 import type { LmOutput } from "../request/effects.js";
-import { DEFAULT_LANGUAGE, type GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
+import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import { RandomSamples } from "../words/random-samples.js";
-import { requestForItem, type SongContext, writesTextBeforePlanning } from "./song-context.js";
-import { NOTHING_STATED, statedFacts, withStatedFacts } from "./stated-facts.js";
+import { writesCodes, writesTextBeforePlanning } from "./language-model.js";
+import type { SongContext } from "./song-context.js";
+import { knownMetadata, statedFacts, withStatedFacts } from "./stated-facts.js";
 
 /** Caption, lyrics and metadata of a song before it is rendered. */
 interface Composition {
+  requested: RequestedSong;
   caption: string;
   lyrics: string;
   /** Language of the lyrics; null if not known yet. */
@@ -40,28 +36,27 @@ export interface PlannedComposition extends Composition {
   /** Caption for the renderer: as written by the language model, or `caption` if the language model wrote none. */
   renderCaption: string;
   /** Audio codes of the song; null: none. */
-  audioCodes: Int32Array[] | null;
+  codes: Int32Array | null;
   seconds: { metadata: number; codes: number };
 }
 
 /**
  * Runs the requested steps for the songs of one task: first writes the song sheets (caption, lyrics, metadata) one
  * after another, then plans all songs together.
- * @param contexts one per song
  * @param lm language model of the task, or null
  * @param sourceSeconds length of the source recording, or null
  */
 export async function compose(
-  contexts: readonly SongContext[],
+  context: SongContext,
   lm: LanguageModelInfo | null,
   sourceSeconds: number | null,
 ): Promise<PlannedComposition[]> {
   const songs: Composition[] = [];
-  for (const [index, context] of contexts.entries()) {
+  for (const [index, requested] of context.request.songs.entries()) {
     context.progress.beginSongs(index, 1);
-    songs.push(await draft(context, lm, sourceSeconds));
+    songs.push(await draft(context, requested, lm, sourceSeconds));
   }
-  const planned = await plan(contexts, lm, songs);
+  const planned = await plan(context, lm, songs);
   return Promise.all(
     planned.map(async (song, index) => ({
       ...song,
@@ -74,30 +69,32 @@ export async function compose(
 /** Returns caption, lyrics and known metadata of a song before planning. */
 async function draft(
   context: SongContext,
+  requested: RequestedSong,
   lm: LanguageModelInfo | null,
   sourceSeconds: number | null,
 ): Promise<Composition> {
-  const { request } = context;
-  let song = clientComposition(request, lm, sourceSeconds);
-  if (lm !== null && (request.sampleMode || request.sampleQuery !== ""))
-    song = await sample(context, lm, song);
+  const { words } = context.request;
+  let song = clientComposition(context.request, requested, lm, sourceSeconds);
+  if (lm !== null && (words.sampleMode || words.sampleQuery !== "")) song = await sample(context, lm, song);
   const hasWords = song.caption.trim() !== "" || song.lyrics.trim() !== "";
-  if (lm !== null && request.useFormat && hasWords) song = await format(context, lm, song);
+  if (lm !== null && words.useFormat && hasWords) song = await format(context, lm, song);
   return withInstrumentalTag(song);
 }
 
 /** Caption, lyrics and metadata that the request contains. */
 function clientComposition(
-  request: GenerationRequest,
+  { words, facts }: GenerationRequest,
+  requested: RequestedSong,
   lm: LanguageModelInfo | null,
   sourceSeconds: number | null,
 ): Composition {
-  const seed = lm === null ? (request.seeds[0] as Seed) : planningSeed(request);
+  const seed = lm === null ? requested.seed : planningSeed(requested);
   return {
-    caption: request.prompt,
-    lyrics: request.lyrics,
-    language: namedLanguage(request.vocalLanguage),
-    metadata: knownMetadata(request, seed, sourceSeconds),
+    requested,
+    caption: words.prompt,
+    lyrics: words.lyrics,
+    language: namedLanguage(words.vocalLanguage),
+    metadata: knownMetadata(facts, seed, sourceSeconds),
     isPlanned: false,
     written: new Set(),
   };
@@ -113,18 +110,18 @@ function withInstrumentalTag(song: Composition): Composition {
  */
 export function planRequestsOf(request: GenerationRequest, lm: LanguageModelInfo): PlanRequest[] | null {
   const isText = request.analysis === null && request.taskType === "text2music";
-  if (!isText || !request.allowLmBatch || writesTextBeforePlanning(request)) return null;
-  return request.seeds.map((_, item) => {
-    const own = requestForItem(request, item);
-    return planRequestOf(lm, own, withInstrumentalTag(clientComposition(own, lm, null)));
-  });
+  if (!isText || !request.sampling.sharesBatch || writesTextBeforePlanning(request)) return null;
+  return request.songs.map((requested) =>
+    planRequestOf(request, lm, withInstrumentalTag(clientComposition(request, requested, lm, null))),
+  );
 }
 
 async function sample(context: SongContext, lm: LanguageModelInfo, song: Composition): Promise<Composition> {
   const { engine, request, warnings } = context;
-  const example = lm.writesText || request.sampleQuery !== "" ? null : exampleFor(request, song);
-  const query = example?.caption ?? request.sampleQuery;
-  const seed = planningSeed(request);
+  const { sampleQuery } = request.words;
+  const example = lm.writesText || sampleQuery !== "" ? null : exampleFor(request, song);
+  const query = example?.caption ?? sampleQuery;
+  const seed = planningSeed(song.requested);
   const hints = parseQueryHints(query);
   // Parse the facts of the query here. The facts of the request do not include them if the query is a built-in
   // example.
@@ -138,15 +135,16 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
       instrumental: hints.instrumental || (song.lyrics.trim() !== "" && isInstrumental(song.lyrics)),
       language: preference ?? hints.language,
       metadata: known,
-      sampling: samplingOf(request),
+      sampling: request.sampling,
       seed,
     },
     callOf(context, "sample"),
   );
   const { caption, lyrics, language, warnings: remarks, ...metadata } = sheet;
-  const what = request.sampleQuery === "" ? "sample_mode" : "sample_query";
+  const what = sampleQuery === "" ? "sample_mode" : "sample_query";
   warnings.push(...remarks.map((remark) => `${what}: ${remark}`));
   return {
+    ...song,
     caption,
     lyrics: song.lyrics.trim() === "" ? (example?.lyrics ?? lyrics) : song.lyrics,
     language: namedLanguage(language),
@@ -160,9 +158,9 @@ async function sample(context: SongContext, lm: LanguageModelInfo, song: Composi
  * Caption and lyrics for `sample_mode` if the language model does not write text. They come from the client, or
  * from an example picked by the seed if the client sent no prompt.
  */
-function exampleFor(request: GenerationRequest, { caption }: Composition) {
-  if (caption.trim() !== "") return { caption, lyrics: request.lyrics };
-  return RandomSamples.load().ofSeed(planningSeed(request));
+function exampleFor({ words }: GenerationRequest, { caption, requested }: Composition) {
+  if (caption.trim() !== "") return { caption, lyrics: words.lyrics };
+  return RandomSamples.load().ofSeed(planningSeed(requested));
 }
 
 /** Formats caption and lyrics. A failure leaves the song unchanged and adds a warning. */
@@ -176,14 +174,15 @@ async function format(context: SongContext, lm: LanguageModelInfo, song: Composi
         lyrics: song.lyrics,
         language: song.language,
         metadata: song.metadata,
-        sampling: samplingOf(request),
-        seed: planningSeed(request),
+        sampling: request.sampling,
+        seed: planningSeed(song.requested),
       },
       callOf(context, "format"),
     );
     const { caption, lyrics, language, warnings: remarks, ...metadata } = sheet;
     warnings.push(...remarks.map((remark) => `use_format: ${remark}`));
     return {
+      ...song,
       caption,
       lyrics,
       language: song.language ?? namedLanguage(language),
@@ -212,65 +211,53 @@ type Planned = Omit<PlannedComposition, "language" | "isLanguageNamed"> & { lang
 
 /** Plans all songs together, or one after another if the request forbids batches. */
 async function plan(
-  contexts: readonly SongContext[],
+  context: SongContext,
   lm: LanguageModelInfo | null,
   songs: readonly Composition[],
 ): Promise<Planned[]> {
-  const drafts = songs.map((song, index) => draftOf(contexts[index] as SongContext, song));
-  const open = drafts.filter(({ writeCodes, song }) => lm !== null && (writeCodes || !song.isPlanned));
-  if (lm === null || open.length === 0) return drafts.map(unplanned);
-  const isTogether = contexts[0]?.request.allowLmBatch ?? true;
+  const { request, progress } = context;
+  const open = songs.filter(({ isPlanned }) => lm !== null && (writesCodes(request) || !isPlanned));
+  if (lm === null || open.length === 0) return songs.map(unplanned);
+  const isTogether = request.sampling.sharesBatch;
   const groups = isTogether ? [open] : open.map((one) => [one]);
-  const planned = new Map<Draft, Planned>();
+  const planned = new Map<Composition, Planned>();
   for (const group of groups) {
-    const [first] = group as [Draft];
-    first.context.progress.beginSongs(drafts.indexOf(first), isTogether ? drafts.length : 1);
-    const plans = await planGroup(lm, group);
-    for (const [index, draft] of group.entries()) planned.set(draft, plans[index] as Planned);
+    const [first] = group as [Composition];
+    progress.beginSongs(songs.indexOf(first), isTogether ? songs.length : 1);
+    const plans = await planGroup(context, lm, group);
+    for (const [index, song] of group.entries()) planned.set(song, plans[index] as Planned);
   }
-  return drafts.map((draft) => planned.get(draft) ?? unplanned(draft));
+  return songs.map((song) => planned.get(song) ?? unplanned(song));
 }
 
-interface Draft {
-  context: SongContext;
-  song: Composition;
-  clientCodes: Int32Array[] | null;
-  writeCodes: boolean;
-}
-
-function draftOf(context: SongContext, song: Composition): Draft {
-  const { request } = context;
-  const clientCodes = request.audioCodes?.map((codes) => Int32Array.from(codes)) ?? null;
-  return { context, song, clientCodes, writeCodes: writesCodes(request) };
-}
-
-/** Codes are written for text2music only: in other tasks they would replace the source audio. */
-function writesCodes({ thinking, taskType, audioCodes }: GenerationRequest): boolean {
-  return thinking && taskType === "text2music" && audioCodes === null;
-}
-
-function unplanned({ song, clientCodes }: Draft): Planned {
+function unplanned(song: Composition): Planned {
+  const { codes } = song.requested;
   return {
     ...song,
     renderCaption: song.caption,
-    audioCodes: clientCodes,
+    codes: codes && Int32Array.from(codes),
     seconds: { metadata: 0, codes: 0 },
   };
 }
 
-async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promise<Planned[]> {
-  const [first] = drafts as [Draft];
-  const { planSongs, warnings } = first.context;
+async function planGroup(
+  context: SongContext,
+  lm: LanguageModelInfo,
+  songs: readonly Composition[],
+): Promise<Planned[]> {
+  const { request, planSongs, warnings } = context;
   try {
-    const requests = drafts.map(({ context, song }) => planRequestOf(lm, context.request, song));
-    const plans = await planSongs(lm, requests, callOf(first.context, "plan"));
-    return plans.map((plan, index) => plannedOf(drafts[index] as Draft, plan));
+    const requests = songs.map((song) => planRequestOf(request, lm, song));
+    const plans = await planSongs(lm, requests, callOf(context, "plan"));
+    return plans.map((plan, index) => plannedOf(context, songs[index] as Composition, plan));
   } catch (error) {
     // Do without a plan: the renderer may accept a text that is too long for the language model.
-    if (first.writeCodes || !(error instanceof EngineError) || error.code !== "PROMPT_TOO_LONG") throw error;
-    if (drafts.length > 1) {
+    const isTooLong = error instanceof EngineError && error.code === "PROMPT_TOO_LONG";
+    if (writesCodes(request) || !isTooLong) throw error;
+    const [first, ...others] = songs as [Composition, ...Composition[]];
+    if (others.length > 0) {
       const alone: Planned[] = [];
-      for (const draft of drafts) alone.push(...(await planGroup(lm, [draft])));
+      for (const song of songs) alone.push(...(await planGroup(context, lm, [song])));
       return alone;
     }
     warnings.push(`the metadata were not planned: ${error.message}`);
@@ -278,35 +265,37 @@ async function planGroup(lm: LanguageModelInfo, drafts: readonly Draft[]): Promi
   }
 }
 
-function planRequestOf(lm: LanguageModelInfo, request: GenerationRequest, song: Composition): PlanRequest {
+function planRequestOf(request: GenerationRequest, lm: LanguageModelInfo, song: Composition): PlanRequest {
+  const { planning, taskType, sampling } = request;
   return {
     languageModel: lm.name,
     caption: song.caption,
     lyrics: song.lyrics,
     metadata: song.metadata,
     fillMetadata: !song.isPlanned,
-    rewriteCaption: (request.useCotCaption ?? lm.writesText) && request.taskType === "text2music",
-    detectLanguage: request.useCotLanguage && song.language === null,
+    rewriteCaption: (planning.useCotCaption ?? lm.writesText) && taskType === "text2music",
+    detectLanguage: planning.useCotLanguage && song.language === null,
     writeCodes: writesCodes(request),
-    cfgScale: request.lmCfgScale,
-    negativePrompt: request.lmNegativePrompt,
-    sampling: samplingOf(request),
-    seeds: [planningSeed(request)],
+    cfgScale: planning.cfgScale,
+    negativePrompt: planning.negativePrompt,
+    sampling,
+    seeds: [planningSeed(song.requested)],
   };
 }
 
-function plannedOf({ context, song, clientCodes, writeCodes }: Draft, plan: Plan): Planned {
-  context.warnings.push(...plan.warnings.map((remark) => `use_cot_caption: ${remark}`));
+function plannedOf({ request, warnings }: SongContext, song: Composition, plan: Plan): Planned {
+  warnings.push(...plan.warnings.map((remark) => `use_cot_caption: ${remark}`));
+  const plain = unplanned(song);
   return {
-    ...song,
+    ...plain,
     metadata: plan.metadata,
     language: song.language ?? namedLanguage(plan.language),
     renderCaption: plan.caption || song.caption,
-    audioCodes: plan.audioCodes ?? clientCodes,
+    codes: plan.audioCodes?.[0] ?? plain.codes,
     written: new Set([
       ...song.written,
       ...(song.isPlanned || isComplete(song.metadata) ? [] : (["metadata"] as const)),
-      ...(writeCodes ? (["audio codes"] as const) : []),
+      ...(writesCodes(request) ? (["audio codes"] as const) : []),
     ]),
     seconds: plan.seconds,
   };
@@ -316,29 +305,9 @@ function callOf(context: SongContext, step: "sample" | "format" | "plan"): CallO
   return { signal: context.signal, onProgress: context.progress.enter(step) };
 }
 
-/** Metadata set by the client, completed with facts stated in the client's text. */
-function knownMetadata(request: GenerationRequest, seed: Seed, sourceSeconds: number | null): Metadata {
-  const { bpm, keyScale, timeSignature, stated = NOTHING_STATED } = request;
-  const durationSeconds = sourceSeconds ?? request.audioDurationSeconds;
-  return withStatedFacts({ bpm, keyScale, timeSignature, durationSeconds }, stated, seed);
-}
-
 /** Seed for the language model. Songs of a task that have the same planning seed share a plan. */
-export function planningSeed({ lmSeeds, seeds }: GenerationRequest): Seed {
-  return lmSeeds?.[0] ?? (seeds[0] as Seed);
-}
-
-export function samplingOf(request: GenerationRequest): SamplingOptions {
-  return {
-    temperature: request.lmTemperature,
-    topK: request.lmTopK,
-    topP: request.lmTopP,
-    minP: request.lmMinP ?? 0,
-    repetitionPenalty: request.lmRepetitionPenalty,
-    constrained: request.constrainedDecoding,
-    debug: request.constrainedDecodingDebug,
-    sharesBatch: request.allowLmBatch,
-  };
+export function planningSeed({ lmSeed, seed }: RequestedSong): Seed {
+  return lmSeed ?? seed;
 }
 
 function namedLanguage(language: string | null): string | null {

@@ -1,50 +1,20 @@
-/**
- * Runs one task in steps: read recordings, compose, render, encode, record. Each step uses the output of the
- * previous one.
- */
+/** Runs one task in steps: read recordings, prepare models, compose, render, finish. Each step uses the previous ones. */
 import { access, constants, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import {
-  type LanguageModelInfo,
-  type MusicEngine,
-  type Rendering,
-  SAMPLE_RATE,
-  type SongAdapter,
-  type SongLatents,
-} from "../../engine/types.js";
-import { EncodeError, encodeAudio } from "../audio/encode.js";
-import { writeLatents } from "../audio/latents-file.js";
-import { peaksOf } from "../audio/peaks.js";
-import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
-import type { SongTags } from "../audio/tags.js";
-import type { SongDescription, SongMetas, SongResult } from "../queue/store.js";
-import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
-import { type OutputParameters, outputParametersOf } from "../request/output-parameters.js";
-import type { GenerationRequest } from "../request/schema.js";
-import { makesStems } from "../request/stems.js";
+import type { MusicEngine, SongAdapter } from "../../engine/types.js";
+import { EncodeError } from "../audio/encode.js";
+import type { SongResult } from "../queue/store.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import { analyze } from "./analysis.js";
-import { compose, isInstrumental, type PlannedComposition } from "./compose.js";
+import { compose, type PlannedComposition } from "./compose.js";
+import { type Destination, finishSong } from "./finish-song.js";
+import { prepare } from "./prepare.js";
 import type { Preview } from "./preview.js";
 import { SongProgress, type TaskProgress } from "./progress.js";
-import { renderSongs, secondsOf } from "./render-songs.js";
-import { scoreSong } from "./scoring.js";
-import {
-  clampToModelLimits,
-  type PlanSongs,
-  prepareSlot,
-  provideLanguageModel,
-  type ReadySlot,
-  type Recordings,
-  readRecordings,
-  requestForItem,
-  type SongContext,
-} from "./song-context.js";
-import { factsOf } from "./song-facts.js";
-import { generationInfo, lrcOf, metasOf, type SongInputs } from "./song-record.js";
-import { titleOf } from "./title.js";
-
-/** Output file of song `index`: its name in the record, and its path. */
-export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
+import { readRecordings } from "./recordings.js";
+import { renderSongs } from "./render-songs.js";
+import type { PlanSongs, SongContext } from "./song-context.js";
+import { type FinishedSong, songsResult } from "./song-record.js";
 
 export interface SongOptions {
   destination: Destination;
@@ -113,54 +83,34 @@ async function makeAll(
   }: SongOptions,
 ): Promise<SongResult> {
   const startedMs = performance.now();
-  const progress = new SongProgress(request.batchSize, onProgress);
+  const progress = new SongProgress(request.songs.length, onProgress);
   const warnings = [...request.warnings];
   const options = { maxSourceSeconds, usesLmByDefault, adapters, planSongs };
   const context: SongContext = { engine, request, signal, progress, ...options, warnings };
-  if (request.analysis !== null) return analyze(context, request.analysis);
+  const makesSongs = request.analysis === null;
+  if (makesSongs) await assertWritable(dirname(destination(0, "audio").path));
 
-  await assertWritable(dirname(destination(0, "audio").path));
-  const lm = await provideLanguageModel(context);
   const recordings = await readRecordings(context);
-  const ready = await prepareSlot(context);
-  const allowed = clampToModelLimits(context, ready.isTurbo);
-  const songs: Awaited<ReturnType<typeof finishSong>>[] = [];
+  const models = await prepare(context);
+  if (!makesSongs || models.slot === null) return analyze(context, recordings, models);
+  const { lm, slot } = models;
+  const finished: FinishedSong[] = [];
   try {
-    const own = request.seeds.map((_, item) => ({ ...context, request: requestForItem(allowed, item) }));
-    const composed = await compose(own, lm, secondsOf(recordings));
-    for await (const rendered of renderSongs(own, composed, recordings, ready.slot, preview)) {
-      const item = songs.length;
-      progress.beginSongs(item, 1);
-      const song = composed[item] as PlannedComposition;
-      const files = { audioFile: destination(item, "audio"), latentsFile: destination(item, "latents") };
-      const parts = { lm, recordings, ready, song, rendered, writesTags, ...files };
-      songs.push(await finishSong(own[item] as SongContext, parts));
+    const songs = await compose(context, lm, recordings.source?.seconds ?? null);
+    for await (const rendered of renderSongs(context, songs, recordings, slot, preview)) {
+      const index = finished.length;
+      const song = songs[index] as PlannedComposition;
+      const parts = { index, recordings, lm, slot, song, rendered, writesTags, destination };
+      finished.push(await finishSong(context, parts));
     }
   } catch (error) {
-    for (const [item, { path }] of songs.entries()) {
-      await rm(path, { force: true });
-      await rm(destination(item, "latents").path, { force: true });
+    for (const index of finished.keys()) {
+      await rm(destination(index, "audio").path, { force: true });
+      await rm(destination(index, "latents").path, { force: true });
     }
     throw error;
   }
-
-  const facts = songs.map((song) => song.facts);
-  warnings.push(...warningsOf(unusedInSongs(request.chosen ?? [], facts)));
-
-  const totalSeconds = (performance.now() - startedMs) / 1000;
-  const audioFiles = songs.map(({ name, bytes, latents, inputs, model }, item) => {
-    const job = { totalSeconds, count: songs.length };
-    const description = describe(requestForItem(allowed, item), inputs, model, job);
-    return { name, bytes, description, ...(latents !== null && { latents }) };
-  });
-  return {
-    ...(audioFiles[0] as (typeof audioFiles)[0]).description,
-    seeds: request.seeds,
-    lmModel: lm?.name ?? "",
-    audioFiles,
-    analysis: null,
-    warnings: [...new Set(warnings)],
-  };
+  return songsResult(context, lm, finished, (performance.now() - startedMs) / 1000);
 }
 
 async function assertWritable(folder: string): Promise<void> {
@@ -169,136 +119,4 @@ async function assertWritable(folder: string): Promise<void> {
       cause,
     });
   });
-}
-
-interface SongParts {
-  lm: LanguageModelInfo | null;
-  recordings: Recordings;
-  ready: ReadySlot;
-  song: PlannedComposition;
-  rendered: Rendering;
-  writesTags: boolean;
-  audioFile: ReturnType<Destination>;
-  latentsFile: ReturnType<Destination>;
-}
-
-/** Scores and encodes a rendered song, and collects the data for its record. */
-async function finishSong(context: SongContext, parts: SongParts) {
-  const { request, progress, signal, warnings } = context;
-  const { lm, recordings, ready, song, rendered, writesTags } = parts;
-  const { name, path } = parts.audioFile;
-  const sourceSeconds = secondsOf(recordings);
-  warnings.push(...rendered.warnings);
-  progress.enter("encode");
-  const { audio, model, samplesPerChannel } = rendered;
-  const seconds = samplesPerChannel / SAMPLE_RATE;
-  const scoring = await scoreSong(context, { song, audio, seconds, slot: ready.slot, lm });
-  const finish = outputParametersOf(request);
-  warnOfLongFades(finish, seconds, warnings);
-  const { source } = recordings;
-  const { facts: musical, isTempoMeasured } = factsOf({
-    ...{ request, composition: song, audio, source, sourceSeconds },
-  });
-  const metas = metasOf(request, { ...song.metadata, ...musical }, seconds);
-  const bytes = await encodeAudio({
-    audio,
-    samplesPerChannel,
-    sampleRate: SAMPLE_RATE,
-    format: request.audioFormat,
-    finish,
-    ...(writesTags && { tags: tagsOf(request, song, metas) }),
-    path,
-    signal,
-  });
-  const latents = request.returnLatents
-    ? await storeLatents(rendered.latents, parts.latentsFile, path)
-    : null;
-  const { scores, noScoresReason } = scoring;
-  const facts: SongFacts = {
-    request,
-    ...ready,
-    model,
-    languageModel: lm,
-    written: song.written,
-    isLanguageNamed: song.isLanguageNamed,
-    hasWords: !isInstrumental(song.lyrics),
-    hasLyricTimes: rendered.lyricLines.length > 0,
-    noScoresReason,
-    isWholeWindow: sourceSeconds !== null && spansAll(repaintWindows(request, sourceSeconds), sourceSeconds),
-  };
-  return {
-    name,
-    path,
-    bytes,
-    latents,
-    model,
-    facts,
-    inputs: { song, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) } satisfies SongInputs,
-  };
-}
-
-/** Writes the latents of a song beside its audio file. If that fails, the audio file is deleted. */
-async function storeLatents(
-  latents: SongLatents,
-  { name, path }: { name: string; path: string },
-  songPath: string,
-): Promise<{ name: string; bytes: number }> {
-  try {
-    return { name, bytes: await writeLatents(path, latents) };
-  } catch (error) {
-    await rm(songPath, { force: true });
-    throw error;
-  }
-}
-
-function tagsOf(
-  request: GenerationRequest,
-  { caption, lyrics }: PlannedComposition,
-  metas: SongMetas,
-): SongTags {
-  const title = titleOf({ request, result: { prompt: caption } });
-  return { title, prompt: caption, lyrics, bpm: metas.bpm, key: metas.keyscale, seed: request.seeds.join() };
-}
-
-function spansAll(windows: readonly RepaintWindow[], seconds: number): boolean {
-  const isWhole = ({ startSeconds, endSeconds }: RepaintWindow) => startSeconds <= 0 && endSeconds >= seconds;
-  return windows.length === 0 || windows.some(isWhole);
-}
-
-function describe(
-  request: GenerationRequest,
-  inputs: SongInputs,
-  ditModel: string,
-  job: { totalSeconds: number; count: number },
-): SongDescription {
-  const { song, metas, rendered, scores, peaks } = inputs;
-  const [audioCodes] = song.audioCodes ?? [];
-  return {
-    prompt: song.caption,
-    lyrics: song.lyrics,
-    caption: song.renderCaption,
-    vocalLanguage: song.language,
-    metas,
-    generationInfo: generationInfo(request, inputs, job),
-    ditModel,
-    peaks,
-    ...(makesStems(request.taskType) && request.trackName !== "" && { trackName: request.trackName }),
-    ...(audioCodes && { audioCodes: [...audioCodes] }),
-    ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),
-    ...(scores !== null && { scores }),
-  };
-}
-
-function warnOfLongFades(
-  { fadeInSeconds, fadeOutSeconds }: OutputParameters,
-  songSeconds: number,
-  warnings: string[],
-): void {
-  for (const [name, seconds] of Object.entries({ fade_in: fadeInSeconds, fade_out: fadeOutSeconds })) {
-    if (seconds > songSeconds) {
-      warnings.push(
-        `${name} of ${seconds} seconds was shortened to the length of the song, ${songSeconds.toFixed(2)}`,
-      );
-    }
-  }
 }

@@ -9,7 +9,7 @@ import { type BatchLimits, maxPlannedSongs } from "../../engine/batch-limits.js"
 import type { LanguageModelInfo, Plan, PlanRequest, SongPlanner } from "../../engine/types.js";
 import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
-import { usesLanguageModel } from "./song-context.js";
+import { usesLanguageModel } from "./language-model.js";
 
 const MAX_SONGS_ON_GPU = 8;
 /**
@@ -54,9 +54,9 @@ export class PlansAhead {
     const planning = this.planner.planSongs(requests, call);
     const planWaiting = async () => {
       const free = this.#maxSongs(requests.length) - requests.length;
-      if (!request.allowLmBatch || free <= 0) return;
+      if (!request.sampling.sharesBatch || free <= 0) return;
       const waiting = (await waitingTasks(free)).filter(
-        (task) => task.request.lmModelPath === request.lmModelPath,
+        (task) => task.request.planning.languageModel === request.planning.languageModel,
       );
       this.#planWaiting(waiting, lm, requests, free);
     };

@@ -1,60 +1,45 @@
-/** Renders the composed songs of a task. The engine renders them in one batch if it can. */
+/** Renders the composed songs of a task. */
 import type { DecodedAudio, RenderCall } from "../../engine/addon.js";
-import { renderParametersOf } from "../../engine/render-parameters.js";
 import {
   CODES_PER_SECOND,
   type Rendering,
   type RenderRequest,
   type RenderSong,
   SAMPLE_RATE,
-  type Seed,
 } from "../../engine/types.js";
-import { type RepaintWindow, repaintWindows } from "../audio/repaint-windows.js";
-import type { GenerationRequest } from "../request/schema.js";
 import type { PlannedComposition } from "./compose.js";
 import { estimateLength } from "./lyric-length.js";
+import type { ReadySlot } from "./prepare.js";
 import type { Preview } from "./preview.js";
-import type { Recordings, SongContext } from "./song-context.js";
-
-/** The source of a task, as audio or as latents. */
-type Sources = Pick<Recordings, "source"> & Partial<Pick<Recordings, "sourceLatents">>;
-
-/** Exact length of the source in seconds; null without a source. */
-export function secondsOf({ source, sourceLatents }: Sources): number | null {
-  if (sourceLatents) return sourceLatents.samples / SAMPLE_RATE;
-  return source === null ? null : source.length / 2 / SAMPLE_RATE;
-}
+import { asRecording, type Recording, type Recordings } from "./recordings.js";
+import type { SongContext } from "./song-context.js";
 
 /**
  * Renders the songs, and yields them in order. If a song has several repaint windows, each is repainted in the
  * result of the previous one.
- * @param contexts one per song
  * @param preview receives the audio of the first song while it is decoded
  */
 export async function* renderSongs(
-  contexts: readonly SongContext[],
+  context: SongContext,
   songs: readonly PlannedComposition[],
   recordings: Recordings,
-  slot: number,
+  slot: ReadySlot,
   preview: Preview | undefined,
 ): AsyncGenerator<Rendering> {
-  const [first] = contexts as [SongContext];
-  const { engine, progress } = first;
-  const seconds = secondsOf(recordings);
-  const windows = seconds === null ? [] : repaintWindows(first.request, seconds);
+  const { engine, progress } = context;
+  const { windows } = recordings;
   /** Renders the window `index` of the songs [begin, end). */
-  const render = (index: number, source: Sources, begin = 0, end = songs.length) => {
-    const parts = { recordings, slot, source, window: windows[index] ?? null };
-    const request = renderRequestOf(contexts.slice(begin, end), songs.slice(begin, end), parts);
+  const render = (index: number, source: Recording | null, begin = 0, end = songs.length) => {
+    const request = renderRequestOf(context, songs.slice(begin, end), { ...recordings, source }, slot, index);
     const isLast = index + 1 >= windows.length;
     return engine.renderer.render(request, (item, count) => {
       progress.beginSongs(begin + item, count);
-      return callOf(first, isLast && begin + item === 0 ? preview : undefined);
+      return callOf(context, isLast && begin + item === 0 ? preview : undefined);
     });
   };
 
   let item = 0;
-  for await (let rendered of render(0, recordings)) {
+  for await (let rendered of render(0, recordings.source)) {
     for (let index = 1; index < windows.length; index++) {
       const source = resultOf(rendered, recordings);
       for await (const next of render(index, source, item, item + 1)) rendered = withCostsOf(rendered, next);
@@ -79,8 +64,10 @@ function withCostsOf(previous: Rendering, next: Rendering): Rendering {
 }
 
 /** Returns a rendered song as the source of its next window, in the form of the task's source: audio or latents. */
-function resultOf({ audio, latents }: Rendering, { sourceLatents }: Recordings): Sources {
-  return sourceLatents === null ? { source: audio } : { source: null, sourceLatents: latents };
+function resultOf({ audio, latents }: Rendering, { source }: Recordings): Recording {
+  return source?.latents == null
+    ? asRecording(audio)
+    : { audio: null, latents, seconds: latents.samples / SAMPLE_RATE };
 }
 
 /** @param preview receives the decoded audio of the first song */
@@ -94,47 +81,42 @@ function callOf({ signal, progress }: SongContext, preview: Preview | undefined)
 }
 
 function renderRequestOf(
-  contexts: readonly SongContext[],
+  context: SongContext,
   songs: readonly PlannedComposition[],
-  {
-    recordings: { reference, referenceLatents },
-    slot,
-    source: { source, sourceLatents = null },
-    window,
-  }: { recordings: Recordings; slot: number; source: Sources; window: RepaintWindow | null },
+  { source, reference, windows }: Recordings,
+  { slot, denoise }: ReadySlot,
+  window: number,
 ): RenderRequest {
-  const [{ request, adapters }] = contexts as [SongContext];
-  const sourceSeconds = secondsOf({ source, sourceLatents });
+  const { request, adapters } = context;
+  const { taskType: task, guidance, edit, output } = request;
   return {
-    slot,
-    task: request.taskType,
-    source: sourceSeconds === null ? null : { audio: source, latents: sourceLatents, window },
-    referenceAudio: reference,
-    referenceLatents,
-    timesLyrics: request.timesLyrics,
-    adapters,
-    ...renderParametersOf(request),
-    songs: songs.map((song, item) => renderSongOf(contexts[item] as SongContext, song, sourceSeconds)),
+    ...{ slot, task, denoise, guidance, edit, adapters },
+    source: source && { audio: source.audio, latents: source.latents, window: windows[window] ?? null },
+    referenceAudio: reference?.audio ?? null,
+    referenceLatents: reference?.latents ?? null,
+    timesLyrics: output.timesLyrics,
+    songs: songs.map((song) => renderSongOf(context, song, source)),
   };
 }
 
 function renderSongOf(
-  { request, warnings }: SongContext,
+  { request: { taskType, words }, warnings }: SongContext,
   song: PlannedComposition,
-  sourceSeconds: number | null,
+  source: Recording | null,
 ): RenderSong {
-  const durationSeconds = sourceSeconds ?? plannedSeconds(request, song) ?? estimatedSeconds(song, warnings);
+  const durationSeconds = source?.seconds ?? plannedSeconds(song) ?? estimatedSeconds(song, warnings);
+  const { seed, tracks } = song.requested;
   return {
-    seed: request.seeds[0] as Seed,
-    codes: song.audioCodes?.[0] ?? null,
+    seed,
+    codes: song.codes,
     caption: song.renderCaption,
-    globalCaption: request.globalCaption,
+    globalCaption: words.globalCaption,
     lyrics: song.lyrics,
     language: song.language,
     metadata: { ...song.metadata, durationSeconds },
-    instruction: request.instruction ?? "",
-    trackName: request.trackName,
-    trackClasses: request.trackClasses,
+    instruction: words.instruction ?? "",
+    trackName: taskType === "complete" ? "" : (tracks[0] ?? ""),
+    trackClasses: taskType === "complete" ? tracks : [],
   };
 }
 
@@ -142,13 +124,9 @@ function renderSongOf(
  * Returns the planned length of the song; null if none was planned. Audio codes of the client determine the length.
  * Audio codes of the language model were written for the length in the metadata.
  */
-function plannedSeconds(
-  request: GenerationRequest,
-  { audioCodes, metadata }: PlannedComposition,
-): number | null {
-  const count = audioCodes?.[0]?.length;
-  const codesSeconds = count === undefined ? null : count / CODES_PER_SECOND;
-  return request.audioCodes === null ? (metadata.durationSeconds ?? codesSeconds) : codesSeconds;
+function plannedSeconds({ requested, codes, metadata }: PlannedComposition): number | null {
+  const codesSeconds = codes && codes.length / CODES_PER_SECOND;
+  return requested.codes === null ? (metadata.durationSeconds ?? codesSeconds) : codesSeconds;
 }
 
 function estimatedSeconds({ lyrics, metadata }: PlannedComposition, warnings: string[]): number {

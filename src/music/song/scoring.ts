@@ -1,7 +1,8 @@
 /** Scores of a song (`get_scores`): how well it fits caption, lyrics and metadata. */
 import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
 import type { PlannedComposition } from "./compose.js";
-import { installedLanguageModel, type SongContext } from "./song-context.js";
+import { installedLanguageModel } from "./language-model.js";
+import type { SongContext } from "./song-context.js";
 
 export interface Scoring {
   /** Scores of the song; null if they were not requested or scoring failed. */
@@ -23,13 +24,13 @@ export async function scoreSong(
   { engine, request, signal, warnings }: SongContext,
   { song, audio, seconds, slot, lm }: Rendered,
 ): Promise<Scoring> {
-  if (!request.getScores) return { scores: null, noScoresReason: null };
+  if (!request.output.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {
-    const languageModel = lm?.name ?? installedLanguageModel(engine.catalog, request.lmModelPath, warnings);
+    const languageModel =
+      lm?.name ?? installedLanguageModel(engine.catalog, request.planning.languageModel, warnings);
     const { name } = lm ?? (await engine.planner.prepareLanguageModel(languageModel, { signal }));
-    const [codes] = song.audioCodes ?? [];
-    const audioCodes = codes ?? (await engine.renderer.encodeCodes(slot, audio, { signal }));
+    const audioCodes = song.codes ?? (await engine.renderer.encodeCodes(slot, audio, { signal }));
     const known = { ...metadata, durationSeconds: Math.round(seconds) };
     const words = { caption, lyrics, language, metadata: known };
     const scores = await engine.planner.score({ languageModel: name, audioCodes, ...words }, { signal });

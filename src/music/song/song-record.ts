@@ -1,8 +1,12 @@
 /** Metadata and texts in the record of a finished song. */
-import type { LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
-import type { SongMetas } from "../queue/store.js";
-import type { GenerationRequest } from "../request/schema.js";
+import type { LanguageModelInfo, LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
+import type { SongDescription, SongFile, SongMetas, SongResult } from "../queue/store.js";
+import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
+import type { GenerationRequest } from "../request/generation-request.js";
+import { makesStems } from "../request/stems.js";
 import type { PlannedComposition } from "./compose.js";
+import type { ReadySlot } from "./prepare.js";
+import type { SongContext } from "./song-context.js";
 
 /** @param seconds length of the audio; null if there is no audio */
 export function metasOf(request: GenerationRequest, metadata: Metadata, seconds: number | null): SongMetas {
@@ -12,15 +16,16 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
     genres: "",
     keyscale: metadata.keyScale,
     timesignature: metadata.timeSignature,
-    prompt: request.prompt,
-    lyrics: request.lyrics,
+    prompt: request.words.prompt,
+    lyrics: request.words.lyrics,
   };
 }
 
 /** Inputs and measurements of a song, from which its record is written. */
 export interface SongInputs {
   song: PlannedComposition;
-  rendered: Pick<Rendering, "timings" | "adapters" | "lyricLines">;
+  slot: ReadySlot;
+  rendered: Rendering;
   metas: SongMetas;
   /**
    * Whether the tempo was measured in the middle 30 seconds of the song, or of the source that it mostly keeps. The
@@ -37,27 +42,40 @@ export interface SongInputs {
  */
 const NOISE = "Philox4x32-10";
 
-/**
- * Text of `generation_info`. Older clients parse its "Name: value" lines.
- * @param totalSeconds time that all songs of the task took
- */
-export function generationInfo(
-  request: GenerationRequest,
-  { song, rendered, metas, isTempoMeasured }: SongInputs,
-  { totalSeconds, count }: { totalSeconds: number; count: number },
+export function describeSong(request: GenerationRequest, inputs: SongInputs): SongDescription {
+  const { song, metas, rendered, scores, peaks } = inputs;
+  const [track] = song.requested.tracks;
+  return {
+    prompt: song.caption,
+    lyrics: song.lyrics,
+    caption: song.renderCaption,
+    vocalLanguage: song.language,
+    metas,
+    generationInfo: songInfo(request, inputs),
+    ditModel: rendered.model,
+    peaks,
+    ...(makesStems(request.taskType) && track !== undefined && { trackName: track }),
+    ...(song.codes && { audioCodes: [...song.codes] }),
+    ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),
+    ...(scores !== null && { scores }),
+  };
+}
+
+/** Lines of `generation_info` about one song. Older clients parse its "Name: value" lines. */
+function songInfo(
+  { taskType }: GenerationRequest,
+  { song, slot, rendered, metas, isTempoMeasured }: SongInputs,
 ): string {
-  const songs = `${count} song${count === 1 ? "" : "s"}`;
+  const { timesteps, inferenceSteps } = slot.denoise;
   const { conditions, denoise, decode } = rendered.timings;
   const lines = [
-    `**🎵 Total generation time (${songs}): ${totalSeconds.toFixed(2)}s**`,
-    `- ${(totalSeconds / count).toFixed(2)}s per song`,
     `- LM: metadata ${song.seconds.metadata.toFixed(2)}s, audio codes ${song.seconds.codes.toFixed(2)}s`,
     `- DiT: conditions ${conditions.toFixed(2)}s, diffusion ${denoise.toFixed(2)}s, decoding ${decode.toFixed(2)}s`,
-    `Task: ${request.taskType}`,
+    `Task: ${taskType}`,
     ...(rendered.adapters.length === 0
       ? []
       : [`LoRA: ${rendered.adapters.map(({ name, scale }) => `${name} at ${scale}`).join(", ")}`]),
-    `Steps: ${request.timesteps === null ? request.inferenceSteps : request.timesteps.length - 1}`,
+    `Steps: ${timesteps === null ? inferenceSteps : timesteps.length - 1}`,
     `Noise: ${NOISE}`,
     ...(metas.bpm === null ? [] : [`BPM: ${metas.bpm}${isTempoMeasured ? " (measured)" : ""}`]),
     `Duration: ${metas.duration}`,
@@ -67,8 +85,42 @@ export function generationInfo(
   return lines.join("\n");
 }
 
+export interface FinishedSong {
+  file: SongFile & { description: SongDescription };
+  facts: SongFacts;
+}
+
+/** @param totalSeconds time that all songs of the task took */
+export function songsResult(
+  { request, warnings }: SongContext,
+  lm: LanguageModelInfo | null,
+  songs: readonly FinishedSong[],
+  totalSeconds: number,
+): SongResult {
+  const count = songs.length;
+  const time =
+    `**🎵 Total generation time (${count} song${count === 1 ? "" : "s"}): ${totalSeconds.toFixed(2)}s**\n` +
+    `- ${(totalSeconds / count).toFixed(2)}s per song\n`;
+  const audioFiles = songs.map(({ file }) => {
+    const { description } = file;
+    return { ...file, description: { ...description, generationInfo: time + description.generationInfo } };
+  });
+  const unused = unusedInSongs(
+    request.chosen,
+    songs.map(({ facts }) => facts),
+  );
+  return {
+    ...(audioFiles[0] as (typeof audioFiles)[0]).description,
+    seeds: request.songs.map(({ seed }) => seed),
+    lmModel: lm?.name ?? "",
+    audioFiles,
+    analysis: null,
+    warnings: [...new Set([...warnings, ...warningsOf(unused)])],
+  };
+}
+
 /** LRC format: [minutes:seconds.hundredths]text. */
-export function lrcOf(lines: readonly LyricLine[]): string {
+function lrcOf(lines: readonly LyricLine[]): string {
   const stamp = (seconds: number) => {
     const hundredths = Math.round(seconds * 100);
     const two = (number: number) => String(Math.floor(number)).padStart(2, "0");

@@ -19,11 +19,13 @@ import { Deletions } from "../storage/deletions.js";
 import { FileStorage } from "../storage/file-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { PermittedRoot } from "../storage/permitted-root.js";
-import { type Destination, makeSongs } from "./make-songs.js";
+import type { Destination } from "./finish-song.js";
+import { plansOnGpu, usesLmByDefault } from "./language-model.js";
+import { makeSongs } from "./make-songs.js";
 import { PlansAhead } from "./plans-ahead.js";
 import { Previews } from "./preview.js";
 import { RequestedAdapters } from "./requested-adapters.js";
-import { type PlanSongs, plansOnGpu, usesLmByDefault } from "./song-context.js";
+import type { PlanSongs } from "./song-context.js";
 
 const WAITING_FOR_STORAGE = {
   stage: "Waiting for the storage...",
@@ -154,7 +156,7 @@ export class SongRunner implements TaskRunner {
       this.makeSongFolder();
       const name =
         kind === "audio"
-          ? this.audioFiles.nameOf(task.id, index, task.request.audioFormat)
+          ? this.audioFiles.nameOf(task.id, index, task.request.output.audioFormat)
           : this.audioFiles.latentsNameOf(task.id, index);
       return { name, path: storage.newPath(name) };
     };

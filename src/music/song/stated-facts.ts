@@ -78,6 +78,16 @@ function spell({ min, max }: TempoRange): string {
   return min === max ? String(min) : `${min} to ${max}`;
 }
 
+/** Metadata set by the client, completed with facts stated in the client's text. A source sets the length. */
+export function knownMetadata(
+  { stated, bpm, keyScale, timeSignature, durationSeconds }: Metadata & { stated: StatedFacts },
+  seed: Seed,
+  sourceSeconds: number | null,
+): Metadata {
+  const known = { bpm, keyScale, timeSignature, durationSeconds: sourceSeconds ?? durationSeconds };
+  return withStatedFacts(known, stated, seed);
+}
+
 /** Fills missing metadata with stated facts. The seed determines the tempo within a range. */
 export function withStatedFacts(metadata: Metadata, facts: StatedFacts, seed: Seed): Metadata {
   return {

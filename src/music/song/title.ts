@@ -1,5 +1,5 @@
 /** Titles of songs, and the names of their files. */
-import type { GenerationRequest } from "../request/schema.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 
 /**
  * Maximum length of a title in characters. A file name with version and extension then fits into 255 bytes in any
@@ -12,7 +12,9 @@ const UNSAFE = /[\u0000-\u001f\u007f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u
 
 interface Titled {
   title?: string | undefined;
-  request: Pick<GenerationRequest, "prompt" | "lyrics" | "taskType">;
+  request: Pick<GenerationRequest, "taskType"> & {
+    words: Pick<GenerationRequest["words"], "prompt" | "lyrics">;
+  };
   /**
    * Result of the task. `prompt` is the caption of the first song, which is used if the request has no
    * prompt.
@@ -22,10 +24,11 @@ interface Titled {
 
 /** Returns the title set by the user, or a title made from the prompt or the lyrics. */
 export function titleOf({ title, request, result }: Titled): string {
+  const { prompt, lyrics } = request.words;
   const words =
-    request.prompt.trim() ||
+    prompt.trim() ||
     result?.prompt.trim() ||
-    (request.lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "");
+    (lyrics.split("\n").find((line) => /^\s*[^\s[]/.test(line)) ?? "");
   return title?.trim() || shortened(words) || request.taskType;
 }
 

@@ -155,7 +155,8 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
 function Badges({ task }: { task: Task }) {
   const kind = recordingTasks()[task.task_type]?.name;
   const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);
-  const named = stems.length > 0 ? stems : [task.parameters.track_classes ?? []].flat().map(String);
+  const { track_name = "", track_classes = [] } = task.parameters;
+  const named = stems.length > 0 ? stems : [track_name, track_classes].flat().filter(Boolean).map(String);
   if (kind === undefined) return null;
   return (
     <>

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { type AudioInputOptions, AudioInputs, uploadPathsOf } from "../../../src/music/audio/audio-inputs.js";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { HttpError } from "../../../src/music/errors.js";
-import type { GenerationRequest } from "../../../src/music/request/schema.js";
+import type { GenerationRequest } from "../../../src/music/request/generation-request.js";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import type { Fields } from "../../../src/parameters.js";
 import { parse } from "../request/request-parsing.js";
@@ -76,8 +76,8 @@ describe("input recordings of tasks", () => {
   ];
   for (const [what, path, real] of accepted) {
     it(`accepts as a source: ${what}`, async () => {
-      const { sourceAudio } = await new AudioInputs(limits).admit(cover(path()), caller);
-      expect(sourceAudio).to.deep.equal({ path: real(), isUpload: false });
+      const { source } = await new AudioInputs(limits).admit(cover(path()), caller);
+      expect(source).to.deep.equal({ kind: "sourceAudio", path: real(), isUpload: false });
     });
   }
 
@@ -131,7 +131,7 @@ describe("input recordings of tasks", () => {
 
   it("accepts audio files in any folder if no root is set, and rejects other files", async () => {
     const inputs = new AudioInputs(anywhere);
-    expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).sourceAudio?.path).to.equal(
+    expect((await inputs.admit(cover(at("outside", "a b.wav")), caller)).source?.path).to.equal(
       at("outside", "a b.wav"),
     );
     expect(await refusalOf(cover("/etc/passwd"), anywhere)).to.match(
@@ -185,7 +185,7 @@ describe("input recordings of tasks", () => {
     const inputs = new AudioInputs(limits);
     const silence = writeSilence(at("music", "silence.flac"), 3);
     expect(await refusalOf(parse({ reference_audio_path: silence }))).to.match(/^reference_audio is silent/);
-    expect((await inputs.admit(cover(silence), caller)).sourceAudio?.path).to.equal(silence);
+    expect((await inputs.admit(cover(silence), caller)).source?.path).to.equal(silence);
     const quiet = ["-f", "lavfi", "-i", "aevalsrc=0|2e-6:s=48000:d=1", "-c:a", "pcm_f32le"];
     runFfmpeg([...quiet, at("music", "quiet.wav")]);
     await inputs.admit(parse({ reference_audio_path: at("music", "quiet.wav") }), caller);

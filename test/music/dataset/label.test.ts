@@ -131,7 +131,7 @@ describe("labels of a model that writes text", () => {
     const editor = new DataSetEditor(permitted);
     await editor.load("set.json");
     const flags = { skipMetas: false, formatLyrics: false, transcribeLyrics: false, onlyUnlabeled: false };
-    const request = { ...flags, lmModelPath: null, savePath: null, ...change };
+    const request = { ...flags, languageModel: null, savePath: null, ...change };
     const work = await labelingWork(engine as unknown as MusicEngine, permitted, editor, request);
     const result = await work.run(work.progress, new AbortController().signal);
     return { ...result, labeled: editor.current.samples };

@@ -13,12 +13,12 @@ import { FleetUnreachableError } from "../../../src/music/fleet/redis.js";
 import { RECORD_VERSION } from "../../../src/music/fleet/workers.js";
 import type { Task } from "../../../src/music/queue/store.js";
 import { failureOf } from "../../failures.js";
-import { makeTask } from "../tasks.js";
+import { makeRequest, makeTask } from "../tasks.js";
 import { type describeWorker, memberOf, stubModel } from "./member.js";
 import { RedisServer, startSilentWay } from "./redis-server.js";
 
 const log = pino({ level: "silent" });
-const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+const request = makeRequest({ prompt: "a song" });
 /** A short lease, so that the tasks of a dead worker are requeued soon. */
 const LEASE_MS = 600;
 const DAY_MS = 24 * 60 * 60_000;
@@ -81,17 +81,20 @@ describe("gateways and workers of a fleet", () => {
     const a = await join({ models: [stubModel("a")], lm_models: ["lm-1"] });
     const b = await join({ models: [stubModel("b")], lm_models: ["lm-1", "lm-2"] });
     await untilKnown(gateway, 2);
-    const submit = async (change: object) => (await gateway.queue.submit({ ...request, ...change })).task;
-    const forB = await submit({ model: "vendor/b", lmModelPath: "lm-2" });
+    const submit = async (model: string, languageModel: string | null = null) => {
+      const planning = { ...request.planning, languageModel };
+      return (await gateway.queue.submit({ ...request, model, planning })).task;
+    };
+    const forB = await submit("vendor/b", "lm-2");
     expect((await b.runner.startedAtLeast(1)).task.id).to.equal(forB.id);
-    const forA = await submit({ model: "a", lmModelPath: "lm-1" });
+    const forA = await submit("a", "lm-1");
     expect((await a.runner.startedAtLeast(1)).task.id).to.equal(forA.id);
     expect(forA.request.model).to.equal("a");
 
-    const noModel = await failureOf(submit({ model: "c" }));
+    const noModel = await failureOf(submit("c"));
     expect(noModel).to.be.instanceOf(RequestError);
     expect(noModel.message).to.equal('model: no worker of the fleet has "c"; available: a, b');
-    const noLanguageModel = await failureOf(submit({ model: "a", lmModelPath: "lm-2" }));
+    const noLanguageModel = await failureOf(submit("a", "lm-2"));
     expect(noLanguageModel.message).to.include('has "lm-2"; available: lm-1');
     expect((await gateway.queue.statistics()).counts.total).to.equal(2);
   });

@@ -12,11 +12,11 @@ import { hasEnded } from "../../../src/music/queue/catalog.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import type { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
 import { failureOf } from "../../failures.js";
-import { EVERY_TASK } from "../tasks.js";
+import { EVERY_TASK, makeRequest } from "../tasks.js";
 import { memberOf, stubModel } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
-const request = { prompt: "a song", lyrics: "", model: "stub", lmModelPath: null } as Task["request"];
+const request = { ...makeRequest({ prompt: "a song" }), model: "stub" };
 const LEASE_MS = 600;
 const GARBAGE = "garbage \u0000:~ {";
 

@@ -7,14 +7,13 @@ import { pino } from "pino";
 import { HttpError } from "../../../src/music/errors.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { SharedStore } from "../../../src/music/fleet/shared-store.js";
-import type { Task } from "../../../src/music/queue/store.js";
 import { directoryTokens } from "../../../src/music/storage/store-token.js";
 import { failureOf } from "../../failures.js";
-import { temporaryDirectory } from "../tasks.js";
+import { makeRequest, temporaryDirectory } from "../tasks.js";
 import { memberOf } from "./member.js";
 import { RedisServer } from "./redis-server.js";
 
-const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+const request = makeRequest({ prompt: "a song" });
 
 describe("task store that is shared by a fleet", () => {
   let server: RedisServer;

@@ -8,7 +8,7 @@ import type { Task } from "../../../src/music/queue/store.js";
 import { QueueFullError, type TaskQueue } from "../../../src/music/queue/task-queue.js";
 import { memberOf } from "../fleet/member.js";
 import { RedisServer } from "../fleet/redis-server.js";
-import { EVERY_TASK, embeddedQueue, makeResult, temporaryDirectory } from "../tasks.js";
+import { EVERY_TASK, embeddedQueue, makeRequest, makeResult, temporaryDirectory } from "../tasks.js";
 import { ManualRunner } from "./manual-runner.js";
 
 interface Limits {
@@ -25,7 +25,7 @@ interface Kind {
   end(): Promise<void>;
 }
 
-const request = { prompt: "a song", lyrics: "", model: null, lmModelPath: null } as Task["request"];
+const request = makeRequest({ prompt: "a song" });
 
 function embedded(): Kind {
   let directory = "";

@@ -4,10 +4,17 @@ import type { EmbeddedQueue, QueueOptions } from "../../../src/music/queue/embed
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { JobStatistics } from "../../../src/music/queue/rules.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { EVERY_TASK, embeddedQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import {
+  EVERY_TASK,
+  embeddedQueue,
+  makeRequest,
+  makeResult,
+  makeTask,
+  temporaryDirectory,
+} from "../tasks.js";
 import { type HeldJob, ManualRunner } from "./manual-runner.js";
 
-const request = { prompt: "a song" } as Task["request"];
+const request = makeRequest({ prompt: "a song" });
 
 describe("EmbeddedQueue", () => {
   let store: LmdbTaskStore;

@@ -1,15 +1,14 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
-import type { Task } from "../../../src/music/queue/store.js";
 import { endServed, ServedProcess } from "../../e2e/served-process.js";
 import { shortSong } from "../live-server.js";
-import { makeTask, temporaryDirectory } from "../tasks.js";
+import { makeRequest, makeTask, temporaryDirectory } from "../tasks.js";
 
 /** Stores cancelled tasks with requests of 100 kB each. */
 async function fillStore(directory: string, count: number): Promise<void> {
   const store = LmdbTaskStore.open(join(directory, "tasks"));
-  const request = { prompt: "x".repeat(100_000) } as Task["request"];
+  const request = makeRequest({ prompt: "x".repeat(100_000) });
   const now = Date.now();
   for (let sequence = 0; sequence < count; sequence++) {
     await store.add(

@@ -1,18 +1,24 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { open } from "lmdb";
 import { StoreError } from "../../../src/music/errors.js";
-import { decodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
+import { decodeTask, encodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import { openTaskStore } from "../../../src/music/queue/store-recovery.js";
+import { parametersOf } from "../../../src/music/request/replay.js";
 import { createLogger } from "../../../src/system/log.js";
 import { failureOf } from "../../failures.js";
-import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { makeRequest, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+
+/** Requests as version 1 stored them, and the parameters that it derived from them. */
+const flatRequests: { request: Record<string, unknown>; parameters: Record<string, unknown> }[] = JSON.parse(
+  readFileSync(new URL("flat-requests.json", import.meta.url), "utf8"),
+);
 
 describe("LmdbTaskStore", () => {
   let directory: string;
@@ -59,19 +65,36 @@ describe("LmdbTaskStore", () => {
     }
   });
 
-  it("decodes records without checksums, which earlier versions wrote", () => {
-    const task = makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() });
-    expect(decodeTask(task.id, Buffer.from(JSON.stringify(task)))).to.deep.equal(task);
+  for (const { request, parameters } of flatRequests) {
+    it(`reads flat requests of earlier versions, and leaves their form to them: ${request.taskType} ${request.analysis ?? ""}`, async () => {
+      const task = { ...makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() }), request };
+      const read = decodeTask(task.id, Buffer.from(JSON.stringify(task)));
+      expect(JSON.parse(JSON.stringify(parametersOf(read)))).to.deep.equal(parameters);
+      const changed = encodeTask({ ...read, title: "a title" });
+      expect(changed.toString()).to.match(/^carillon-task 1 /);
+      expect(JSON.parse(changed.toString().split("\n")[1] as string).request).to.deep.equal(request);
+      expect(decodeTask(task.id, changed)).to.deep.equal({ ...read, title: "a title" });
+    });
+  }
+
+  it("gives defaults to parameters that a flat request lacks", () => {
+    const request = { prompt: "a waltz", taskType: "text2music", seeds: [1], analysis: null, model: null };
+    const { words, songs, denoise } = decodeTask(
+      "a",
+      Buffer.from(JSON.stringify({ ...makeTask({ id: "a" }), request })),
+    ).request;
+    const plain = makeRequest({ prompt: "a waltz" });
+    expect({ words, denoise }).to.deep.equal({ words: plain.words, denoise: plain.denoise });
+    expect(songs).to.deep.equal([{ seed: 1, lmSeed: null, codes: null, tracks: [] }]);
   });
 
   it("puts adapters of tasks of earlier versions into their requests", () => {
     const stored = { digest: "d", files: { "a.safetensors": "f" }, entry: "a.safetensors" };
     const asked = { name: "style", scale: 0.5, doraEpsilon: "float32" } as const;
-    const task = makeTask();
+    const task = { ...makeTask(), request: flatRequests[0]?.request };
     for (const older of [{ adapter: { ...stored, ...asked } }, { adapters: [{ ...stored, ...asked }] }]) {
       const record = Buffer.from(JSON.stringify({ ...task, ...older }));
-      const request = { ...task.request, loras: [{ ...asked, path: null, stored }] };
-      expect(decodeTask(task.id, record)).to.deep.equal({ ...task, request });
+      expect(decodeTask(task.id, record).request.loras).to.deep.equal([{ ...asked, path: null, stored }]);
     }
   });
 

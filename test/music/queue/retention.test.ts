@@ -10,7 +10,7 @@ import type { Task } from "../../../src/music/queue/store.js";
 import { OwnDeletionRecord } from "../../../src/music/storage/deletion-record.js";
 import { Deletions } from "../../../src/music/storage/deletions.js";
 import type { FileStorage } from "../../../src/music/storage/file-storage.js";
-import { idleQueue, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { idleQueue, makeRequest, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
 
 const nowMs = 1_765_000_000_000;
 const hourMs = 3_600_000;
@@ -161,7 +161,7 @@ describe("retention of tasks and audio", () => {
   });
 
   it("removes the oldest tasks until the records fit the limit, even tasks without audio", async () => {
-    const request = { prompt: "x".repeat(10_000) } as Task["request"];
+    const request = makeRequest({ prompt: "x".repeat(10_000) });
     const tasks = [3, 1, 2].map((ageSeconds) =>
       makeTask({ state: "failed", finishedAtMs: nowMs - ageSeconds * 1000, request }),
     );

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import request from "supertest";
 import { listenLocally } from "../../local-server.js";
 import { type BodyApp, type BodyAppOptions, bodyApp } from "./body-app.js";
-import { parse } from "./request-parsing.js";
+import { parsed } from "./request-parsing.js";
 
 describe("request bodies", () => {
   const apps: BodyApp[] = [];
@@ -152,7 +152,7 @@ describe("request bodies", () => {
       await request(app).post("/releaseTask").type("form").send(texts),
       await request(app).post("/releaseTask").field(texts),
     ];
-    const [json, form, multipart] = replies.map((reply) => parse(reply.body.fields));
+    const [json, form, multipart] = replies.map((reply) => parsed(reply.body.fields));
     expect(json).to.include({ prompt: "né & co", thinking: true, bpm: 84, useCotCaption: false });
     expect(form).to.deep.equal(json);
     expect(multipart).to.deep.equal(json);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../../src/music/request/schema.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
-import { parse, RANDOM_SEED } from "./request-parsing.js";
+import { parse, parsed, RANDOM_SEED } from "./request-parsing.js";
 import { COMPANIONS, SAMPLES } from "./samples.js";
 
 const parameterNames = Object.values(generationSchema.shape).map((schema) => namesOf(schema));
@@ -9,85 +9,86 @@ const parameterNames = Object.values(generationSchema.shape).map((schema) => nam
 describe("parsing of generation requests", () => {
   it("a generation request has the defaults of the API", () => {
     expect(parse({})).to.deep.equal({
-      prompt: "",
-      lyrics: "",
-      thinking: false,
-      vocalLanguage: null,
-      timesLyrics: false,
-      callbackUrl: null,
-      getScores: false,
-      audioFormat: "mp3",
-      mp3Bitrate: null,
-      sampleRate: 48_000,
-      normalizationDb: null,
-      fadeInSeconds: 0,
-      fadeOutSeconds: 0,
-      sampleMode: false,
-      sampleQuery: "",
-      useFormat: false,
-      model: null,
-      bpm: null,
-      keyScale: "",
-      timeSignature: "",
-      audioDurationSeconds: null,
-      audioCodes: null,
-      inferenceSteps: 8,
-      guidanceScale: 7,
-      seeds: [RANDOM_SEED, RANDOM_SEED],
-      batchSize: 2,
-      shift: 3,
-      inferMethod: "ode",
-      timesteps: null,
-      useAdg: false,
-      ...{ guidanceVariant: null, eta: 0, momentum: -0.75, normThreshold: 2.5 },
-      cfgIntervalStart: 0,
-      cfgIntervalEnd: 1,
-      lmModelPath: null,
-      lmBackend: "vllm",
-      lmTemperature: 0.85,
-      lmCfgScale: 2.5,
-      lmMinP: 0,
-      lmSeeds: [],
+      ...{ taskType: "text2music", analysis: null, model: null, loras: null, callbackUrl: null },
+      words: {
+        prompt: "",
+        lyrics: "",
+        vocalLanguage: null,
+        sampleMode: false,
+        sampleQuery: "",
+        useFormat: false,
+        instruction: null,
+        globalCaption: "",
+      },
+      facts: {
+        ...{ bpm: null, keyScale: "", timeSignature: "", durationSeconds: null },
+        stated: { tempo: null, keyScale: "", timeSignature: "" },
+        source: null,
+      },
+      source: null,
+      reference: null,
+      repaint: { repaintingStartSeconds: 0, repaintingEndSeconds: null, repaintingWindows: [] },
+      planning: {
+        thinking: false,
+        languageModel: null,
+        lmBackend: "vllm",
+        cfgScale: 2.5,
+        negativePrompt: "NO USER INPUT",
+        useCotCaption: null,
+        useCotLanguage: true,
+      },
+      sampling: {
+        temperature: 0.85,
+        topK: 0,
+        topP: 0.9,
+        minP: 0,
+        repetitionPenalty: 1,
+        constrained: true,
+        debug: false,
+        sharesBatch: true,
+      },
+      denoise: {
+        inferenceSteps: 8,
+        shift: 3,
+        inferMethod: "ode",
+        timesteps: null,
+        ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
+        ...{ velocityNormThreshold: 0, velocityEmaFactor: 0, latentRescale: 1, latentShift: 0 },
+        audioCoverStrength: 1,
+        coverNoiseStrength: 0,
+      },
+      guidance: {
+        guidanceScale: 7,
+        useAdg: false,
+        ...{ guidanceVariant: null, eta: 0, momentum: -0.75, normThreshold: 2.5 },
+        cfgIntervalStart: 0,
+        cfgIntervalEnd: 1,
+      },
+      edit: {
+        repaintMode: "balanced",
+        repaintStrength: 0.5,
+        ...{ repaintLatentCrossfadeFrames: null, repaintWavCrossfadeSeconds: null },
+        chunkMaskMode: "explicit",
+        coverNofsq: false,
+      },
+      output: {
+        audioFormat: "mp3",
+        mp3Bitrate: null,
+        sampleRate: 48_000,
+        normalizationDb: null,
+        fadeInSeconds: 0,
+        fadeOutSeconds: 0,
+        ...{ timesLyrics: false, getScores: false, returnLatents: false },
+      },
+      songs: Array(2).fill({ seed: RANDOM_SEED, lmSeed: null, codes: null, tracks: [] }),
       chosen: [],
-      lmNegativePrompt: "NO USER INPUT",
-      lmTopK: 0,
-      lmTopP: 0.9,
-      loras: null,
-      lmRepetitionPenalty: 1,
-      useCotCaption: null,
-      useCotLanguage: true,
-      constrainedDecoding: true,
-      constrainedDecodingDebug: false,
-      allowLmBatch: true,
-      taskType: "text2music",
-      instruction: null,
-      sourceAudio: null,
-      referenceAudio: null,
-      ...{ sourceLatents: null, referenceLatents: null, returnLatents: false },
-      trackName: "",
-      trackClasses: [],
-      globalCaption: "",
-      repaintingStartSeconds: 0,
-      repaintingEndSeconds: null,
-      repaintingWindows: [],
-      audioCoverStrength: 1,
-      coverNoiseStrength: 0,
-      repaintMode: "balanced",
-      repaintStrength: 0.5,
-      ...{ repaintLatentCrossfadeFrames: null, repaintWavCrossfadeSeconds: null },
-      chunkMaskMode: "explicit",
-      coverNofsq: false,
-      ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
-      ...{ velocityNormThreshold: 0, velocityEmaFactor: 0, latentRescale: 1, latentShift: 0 },
-      analysis: null,
-      stated: { tempo: null, keyScale: "", timeSignature: "" },
       warnings: [],
     });
   });
 
   it("a generation request records a language that the client sent, even if it is the default", () => {
     expect(DEFAULT_LANGUAGE).to.equal("en");
-    expect(parse({ vocal_language: "en" }).vocalLanguage).to.equal("en");
+    expect(parsed({ vocal_language: "en" }).vocalLanguage).to.equal("en");
   });
 
   it("a generation request is unchanged by a JSON round trip", () => {
@@ -147,7 +148,7 @@ describe("parsing of generation requests", () => {
           ];
           for (const place of sources) {
             const { value, key, read = value } = sample as (typeof SAMPLES)[string];
-            const request = parse({ ...COMPANIONS[canonical], ...place({ [name]: value }) });
+            const request = parsed({ ...COMPANIONS[canonical], ...place({ [name]: value }) });
             expect(request[key as keyof typeof request]).to.deep.equal(read);
           }
         });
@@ -158,39 +159,39 @@ describe("parsing of generation requests", () => {
   describe("order in which the objects of a request are searched for a parameter", () => {
     it("takes a parameter from the top level first, then from param_obj, then from the metadata", () => {
       const metas = { bpm: 120 };
-      expect(parse({ bpm: 100, param_obj: { bpm: 110 }, metas }).bpm).to.equal(100);
-      expect(parse({ param_obj: { bpm: 110 }, metas }).bpm).to.equal(110);
-      expect(parse({ param_obj: {}, metas }).bpm).to.equal(120);
+      expect(parsed({ bpm: 100, param_obj: { bpm: 110 }, metas }).bpm).to.equal(100);
+      expect(parsed({ param_obj: { bpm: 110 }, metas }).bpm).to.equal(110);
+      expect(parsed({ param_obj: {}, metas }).bpm).to.equal(120);
     });
 
     it("looks for every name of a parameter in one object before it looks in the next object", () => {
-      expect(parse({ caption: "b", prompt: "a" }).prompt).to.equal("a");
-      expect(parse({ caption: "b", param_obj: { prompt: "a" } }).prompt).to.equal("b");
+      expect(parsed({ caption: "b", prompt: "a" }).prompt).to.equal("a");
+      expect(parsed({ caption: "b", param_obj: { prompt: "a" } }).prompt).to.equal("b");
     });
 
     it("treats null and blank values as absent", () => {
-      expect(parse({ prompt: "", caption: "x" }).prompt).to.equal("x");
-      expect(parse({ bpm: "", metas: { bpm: 99 } }).bpm).to.equal(99);
-      expect(parse({ bpm: null, param_obj: { bpm: " " }, metas: { bpm: 98 } }).bpm).to.equal(98);
+      expect(parsed({ prompt: "", caption: "x" }).prompt).to.equal("x");
+      expect(parsed({ bpm: "", metas: { bpm: 99 } }).bpm).to.equal(99);
+      expect(parsed({ bpm: null, param_obj: { bpm: " " }, metas: { bpm: 98 } }).bpm).to.equal(98);
       expect(
-        parse({ bpm: "", audio_format: "", task_type: "", inference_steps: "", seed: "" }),
-      ).to.deep.equal(parse({}));
+        parsed({ bpm: "", audio_format: "", task_type: "", inference_steps: "", seed: "" }),
+      ).to.deep.equal(parsed({}));
     });
 
     it("draws random seeds for an empty list", () => {
       for (const seed of [[], ""]) {
-        expect(parse({ use_random_seed: false, seed }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
+        expect(parsed({ use_random_seed: false, seed }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       }
     });
 
     it("reads only the first metadata object that is not empty", () => {
-      expect(parse({ metas: {}, metadata: { bpm: 90 }, user_metadata: { bpm: 80 } }).bpm).to.equal(90);
-      expect(parse({ metas: "not json", metadata: { bpm: 90 } }).bpm).to.equal(null);
+      expect(parsed({ metas: {}, metadata: { bpm: 90 }, user_metadata: { bpm: 80 } }).bpm).to.equal(90);
+      expect(parsed({ metas: "not json", metadata: { bpm: 90 } }).bpm).to.equal(null);
     });
 
     it("ignores nested text that is not a JSON object", () => {
       for (const nested of ["oops", "[1]", "5", "null", '"x"', 7, true, [{ bpm: 90 }]]) {
-        expect(parse({ param_obj: nested, metas: nested }).bpm).to.equal(null);
+        expect(parsed({ param_obj: nested, metas: nested }).bpm).to.equal(null);
       }
     });
 
@@ -198,8 +199,8 @@ describe("parsing of generation requests", () => {
       const unknown = Object.fromEntries(
         Array.from({ length: 30 }, (_, i) => [`field_${i}`, { deep: [{ i }] }]),
       );
-      const request = parse({ ...unknown, negative_prompt: "x", use_cot_metas: [], scheduler: {} });
-      expect({ ...request, warnings: [] }).to.deep.equal(parse({}));
+      const request = parsed({ ...unknown, negative_prompt: "x", use_cot_metas: [], scheduler: {} });
+      expect({ ...request, warnings: [] }).to.deep.equal(parsed({}));
       expect(request.warnings).to.have.length(1);
       expect(request.warnings[0])
         .to.include('"field_0"')
@@ -207,22 +208,26 @@ describe("parsing of generation requests", () => {
     });
 
     it("suggests the parameter whose name an unknown field resembles", () => {
-      const { warnings } = parse({ scheduler: "x", promt: "a waltz", steps: 8, audioDuratoin: 10 });
+      const { warnings } = parsed({ scheduler: "x", promt: "a waltz", steps: 8, audioDuratoin: 10 });
       expect(warnings).to.deep.equal([
         'unknown fields were ignored: "promt" (did you mean prompt?), "steps" (did you mean inference_steps?), ' +
           '"audioDuratoin" (did you mean audioDuration?), "scheduler"',
       ]);
       expect(
-        parse({ synthmodel: "a", tempo: 90, repaint_start: 1, "Audio-Format": "wav" }).warnings[0],
+        parsed({ synthmodel: "a", tempo: 90, repaint_start: 1, "Audio-Format": "wav" }).warnings[0],
       ).to.equal(
         'unknown fields were ignored: "synthmodel" (did you mean model?), "tempo" (did you mean bpm?), ' +
           '"repaint_start" (did you mean repainting_start?), "Audio-Format" (did you mean audio_format?)',
       );
-      expect(parse({ ai_token: "k", metas: {}, src_audio: "", cotCaption: true }).warnings).to.deep.equal([]);
+      expect(parsed({ ai_token: "k", metas: {}, src_audio: "", cotCaption: true }).warnings).to.deep.equal(
+        [],
+      );
     });
 
     it("ignores inherited property names", () => {
-      expect(parse(JSON.parse('{"__proto__":{"bpm":90},"constructor":1,"toString":"x"}')).bpm).to.equal(null);
+      expect(parsed(JSON.parse('{"__proto__":{"bpm":90},"constructor":1,"toString":"x"}')).bpm).to.equal(
+        null,
+      );
     });
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import type { GenerationRequest } from "../../../src/music/request/generation-request.js";
 import { lostUploadFields, parametersOf } from "../../../src/music/request/replay.js";
-import type { GenerationRequest } from "../../../src/music/request/schema.js";
 import { parse } from "./request-parsing.js";
 
 describe("parameters that repeat a task", () => {
@@ -50,11 +50,9 @@ describe("parameters that repeat a task", () => {
   }
 
   it("the parameters of a task refer to uploads only if the uploads were kept with the songs", () => {
-    const request = {
-      ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }),
-      sourceAudio: { path: "/uploads/x.mp3", isUpload: true },
-    } satisfies GenerationRequest;
-    const kept = { ...request, sourceAudio: { ...request.sourceAudio, path: "/uploads/b.wav", bytes: 9 } };
+    const source = { kind: "sourceAudio", path: "/uploads/x.mp3", isUpload: true } as const;
+    const request: GenerationRequest = { ...parse({ task_type: "cover", src_audio_path: "/a.mp3" }), source };
+    const kept = { ...request, source: { ...source, path: "/uploads/b.wav", bytes: 9 } };
     for (const task of [
       { request, state: "succeeded" },
       { request: kept, state: "failed" },

@@ -6,7 +6,8 @@
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { RequestError } from "../../../src/music/errors.js";
-import { type GenerationContext, parseGenerationRequest } from "../../../src/music/request/parse.js";
+import { parseGenerationRequest } from "../../../src/music/request/parse.js";
+import type { GenerationContext } from "../../../src/music/request/sent-parameters.js";
 import type { Fields } from "../../../src/parameters.js";
 import { thrownBy } from "../../failures.js";
 
@@ -21,6 +22,31 @@ const CONTEXT: GenerationContext = {
 
 export const parse = (fields: Fields, context: Partial<GenerationContext> = {}) =>
   parseGenerationRequest(fields, { ...CONTEXT, ...context });
+
+/** Parses a request, and returns its values without their groups; values of songs are lists. */
+export function parsed(fields: Fields, context: Partial<GenerationContext> = {}) {
+  const { words, facts, repaint, planning, sampling, denoise, guidance, edit, output, songs, ...others } =
+    parse(fields, context);
+  return {
+    ...{
+      ...words,
+      ...facts,
+      ...repaint,
+      ...planning,
+      ...sampling,
+      ...denoise,
+      ...guidance,
+      ...edit,
+      ...output,
+    },
+    ...others,
+    seeds: songs.map(({ seed }) => seed),
+    lmSeeds: songs.map(({ lmSeed }) => lmSeed),
+    codes: songs[0]?.codes ? songs.map(({ codes }) => codes) : null,
+    batchSize: songs.length,
+    tracks: songs.map(({ tracks }) => tracks),
+  };
+}
 
 /** Parses fields that must be rejected. Returns the detail of the RequestError. */
 export const refusal = (fields: Fields, context: Partial<GenerationContext> = {}): string => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { STEMS } from "../../../src/engine/conditioning.js";
 import { parametersOf } from "../../../src/music/request/replay.js";
-import { parse, RANDOM_SEED, refusal } from "./request-parsing.js";
+import { parse, parsed, RANDOM_SEED, refusal } from "./request-parsing.js";
 
 const extract = { task_type: "extract", src_audio_path: "/a.mp3" };
 const lego = { task_type: "lego", src_audio_path: "/a.mp3" };
@@ -17,34 +17,29 @@ describe("parsing of a request with stems", () => {
       ["Drum", "BASS", "drums"],
     ]) {
       for (const task of [extract, lego]) {
-        const { trackName, trackClasses, batchSize, seeds, warnings } = parse({ ...task, track_classes });
-        expect({ trackName, trackClasses, batchSize, warnings }).to.deep.equal({
-          trackName: "",
-          trackClasses: ["drums", "bass"],
-          batchSize: 2,
-          warnings: [],
-        });
+        const { tracks, seeds, warnings } = parsed({ ...task, track_classes });
+        expect({ tracks, warnings }).to.deep.equal({ tracks: [["drums"], ["bass"]], warnings: [] });
         expect(seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       }
     }
   });
 
   it("makes batch_size versions of track_name", () => {
-    const request = parse({ ...extract, track_name: "Backing-Vocals", batch_size: 3 });
-    expect(request).to.deep.include({ trackName: "backing_vocals", trackClasses: [], batchSize: 3 });
-    const both = parse({ ...extract, track_name: "vocal", track_classes: ["drums", "bass"], batch_size: 1 });
-    expect(both).to.deep.include({ trackName: "vocals", trackClasses: [], batchSize: 1 });
+    const request = parsed({ ...extract, track_name: "Backing-Vocals", batch_size: 3 });
+    expect(request.tracks).to.deep.equal(Array(3).fill(["backing_vocals"]));
+    const both = parsed({ ...extract, track_name: "vocal", track_classes: ["drums", "bass"], batch_size: 1 });
+    expect(both.tracks).to.deep.equal([["vocals"]]);
     expect(both.warnings).to.deep.equal(["track_classes was ignored: replaced by track_name"]);
   });
 
   it("extracts all stems with `all`, with one seed for all or one for each", () => {
-    const request = parse({ ...extract, track_classes: "all", use_random_seed: false, seed: 5 });
-    expect(request.trackClasses).to.deep.equal(STEMS);
-    expect(parse({ ...extract, track_name: "All" })).to.deep.include({ trackName: "", trackClasses: STEMS });
+    const request = parsed({ ...extract, track_classes: "all", use_random_seed: false, seed: 5 });
+    expect(request.tracks).to.deep.equal(STEMS.map((stem) => [stem]));
+    expect(parsed({ ...extract, track_name: "All" }).tracks).to.deep.equal(request.tracks);
     expect(request.seeds).to.deep.equal(STEMS.map(() => 5));
     const own = STEMS.map((_, index) => index);
     const other = parse({ ...extract, track_classes: ["all"], use_random_seed: false, seed: own });
-    expect(other.seeds).to.deep.equal(own);
+    expect(other.songs.map(({ seed }) => seed)).to.deep.equal(own);
     const { warnings, ...settled } = other;
     const again = parse(
       JSON.parse(JSON.stringify(parametersOf({ request: { ...settled, warnings }, state: "succeeded" }))),
@@ -53,7 +48,7 @@ describe("parsing of a request with stems", () => {
   });
 
   it("warns that batch_size is ignored with track_classes", () => {
-    const { warnings } = parse({ ...extract, track_classes: ["drums", "bass", "fx"], batch_size: 4 });
+    const { warnings } = parsed({ ...extract, track_classes: ["drums", "bass", "fx"], batch_size: 4 });
     expect(warnings).to.deep.equal(["batch_size was ignored: track_classes makes one song for each stem"]);
   });
 
@@ -74,11 +69,11 @@ describe("parsing of a request with stems", () => {
 
   it("warns about extract and lego without a stem, unless there is an instruction", () => {
     for (const task of [extract, lego]) {
-      expect(parse(task).warnings.join()).to.match(/^(extract|lego) has no stem: set track_name/);
+      expect(parsed(task).warnings.join()).to.match(/^(extract|lego) has no stem: set track_name/);
       expect(
-        parse({ ...task, instruction: "Extract the vocal track from the audio" }).warnings,
+        parsed({ ...task, instruction: "Extract the vocal track from the audio" }).warnings,
       ).to.deep.equal([]);
     }
-    expect(parse(complete).warnings).to.deep.equal([]);
+    expect(parsed(complete).warnings).to.deep.equal([]);
   });
 });

@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import { NO_UPLOADS } from "../../../src/music/audio/uploads.js";
 import { parseClientJson } from "../../../src/music/request/json.js";
+import { generationSchema } from "../../../src/music/request/schema.js";
 import type { Fields } from "../../../src/parameters.js";
-import { parse, RANDOM_SEED, refusal } from "./request-parsing.js";
+import { parsed, RANDOM_SEED, refusal } from "./request-parsing.js";
 
 const BASE_VALUES = {
   prompt: "slow bossa nova",
@@ -25,25 +26,25 @@ describe("values of generation requests", () => {
     it("JSON values and their text give equal requests", () => {
       const typed: Fields = BASE_VALUES;
       const text = Object.fromEntries(Object.entries(typed).map(([name, value]) => [name, String(value)]));
-      expect(parse(text)).to.deep.equal(parse(typed));
+      expect(parsed(text)).to.deep.equal(parsed(typed));
     });
 
     it("integer parameters drop the fraction of a number, also of a number in text", () => {
-      for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parse({ bpm }).bpm).to.equal(120);
-      expect(parse({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
+      for (const bpm of [120.9, "120.9", " 120 ", "1.2e2", "+120"]) expect(parsed({ bpm }).bpm).to.equal(120);
+      expect(parsed({ inference_steps: 8.0 }).inferenceSteps).to.equal(8);
     });
 
     it("flags may be sent as words or as numbers", () => {
       for (const thinking of [true, 1, 1.0, 2, "1", "true", "TRUE", "yes", "y", "on", " On ", "1.0"]) {
-        expect(parse({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
+        expect(parsed({ thinking }).thinking, JSON.stringify(thinking)).to.equal(true);
       }
       for (const use_cot_caption of [false, 0, "0", "false", "no", "off", "wav", "0.0"]) {
-        expect(parse({ use_cot_caption }).useCotCaption, String(use_cot_caption)).to.equal(false);
+        expect(parsed({ use_cot_caption }).useCotCaption, String(use_cot_caption)).to.equal(false);
       }
     });
 
     it("text parameters accept numbers", () => {
-      expect(parse({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
+      expect(parsed({ prompt: 5, time_signature: 4 })).to.include({ prompt: "5", timeSignature: "4" });
     });
 
     it("number parameters refuse NaN, infinity and words, with any range policy", () => {
@@ -76,7 +77,7 @@ describe("values of generation requests", () => {
     ];
     for (const [name, field, limit] of lengths) {
       it(`${field} may have at most ${limit} characters`, () => {
-        parse({ [field]: "é".repeat(limit) });
+        parsed({ [field]: "é".repeat(limit) });
         const sent = field === name ? name : `${name} (sent as ${field})`;
         for (const rangePolicy of ["refuse", "clamp"] as const) {
           expect(refusal({ [field]: "é".repeat(limit + 1) }, { rangePolicy })).to.equal(
@@ -87,7 +88,7 @@ describe("values of generation requests", () => {
     }
 
     it("track_classes may have at most 64 elements", () => {
-      expect(parse({ track_classes: Array(64).fill("drums") }).trackClasses).to.have.length(64);
+      parsed({ track_classes: Array(64).fill("drums") });
       expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts and holds 65/);
     });
 
@@ -95,7 +96,7 @@ describe("values of generation requests", () => {
       const digits = `${"1".repeat(900_000)}x`;
       expect(refusal({ bpm: digits })).to.match(/^bpm must be a number, got "1{60}…"$/);
       expect(refusal({ seed: digits })).to.include("seed must be an integer");
-      expect(parse({ thinking: digits }).thinking).to.equal(false);
+      expect(parsed({ thinking: digits }).thinking).to.equal(false);
     });
 
     it("JSON text in a field has the same limits as the body", () => {
@@ -106,7 +107,7 @@ describe("values of generation requests", () => {
     });
 
     it("values that are replaced or rounded cause warnings", () => {
-      const warnings = (fields: Fields) => parse(fields).warnings;
+      const warnings = (fields: Fields) => parsed(fields).warnings;
       expect(warnings({ thinking: "maybe" })).to.deep.equal([
         'thinking must be true or false, got "maybe"; false was used',
       ]);
@@ -150,9 +151,9 @@ describe("values of generation requests", () => {
 
   describe("ranges of generation parameters", () => {
     /** For each parameter: name, parsed field, minimum, maximum and smallest step. */
-    const ranges: [string, keyof ReturnType<typeof parse>, number, number, number][] = [
+    const ranges: [string, keyof ReturnType<typeof parsed>, number, number, number][] = [
       ["bpm", "bpm", 30, 300, 1],
-      ["audio_duration", "audioDurationSeconds", 10, 600, 0.5],
+      ["audio_duration", "durationSeconds", 10, 600, 0.5],
       ["inference_steps", "inferenceSteps", 1, 20, 1],
       ["batch_size", "batchSize", 1, 8, 1],
       ["shift", "shift", 1, 5, 0.5],
@@ -162,8 +163,8 @@ describe("values of generation requests", () => {
     ];
     for (const [name, key, min, max, step] of ranges) {
       it(`${name} may be from ${min} to ${max}, inclusive`, () => {
-        expect(parse({ [name]: min })[key]).to.equal(min);
-        expect(parse({ [name]: String(max) })[key]).to.equal(max);
+        expect(parsed({ [name]: min })[key]).to.equal(min);
+        expect(parsed({ [name]: String(max) })[key]).to.equal(max);
         for (const value of [min - step, max + step, max * 1e9]) {
           expect(refusal({ [name]: value })).to.equal(`${name} must be from ${min} to ${max}, got ${value}`);
         }
@@ -177,7 +178,7 @@ describe("values of generation requests", () => {
           [max + step, max],
         ] as const) {
           const sent = name === "audio_cover_strength" ? { task_type: "cover", src_audio_path: "a.wav" } : {};
-          const request = parse({ ...sent, [name]: value }, { rangePolicy: "clamp" });
+          const request = parsed({ ...sent, [name]: value }, { rangePolicy: "clamp" });
           expect(request[key]).to.equal(used);
           expect(request.warnings).to.deep.equal([
             `${name} must be from ${min} to ${max}, got ${value}; ${used} was used`,
@@ -189,7 +190,7 @@ describe("values of generation requests", () => {
     it("guidance is at most 1000", () => {
       for (const name of ["guidance_scale", "norm_threshold", "lm_cfg_scale"]) {
         expect(refusal({ [name]: 1e300 })).to.equal(`${name} must be at most 1000, got 1e+300`);
-        expect(parse({ [name]: 1001 }, { rangePolicy: "clamp" }).warnings).to.deep.equal([
+        expect(parsed({ [name]: 1001 }, { rangePolicy: "clamp" }).warnings).to.deep.equal([
           `${name} must be at most 1000, got 1001; 1000 was used`,
         ]);
       }
@@ -197,18 +198,18 @@ describe("values of generation requests", () => {
 
     it("inference_steps may be from 1 to 200 for base models", () => {
       const model = "acestep-v15-base";
-      expect(parse({ inference_steps: 200, model }).inferenceSteps).to.equal(200);
+      expect(parsed({ inference_steps: 200, model }).inferenceSteps).to.equal(200);
       expect(refusal({ inference_steps: 201, model })).to.equal(
         "inference_steps must be from 1 to 200, got 201",
       );
-      expect(parse({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
+      expect(parsed({ inference_steps: 900, model }, { rangePolicy: "clamp" }).inferenceSteps).to.equal(200);
     });
 
     it("the guidance interval may not start after its end", () => {
       expect(refusal({ cfg_interval_start: 0.8, cfg_interval_end: 0.2 })).to.equal(
         "cfg_interval_start must not be above cfg_interval_end, got 0.8 and 0.2",
       );
-      expect(parse({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
+      expect(parsed({ cfg_interval_start: 0.5, cfg_interval_end: 0.5 }).cfgIntervalEnd).to.equal(0.5);
     });
 
     it("range errors contain the parameter name that the client sent", () => {
@@ -220,22 +221,22 @@ describe("values of generation requests", () => {
 
     it("a value that means automatic may lie outside the range", () => {
       for (const auto of [0, -1, "0", "-1", -0.5]) {
-        expect(parse({ bpm: auto, audio_duration: auto })).to.include({
+        expect(parsed({ bpm: auto, audio_duration: auto })).to.include({
           bpm: null,
-          audioDurationSeconds: null,
+          durationSeconds: null,
         });
       }
-      expect(parse({ lm_top_k: 0 }).lmTopK).to.equal(0);
-      expect(parse({ lm_top_k: -5 }).lmTopK).to.equal(0);
-      expect(parse({ lm_top_p: 0 }).lmTopP).to.equal(0.9);
-      expect(parse({ lm_top_p: 1.5 }).lmTopP).to.equal(1);
-      expect(parse({ repainting_end: -1 }).repaintingEndSeconds).to.equal(null);
-      expect(parse({ bpm: 0, audio_duration: -1, seed: -1, lm_top_k: 0 }).warnings).to.deep.equal([]);
+      expect(parsed({ lm_top_k: 0 }).topK).to.equal(0);
+      expect(parsed({ lm_top_k: -5 }).topK).to.equal(0);
+      expect(parsed({ lm_top_p: 0 }).topP).to.equal(0.9);
+      expect(parsed({ lm_top_p: 1.5 }).topP).to.equal(1);
+      expect(parsed({ repainting_end: -1 }).repaintingEndSeconds).to.equal(null);
+      expect(parsed({ bpm: 0, audio_duration: -1, seed: -1, lm_top_k: 0 }).warnings).to.deep.equal([]);
     });
 
     it("lm_temperature is limited to values that the core supports", () => {
-      const request = parse({ lm_temperature: 9 }, { rangePolicy: "clamp" });
-      expect(request.lmTemperature).to.equal(2);
+      const request = parsed({ lm_temperature: 9 }, { rangePolicy: "clamp" });
+      expect(request.temperature).to.equal(2);
       expect(request.warnings[0]).to.include("lm_temperature");
       expect(refusal({ lm_temperature: 9 })).to.equal("lm_temperature must be from 0 to 2, got 9");
     });
@@ -243,7 +244,7 @@ describe("values of generation requests", () => {
 
   describe("normalisation of parameter values", () => {
     it("a time signature is reduced to its numerator", () => {
-      const read = (time_signature: unknown) => parse({ time_signature }).timeSignature;
+      const read = (time_signature: unknown) => parsed({ time_signature }).timeSignature;
       expect(["2", "3", "4", "6", 4, "2/4", "3/4", "4/4", "6/8", " 6 / 8 "].map(read)).to.deep.equal([
         "2",
         "3",
@@ -261,20 +262,20 @@ describe("values of generation requests", () => {
 
     it("an unknown time signature is ignored with a warning", () => {
       for (const time_signature of ["5/4", "4/8", "waltz"]) {
-        const request = parse({ time_signature });
+        const request = parsed({ time_signature });
         expect(request.timeSignature).to.equal("");
         expect(request.warnings).to.have.length(1);
       }
     });
 
     it("key_scale=N/A means no key", () => {
-      expect(parse({ key_scale: "n/a" }).keyScale).to.equal("");
-      expect(parse({ key_scale: " A minor " }).keyScale).to.equal("A minor");
+      expect(parsed({ key_scale: "n/a" }).keyScale).to.equal("");
+      expect(parsed({ key_scale: " A minor " }).keyScale).to.equal("A minor");
     });
 
     it("Unicode accidentals of a key become ASCII", () => {
-      expect(parse({ key_scale: "B♭ major" })).to.deep.include({ keyScale: "Bb major", warnings: [] });
-      expect(parse({ metas: { keyscale: "F♯ Minor" } })).to.deep.include({
+      expect(parsed({ key_scale: "B♭ major" })).to.deep.include({ keyScale: "Bb major", warnings: [] });
+      expect(parsed({ metas: { keyscale: "F♯ Minor" } })).to.deep.include({
         keyScale: "F# Minor",
         warnings: [],
       });
@@ -298,10 +299,10 @@ describe("values of generation requests", () => {
         const metas = { bpm: word, duration: word, keyscale: word, timesignature: word };
         const sent = { seed: word, lm_seed: word, repainting_end: word };
         for (const fields of [metas, { metas }, { param_obj: JSON.stringify(metas) }]) {
-          const request = parse({ ...fields, ...sent });
+          const request = parsed({ ...fields, ...sent });
           expect(request).to.deep.include({
             bpm: null,
-            audioDurationSeconds: null,
+            durationSeconds: null,
             keyScale: "",
             timeSignature: "",
             repaintingEndSeconds: null,
@@ -311,33 +312,33 @@ describe("values of generation requests", () => {
         }
       }
       for (const vocal_language of ["auto", "Auto Detect", "und"])
-        expect(parse({ vocal_language })).to.deep.include({ vocalLanguage: null, warnings: [] });
+        expect(parsed({ vocal_language })).to.deep.include({ vocalLanguage: null, warnings: [] });
     });
 
     it("a tempo may have its unit, a length its unit or minutes, a metre full-width digits", () => {
-      for (const bpm of ["120 bpm", "120BPM", "120.0"]) expect(parse({ bpm }).bpm).to.equal(120);
+      for (const bpm of ["120 bpm", "120BPM", "120.0"]) expect(parsed({ bpm }).bpm).to.equal(120);
       for (const duration of ["90 s", "90sec", "90.0 seconds", "1:30", "0:01:30"])
-        expect(parse({ duration })).to.deep.include({ audioDurationSeconds: 90, warnings: [] });
+        expect(parsed({ duration })).to.deep.include({ durationSeconds: 90, warnings: [] });
       for (const time_signature of ["３/４", "3.0", "3 / 4"])
-        expect(parse({ time_signature })).to.deep.include({ timeSignature: "3", warnings: [] });
-      expect(() => parse({ bpm: "fast" })).to.throw(/bpm must be a number, got "fast"/);
-      expect(() => parse({ duration: "1:30:" })).to.throw(/audio_duration .*must be a number/);
+        expect(parsed({ time_signature })).to.deep.include({ timeSignature: "3", warnings: [] });
+      expect(() => parsed({ bpm: "fast" })).to.throw(/bpm must be a number, got "fast"/);
+      expect(() => parsed({ duration: "1:30:" })).to.throw(/audio_duration .*must be a number/);
     });
 
     it("a value that another name or place of the same parameter overrides is named", () => {
-      expect(parse({ batch_size: 1, n: 2 })).to.deep.include({
+      expect(parsed({ batch_size: 1, n: 2 })).to.deep.include({
         batchSize: 1,
         warnings: ["n 2 was ignored: batch_size 1 counts"],
       });
-      expect(parse({ bpm: 90, metas: { bpm: 120 } }).warnings).to.deep.equal([
+      expect(parsed({ bpm: 90, metas: { bpm: 120 } }).warnings).to.deep.equal([
         "bpm 120 was ignored: bpm 90 counts",
       ]);
-      expect(parse({ prompt: "a", caption: "a", bpm: "90", metas: { bpm: 90 } }).warnings).to.deep.equal([]);
+      expect(parsed({ prompt: "a", caption: "a", bpm: "90", metas: { bpm: 90 } }).warnings).to.deep.equal([]);
     });
 
     it("a language may be named by a locale or a word", () => {
       for (const name of ["de-DE", "German", "deu"]) {
-        expect(parse({ vocal_language: name })).to.deep.include({ vocalLanguage: "de", warnings: [] });
+        expect(parsed({ vocal_language: name })).to.deep.include({ vocalLanguage: "de", warnings: [] });
       }
       for (const [name, code] of [
         ["简体中文", "zh"],
@@ -345,20 +346,20 @@ describe("values of generation requests", () => {
         ["廣東話", "yue"],
         ["韩文", "ko"],
       ])
-        expect(parse({ vocal_language: name })).to.deep.include({ vocalLanguage: code, warnings: [] });
+        expect(parsed({ vocal_language: name })).to.deep.include({ vocalLanguage: code, warnings: [] });
     });
 
     it("names and words of other programs act", () => {
       const others = { think: true, infer_step: 5, synth_model: "acestep-v15-base", lm_model: "small", n: 3 };
-      expect(parse(others)).to.deep.include({
+      expect(parsed(others)).to.deep.include({
         thinking: true,
         inferenceSteps: 5,
         model: "acestep-v15-base",
-        lmModelPath: "small",
+        languageModel: "small",
         batchSize: 3,
         warnings: [],
       });
-      expect(parse({ task_type: "cover-nofsq", src_audio_path: "/a.wav" })).to.deep.include({
+      expect(parsed({ task_type: "cover-nofsq", src_audio_path: "/a.wav" })).to.deep.include({
         taskType: "cover",
         coverNofsq: true,
         warnings: [],
@@ -366,64 +367,64 @@ describe("values of generation requests", () => {
     });
 
     it("instrumental=true makes a song without vocals, and names lyrics as ignored", () => {
-      expect(parse({ instrumental: true })).to.deep.include({ lyrics: "[Instrumental]", warnings: [] });
-      expect(parse({ instrumental: true, lyrics: "[Verse]\nla" })).to.deep.include({
+      expect(parsed({ instrumental: true })).to.deep.include({ lyrics: "[Instrumental]", warnings: [] });
+      expect(parsed({ instrumental: true, lyrics: "[Verse]\nla" })).to.deep.include({
         lyrics: "[Instrumental]",
         warnings: ["lyrics was ignored: instrumental is true"],
       });
-      expect(parse({ instrumental: false, lyrics: "la" })).to.deep.include({ lyrics: "la", warnings: [] });
+      expect(parsed({ instrumental: false, lyrics: "la" })).to.deep.include({ lyrics: "la", warnings: [] });
     });
 
     it("times and headers of LRC files are taken off lyrics with a warning", () => {
       const lrc =
         "[ti:Rain]\n[ar: Me]\n[offset:+500]\n[00:10.00]\n[Verse 1]\n[00:12.34]Rain again\n[00:15.1][01:15.1] and\n" +
         "[00:18:20] <00:18.20> word <00:18.90> by <00:19.40> word\n\n[Chorus: choir]\n[1:02:03.450] the end";
-      const request = parse({ lyrics: lrc });
+      const request = parsed({ lyrics: lrc });
       expect(request.lyrics).to.equal("[Verse 1]\nRain again\nand\nword by word\n\n[Chorus: choir]\nthe end");
       expect(request.warnings[0]).to.match(/^lyrics must be without the times of an LRC file, got /);
       expect(
-        parse({ lyrics: "1\n00:00:01,000 --> 00:00:02,500\nOne\n\n2\n00:03.000 --> 00:04.000\n99" }).lyrics,
+        parsed({ lyrics: "1\n00:00:01,000 --> 00:00:02,500\nOne\n\n2\n00:03.000 --> 00:04.000\n99" }).lyrics,
       ).to.equal("One\n\n99");
       const odd =
         "\ufeff[artist:Me]\n[title: Rain]\n[encoding:utf-8]\n[00:12.3456]One\n[00:12;34]two\n【00:13】three\n［00:14.5］four\n" +
         "[00:15 - 00:17]five\n[  00:18  ] six\n[18000,900]<0,200,0>se<200,300,0>ven";
-      expect(parse({ lyrics: odd }).lyrics).to.equal("One\ntwo\nthree\nfour\nfive\nsix\nseven");
+      expect(parsed({ lyrics: odd }).lyrics).to.equal("One\ntwo\nthree\nfour\nfive\nsix\nseven");
       const subtitles =
         "WEBVTT\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>One</v>\n\n00:02.000 --> 00:03.000\n<i>two</i>";
-      expect(parse({ lyrics: subtitles }).lyrics).to.equal("One\n\ntwo");
+      expect(parsed({ lyrics: subtitles }).lyrics).to.equal("One\n\ntwo");
       const untimed = "[Verse 1]\r\nAt 12:30 <sighs>\n[Bridge: 2x]\n[Outro 0:30]\n42\n";
-      expect(parse({ lyrics: untimed })).to.deep.include({ lyrics: untimed, warnings: [] });
+      expect(parsed({ lyrics: untimed })).to.deep.include({ lyrics: untimed, warnings: [] });
     });
 
     it("the field format means use_format, not audio_format", () => {
-      expect(parse({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
-      expect(parse({ format: true, audio_format: "FLAC" })).to.include({
+      expect(parsed({ format: "wav" })).to.include({ audioFormat: "mp3", useFormat: false });
+      expect(parsed({ format: true, audio_format: "FLAC" })).to.include({
         audioFormat: "flac",
         useFormat: true,
       });
     });
 
     it("an unknown solver name is replaced by ode, with a warning", () => {
-      const request = parse({ infer_method: "unipc" });
+      const request = parsed({ infer_method: "unipc" });
       expect(request.inferMethod).to.equal("ode");
       expect(request.warnings[0]).to.include('got "unipc"');
-      expect(parse({ infer_method: "euler" })).to.deep.include({ inferMethod: "ode", warnings: [] });
+      expect(parsed({ infer_method: "euler" })).to.deep.include({ inferMethod: "ode", warnings: [] });
     });
 
     it("a model name is kept unchanged, because it is looked up when the task runs", () => {
-      expect(parse({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep/acestep-v15-turbo");
-      expect(parse({ model: " whatever " }).model).to.equal("whatever");
-      expect(parse({ model: "" }).model).to.equal(null);
+      expect(parsed({ model: "acestep/acestep-v15-turbo" }).model).to.equal("acestep/acestep-v15-turbo");
+      expect(parsed({ model: " whatever " }).model).to.equal("whatever");
+      expect(parsed({ model: "" }).model).to.equal(null);
     });
 
     it("any lm_backend is accepted", () => {
-      expect(parse({ lm_backend: "anything" }).lmBackend).to.equal("anything");
+      expect(parsed({ lm_backend: "anything" }).lmBackend).to.equal("anything");
     });
   });
 
   describe("accepted forms of seeds", () => {
     const seeds = (seed: unknown, rest: Fields = {}) =>
-      parse({ seed, use_random_seed: false, ...rest }).seeds;
+      parsed({ seed, use_random_seed: false, ...rest }).seeds;
 
     it("seed may be a number, text or a list with one seed per song", () => {
       expect(seeds(42)).to.deep.equal([42, RANDOM_SEED]);
@@ -443,18 +444,18 @@ describe("values of generation requests", () => {
     it("seeds are random if none is sent, or with use_random_seed", () => {
       for (const seed of [undefined, null, "", -1])
         expect(seeds(seed)).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
-      expect(parse({ seed: 42 }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
+      expect(parsed({ seed: 42 }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
     });
 
     it("an invalid element in a list of seeds becomes random, with a warning", () => {
-      const request = parse({ seed: "7,abc", use_random_seed: false });
+      const request = parsed({ seed: "7,abc", use_random_seed: false });
       expect(request.seeds).to.deep.equal([7, RANDOM_SEED]);
       expect(request.warnings[0]).to.include("seed must hold integers");
     });
 
     it("seeds above the maximum become random or are refused, depending on the range policy", () => {
       const beyond = { seed: "18446744073709551616", use_random_seed: false };
-      expect(parse(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
+      expect(parsed(beyond, { rangePolicy: "clamp" }).seeds).to.deep.equal([RANDOM_SEED, RANDOM_SEED]);
       expect(refusal(beyond)).to.include("seed must hold integers from -1 to 18446744073709551615");
     });
 
@@ -466,12 +467,12 @@ describe("values of generation requests", () => {
         `{"use_random_seed":false,"batch_size":3,"seed":"${digits.join(",")}"}`,
         `{"use_random_seed":false,"batch_size":3,"param_obj":{"seed":[${digits.join(",")} ]}}`,
       ]) {
-        const request = parse(parseClientJson(body, "the body") as Fields);
+        const request = parsed(parseClientJson(body, "the body") as Fields);
         expect(request.seeds, body).to.deep.equal(used);
         expect(request.warnings).to.deep.equal([]);
       }
       const one = parseClientJson(`{"seed":${digits[0]},"use_random_seed":false}`, "the body") as Fields;
-      expect(parse(one).seeds).to.deep.equal([digits[0], RANDOM_SEED]);
+      expect(parsed(one).seeds).to.deep.equal([digits[0], RANDOM_SEED]);
       for (const text of [
         '{"a":1,12345678901234567890:2}',
         "[1 12345678901234567890]",
@@ -488,11 +489,11 @@ describe("values of generation requests", () => {
 
     it("seeds beyond batch_size are ignored with a warning", () => {
       const sent = { seed: "1,2,3", lm_seed: [4, 5, 6], use_random_seed: false };
-      expect(parse(sent).warnings).to.deep.equal([
+      expect(parsed(sent).warnings).to.deep.equal([
         "seed holds 3 seeds for batch_size 2: extra seeds were ignored",
         "lm_seed holds 3 seeds for batch_size 2: extra seeds were ignored",
       ]);
-      expect(parse({ ...sent, batch_size: 3 }).warnings).to.deep.equal([]);
+      expect(parsed({ ...sent, batch_size: 3 }).warnings).to.deep.equal([]);
     });
 
     it("seeds of other types are refused", () => {
@@ -504,11 +505,11 @@ describe("values of generation requests", () => {
   describe("accepted forms of timesteps", () => {
     it("timesteps may be text or a list; a missing final 0 is added", () => {
       const standard = "0.97,0.76,0.615,0.5,0.395,0.28,0.18,0.085,0";
-      expect(parse({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
-      expect(parse({ timesteps: " 1, 0.5, " }).timesteps).to.deep.equal([1, 0.5, 0]);
-      expect(parse({ timesteps: [1, "0.25"] }).timesteps).to.deep.equal([1, 0.25, 0]);
-      expect(parse({ timesteps: 0.5 }).timesteps).to.deep.equal([0.5, 0]);
-      expect(parse({ timesteps: null }).timesteps).to.equal(null);
+      expect(parsed({ timesteps: standard }).timesteps).to.deep.equal(standard.split(",").map(Number));
+      expect(parsed({ timesteps: " 1, 0.5, " }).timesteps).to.deep.equal([1, 0.5, 0]);
+      expect(parsed({ timesteps: [1, "0.25"] }).timesteps).to.deep.equal([1, 0.25, 0]);
+      expect(parsed({ timesteps: 0.5 }).timesteps).to.deep.equal([0.5, 0]);
+      expect(parsed({ timesteps: null }).timesteps).to.equal(null);
     });
 
     for (const timesteps of [
@@ -540,18 +541,18 @@ describe("values of generation requests", () => {
 
   describe("use and accepted forms of audio codes", () => {
     const codes = (audio_code_string: unknown, rest: Fields = {}) =>
-      parse({ audio_code_string, use_audio_codes: true, ...rest }).audioCodes;
+      parsed({ audio_code_string, use_audio_codes: true, ...rest }).codes;
 
     it("audio codes are used with thinking or use_audio_codes, else ignored with a warning", () => {
       for (const task_type of ["text2music", "cover"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "<|audio_code_1|>" };
-        const ignored = parse({ ...sent, thinking: false });
-        expect(ignored.audioCodes).to.equal(null);
+        const ignored = parsed({ ...sent, thinking: false });
+        expect(ignored.codes).to.equal(null);
         expect(ignored.warnings.join()).to.include("audio_code_string was ignored");
         for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
           for (const audio_code_string of ["<|audio_code_1|>", ["<|audio_code_1|>"], ["1", "1"], [1]]) {
-            const acting = parse({ ...sent, ...asking, audio_code_string });
-            expect(acting.audioCodes).to.deep.equal([[1], [1]]);
+            const acting = parsed({ ...sent, ...asking, audio_code_string });
+            expect(acting.codes).to.deep.equal([[1], [1]]);
             expect(acting.warnings.join()).to.not.include("audio_code_string was ignored");
           }
         }
@@ -561,38 +562,38 @@ describe("values of generation requests", () => {
     it("audio codes replace a source only in a cover", () => {
       for (const task_type of ["repaint", "lego", "extract", "complete"]) {
         const sent = { task_type, src_audio_path: "a.wav", audio_code_string: "1", thinking: true };
-        const request = parse(sent);
-        expect(request.audioCodes).to.equal(null);
-        expect(request.sourceAudio?.path).to.equal("a.wav");
+        const request = parsed(sent);
+        expect(request.codes).to.equal(null);
+        expect(request.source?.path).to.equal("a.wav");
         expect(request.warnings.join()).to.include(`audio_code_string was ignored: task_type ${task_type}`);
       }
-      const cover = parse({
+      const cover = parsed({
         task_type: "cover",
         src_audio_path: "a.wav",
         audio_code_string: "1",
         thinking: true,
       });
-      expect(cover.sourceAudio).to.equal(null);
+      expect(cover.source).to.equal(null);
       expect(cover.warnings).to.deep.equal(["src_audio was ignored: replaced by audio_code_string"]);
     });
 
     it("audio codes set the song's length if they are used", () => {
       const sent = { audio_code_string: "1,2,3", audio_duration: 10 };
-      expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([
+      expect(parsed({ ...sent, thinking: true }).warnings).to.deep.equal([
         "audio_duration was ignored: audio_code_string sets the length",
       ]);
-      expect(parse(sent).warnings.join()).to.not.include("audio_duration");
-      expect(parse({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
+      expect(parsed(sent).warnings.join()).to.not.include("audio_duration");
+      expect(parsed({ audio_code_string: "1,2,3", thinking: true }).warnings).to.deep.equal([]);
     });
 
     it("thinking=true causes a warning for lego and complete, for which no audio codes are planned", () => {
       for (const task_type of ["lego", "complete"]) {
         const sent = { task_type, track_name: task_type === "lego" ? "bass" : "", src_audio_path: "a.wav" };
         const warning = `thinking writes no audio codes: task_type ${task_type} uses a source`;
-        expect(parse({ ...sent, thinking: true }).warnings).to.deep.equal([warning]);
-        expect(parse(sent).warnings).to.deep.equal([]);
+        expect(parsed({ ...sent, thinking: true }).warnings).to.deep.equal([warning]);
+        expect(parsed(sent).warnings).to.deep.equal([]);
       }
-      expect(parse({ thinking: true }).warnings).to.deep.equal([]);
+      expect(parsed({ thinking: true }).warnings).to.deep.equal([]);
     });
 
     it("audio codes for all songs may be tokens, comma-separated text or a list of integers", () => {
@@ -650,8 +651,8 @@ describe("values of generation requests", () => {
     for (const value of [[], [""], [" ", "", null], "", null]) {
       it(`audio codes sent as ${JSON.stringify(value)} count as absent`, () => {
         for (const asking of [{}, { thinking: true }, { use_audio_codes: true }]) {
-          const { audioCodes, warnings } = parse({ audio_code_string: value, ...asking });
-          expect(audioCodes).to.equal(null);
+          const { codes, warnings } = parsed({ audio_code_string: value, ...asking });
+          expect(codes).to.equal(null);
           expect(warnings.join()).to.not.include("audio_code_string was ignored");
         }
       });
@@ -666,8 +667,8 @@ describe("values of generation requests", () => {
           { thinking: false },
           { thinking: true, task_type: "repaint", src_audio_path: "a.wav" },
         ]) {
-          const { audioCodes, warnings } = parse({ audio_code_string: value, ...resting });
-          expect(audioCodes).to.equal(null);
+          const { codes, warnings } = parsed({ audio_code_string: value, ...resting });
+          expect(codes).to.equal(null);
           expect(warnings[0]).to.match(/^audio_code_string was ignored|^thinking was ignored/);
           expect(warnings.join()).to.include("audio_code_string was ignored");
         }
@@ -691,7 +692,8 @@ describe("values of generation requests", () => {
         );
         // The task needs a source even if the request sets a duration.
         expect(refusal({ task_type, src_audio_path: " ", audio_duration: 2 })).to.include("needs a source");
-        expect(parse({ task_type, src_audio_path: "a.wav" }).sourceAudio).to.deep.equal({
+        expect(parsed({ task_type, src_audio_path: "a.wav" }).source).to.deep.equal({
+          kind: "sourceAudio",
           path: "a.wav",
           isUpload: false,
         });
@@ -700,8 +702,8 @@ describe("values of generation requests", () => {
       it(`${task_type} uses the length of the source`, () => {
         for (const audio_duration of [2, 30, 600]) {
           const track_name = ["lego", "extract"].includes(task_type) ? "bass" : "";
-          const request = parse({ task_type, track_name, src_audio_path: "a.wav", audio_duration });
-          expect(request.audioDurationSeconds).to.equal(null);
+          const request = parsed({ task_type, track_name, src_audio_path: "a.wav", audio_duration });
+          expect(request.durationSeconds).to.equal(null);
           expect(request.warnings).to.deep.equal(["audio_duration was ignored: the source sets the length"]);
         }
         expect(refusal({ task_type, src_audio_path: "a.wav", audio_duration: 601 })).to.include("600");
@@ -710,8 +712,8 @@ describe("values of generation requests", () => {
 
     it("cover needs no source if it uses audio codes", () => {
       expect(refusal({ task_type: "cover", audio_code_string: "1" })).to.include("use_audio_codes");
-      const cover = parse({ task_type: "cover", audio_code_string: "1", use_audio_codes: true });
-      expect([cover.sourceAudio, cover.audioCodes]).to.deep.equal([null, [[1], [1]]]);
+      const cover = parsed({ task_type: "cover", audio_code_string: "1", use_audio_codes: true });
+      expect([cover.source, cover.codes]).to.deep.equal([null, [[1], [1]]]);
     });
 
     it("an upload takes precedence over a path in the same request", () => {
@@ -721,9 +723,13 @@ describe("values of generation requests", () => {
         referenceAudio: { path: "/tmp/b.wav" },
       };
       const paths = { src_audio_path: "../x", reference_audio_path: "../y" };
-      const request = parse({ task_type: "repaint", ...paths }, { uploads });
-      expect(request.sourceAudio).to.deep.equal({ path: "/tmp/a.wav", isUpload: true });
-      expect(request.referenceAudio).to.deep.equal({ path: "/tmp/b.wav", isUpload: true });
+      const request = parsed({ task_type: "repaint", ...paths }, { uploads });
+      expect(request.source).to.deep.equal({ kind: "sourceAudio", path: "/tmp/a.wav", isUpload: true });
+      expect(request.reference).to.deep.equal({
+        kind: "referenceAudio",
+        path: "/tmp/b.wav",
+        isUpload: true,
+      });
     });
 
     it("a task is refused if its upload was discarded, because the upload came before the API key", () => {
@@ -747,16 +753,16 @@ describe("values of generation requests", () => {
       ]) {
         expect(refusal({ ...repaint, repainting_start, repainting_end })).to.include("repainting_start");
       }
-      expect(parse({ ...repaint, repainting_start: -5, repainting_end: 2 })).to.include({
+      expect(parsed({ ...repaint, repainting_start: -5, repainting_end: 2 })).to.include({
         repaintingStartSeconds: -5,
         repaintingEndSeconds: 2,
       });
       for (const repainting_end of [0, -1, null, ""]) {
-        expect(parse({ ...repaint, repainting_start: 3, repainting_end }).repaintingEndSeconds).to.equal(
+        expect(parsed({ ...repaint, repainting_start: 3, repainting_end }).repaintingEndSeconds).to.equal(
           null,
         );
       }
-      expect(parse({ repainting_start: 5, repainting_end: 2 }).warnings).to.deep.equal([
+      expect(parsed({ repainting_start: 5, repainting_end: 2 }).warnings).to.deep.equal([
         "repainting_start, repainting_end were ignored: not used by task_type text2music, only by repaint, lego",
       ]);
     });
@@ -768,19 +774,19 @@ describe("values of generation requests", () => {
       expect(refusal({ audio_format: "mp3", sample_rate: "96000" })).to.equal(
         "sample_rate must be one of 32000, 44100, 48000 for audio_format mp3, got 96000",
       );
-      expect(parse({ audio_format: "flac", mp3_sample_rate: "96000" }).sampleRate).to.equal(96_000);
+      expect(parsed({ audio_format: "flac", mp3_sample_rate: "96000" }).sampleRate).to.equal(96_000);
       for (const mp3_bitrate of ["192k", 192, "192", " 192 kbps", "192K"]) {
-        expect(parse({ mp3_bitrate })).to.deep.include({ mp3Bitrate: "192k", warnings: [] });
+        expect(parsed({ mp3_bitrate })).to.deep.include({ mp3Bitrate: "192k", warnings: [] });
       }
       expect(refusal({ mp3_bitrate: 1000 })).to.match(/^mp3_bitrate must be one of 32k, .*, 320k, got 1000$/);
-      expect(parse({ audio_format: "wav", mp3_bitrate: 192 }).warnings).to.deep.equal([
+      expect(parsed({ audio_format: "wav", mp3_bitrate: 192 }).warnings).to.deep.equal([
         "mp3_bitrate was ignored: audio_format is wav",
       ]);
     });
 
     it("normalization_db is in dBFS; fades may last ten minutes", () => {
       const clamp = { rangePolicy: "clamp" } as const;
-      expect(parse({ normalization_db: 3, fade_in: -1, fade_out: 1e6 }, clamp)).to.deep.include({
+      expect(parsed({ normalization_db: 3, fade_in: -1, fade_out: 1e6 }, clamp)).to.deep.include({
         normalizationDb: 0,
         fadeInSeconds: 0,
         fadeOutSeconds: 600,
@@ -788,7 +794,7 @@ describe("values of generation requests", () => {
       expect(refusal({ normalization_db: -61 })).to.match(/^normalization_db must be from -60 to 0/);
       expect(refusal({ fade_in: "long" })).to.equal('fade_in must be a number, got "long"');
       const repaint = { task_type: "repaint", src_audio_path: "a.wav", normalization_db: -1 };
-      expect(parse(repaint).warnings.join()).to.match(
+      expect(parsed(repaint).warnings.join()).to.match(
         /^normalization_db changes the level of the whole song/,
       );
     });
@@ -796,7 +802,7 @@ describe("values of generation requests", () => {
     it("repainting_windows may be written in any common list form", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       const windowsOf = (repainting_windows: unknown) =>
-        parse({ ...repaint, repainting_windows }).repaintingWindows;
+        parsed({ ...repaint, repainting_windows }).repaintingWindows;
       const two = [
         [2, 4],
         [6.5, 8],
@@ -838,7 +844,7 @@ describe("values of generation requests", () => {
         );
       }
       expect(refusal({ repainting_windows: Array(33).fill([1, 2]) })).to.include("at most 32 windows");
-      const both = parse({ ...repaint, repainting_windows: two, repainting_start: 1, repainting_end: 3 });
+      const both = parsed({ ...repaint, repainting_windows: two, repainting_start: 1, repainting_end: 3 });
       expect(both).to.deep.include({
         repaintingStartSeconds: 0,
         repaintingEndSeconds: null,
@@ -853,25 +859,25 @@ describe("values of generation requests", () => {
       expect(refusal({ repaint_mode: "wild" })).to.match(/^repaint_mode must be one of conservative/);
       expect(refusal({ chunk_mask_mode: "none" })).to.match(/^chunk_mask_mode must be one of explicit, auto/);
       expect(refusal({ repaint_strength: 1.5 })).to.match(/^repaint_strength must be from 0 to 1/);
-      expect(parse({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
+      expect(parsed({ repaint_strength: 1.5 }, { rangePolicy: "clamp" }).repaintStrength).to.equal(1);
     });
 
     it("guidance_variant, eta and momentum are read with the names of other servers", () => {
-      expect(parse({}).guidanceVariant).to.equal(null);
-      expect(parse({ guidance_mode: "APG" }).guidanceVariant).to.equal("apg_classic");
-      const unknown = parse({ guidance_variant: "pag" });
+      expect(parsed({}).guidanceVariant).to.equal(null);
+      expect(parsed({ guidance_mode: "APG" }).guidanceVariant).to.equal("apg_classic");
+      const unknown = parsed({ guidance_variant: "pag" });
       expect(unknown.guidanceVariant).to.equal("apg_classic");
       expect(unknown.warnings.join()).to.include(
         "guidance_variant must be one of apg, apg_classic, cfg, adg",
       );
       const options = { eta: 0.5, momentum: -0.25, norm_threshold: 4 };
       for (const guidance_params of [options, JSON.stringify(options)]) {
-        const read = parse({ guidance_params });
+        const read = parsed({ guidance_params });
         expect(read).to.include({ eta: 0.5, momentum: -0.25, normThreshold: 4 });
         expect(read.warnings).to.deep.equal([]);
       }
-      expect(parse({ eta: 1, guidance_params: options }).eta).to.equal(1);
-      const adg = parse({ use_adg: true, eta: 1, guidance_variant: "adg_w_norm" });
+      expect(parsed({ eta: 1, guidance_params: options }).eta).to.equal(1);
+      const adg = parsed({ use_adg: true, eta: 1, guidance_variant: "adg_w_norm" });
       expect(adg.warnings).to.deep.equal([
         "use_adg was ignored: replaced by guidance_variant",
         "eta was ignored: not used by guidance_variant adg_w_norm",
@@ -880,7 +886,7 @@ describe("values of generation requests", () => {
 
     it("the cross-fades of a repaint are unset or within their ranges", () => {
       const repaint = { task_type: "repaint", src_audio_path: "/a.wav", repainting_end: 3 };
-      const given = parse({
+      const given = parsed({
         ...repaint,
         repaint_latent_crossfade_frames: "10",
         repaint_wav_crossfade_sec: 0,
@@ -890,11 +896,11 @@ describe("values of generation requests", () => {
       expect(refusal({ repaint_wav_crossfade_sec: -1 })).to.match(
         /^repaint_wav_crossfade_sec must be from 0 to 60/,
       );
-      expect(parse({ repaint_wav_crossfade_sec: 0.1 }).warnings.join()).to.include("only by repaint, lego");
+      expect(parsed({ repaint_wav_crossfade_sec: 0.1 }).warnings.join()).to.include("only by repaint, lego");
     });
 
     it("track_classes may be text, a list or JSON text", () => {
-      const classes = (track_classes: unknown) => parse({ track_classes }).trackClasses;
+      const classes = (value: unknown) => generationSchema.shape.trackClasses.parse(value);
       expect(classes("drums")).to.deep.equal(["drums"]);
       expect(classes(["drums", " bass ", ""])).to.deep.equal(["drums", "bass"]);
       expect(classes('["drums","bass"]')).to.deep.equal(["drums", "bass"]);
@@ -909,29 +915,29 @@ describe("values of generation requests", () => {
       expect(refusal({ extract_codes_only: true })).to.match(/^extract_codes_only needs a source/);
       expect(refusal({ full_analysis_only: true })).to.match(/^full_analysis_only needs a source/);
       const source = { src_audio_path: "a.wav" };
-      const words = parse({
+      const words = parsed({
         analysis_only: true,
         task_type: "cover",
         ...source,
         reference_audio_path: "b.wav",
       });
-      expect([words.sourceAudio, words.referenceAudio]).to.deep.equal([null, null]);
-      expect(parse({ extract_codes_only: true, ...source }).sourceAudio?.path).to.equal("a.wav");
+      expect([words.source, words.reference]).to.deep.equal([null, null]);
+      expect(parsed({ extract_codes_only: true, ...source }).source?.path).to.equal("a.wav");
       const all = { ...source, extract_codes_only: true, full_analysis_only: true, analysis_only: true };
-      expect(parse(all).analysis).to.equal("codes");
-      expect(parse({ ...all, extract_codes_only: false }).analysis).to.equal("full");
+      expect(parsed(all).analysis).to.equal("codes");
+      expect(parsed({ ...all, extract_codes_only: false }).analysis).to.equal("full");
     });
 
     it("task_type may be in any letter case", () => {
-      expect(parse({ taskType: " Text2Music " }).taskType).to.equal("text2music");
+      expect(parsed({ taskType: " Text2Music " }).taskType).to.equal("text2music");
     });
 
     it("text2music ignores a source with a warning", () => {
       const uploads = { ...NO_UPLOADS, sourceAudio: { path: "/tmp/a.wav" } };
       const warnings = ["src_audio was ignored: task_type text2music uses no source"];
-      expect(parse({}, { uploads })).to.deep.equal({ ...parse({}), warnings });
-      expect(parse({ src_audio_path: "relative/../x.wav" })).to.deep.equal({ ...parse({}), warnings });
-      expect(parse({ reference_audio_path: "" })).to.deep.equal(parse({}));
+      expect(parsed({}, { uploads })).to.deep.equal({ ...parsed({}), warnings });
+      expect(parsed({ src_audio_path: "relative/../x.wav" })).to.deep.equal({ ...parsed({}), warnings });
+      expect(parsed({ reference_audio_path: "" })).to.deep.equal(parsed({}));
     });
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { serverForAll, shortSong } from "../live-server.js";
-import { parse } from "../request/request-parsing.js";
+import { parse, parsed } from "../request/request-parsing.js";
 
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
 
@@ -25,19 +25,19 @@ describe("facts in the prompt, such as tempo and key", () => {
   });
 
   it("facts in sample_query replace those in the prompt", () => {
-    const { stated } = parse({ sample_query: "house at 124 in G minor", prompt: "90 bpm" });
+    const { stated } = parsed({ sample_query: "house at 124 in G minor", prompt: "90 bpm" });
     expect(stated).to.deep.equal({ tempo: { min: 124, max: 124 }, keyScale: "G minor", timeSignature: "" });
   });
 
   it("a genre in the prompt sets no tempo if there is a source or audio codes", () => {
     const source = { src_audio_path: "a.wav", task_type: "cover" };
-    expect(parse({ ...source, prompt: "techno" }).stated?.tempo).to.equal(null);
-    expect(parse({ ...source, prompt: "techno at 130 bpm" }).stated?.tempo).to.deep.equal({
+    expect(parsed({ ...source, prompt: "techno" }).stated.tempo).to.equal(null);
+    expect(parsed({ ...source, prompt: "techno at 130 bpm" }).stated.tempo).to.deep.equal({
       min: 130,
       max: 130,
     });
     const codes = { audio_code_string: "1,2,3", thinking: true };
-    expect(parse({ ...codes, prompt: "techno" }).stated?.tempo).to.equal(null);
+    expect(parsed({ ...codes, prompt: "techno" }).stated.tempo).to.equal(null);
   });
 
   describe("facts stated in the prompt of a song", () => {

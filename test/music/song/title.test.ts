@@ -3,20 +3,24 @@ import { expect } from "chai";
 import { songFileName, titleOf } from "../../../src/music/song/title.js";
 
 describe("choice of a song's title", () => {
-  const request = { prompt: "", lyrics: "", taskType: "cover" as const };
+  const requestOf = (words: { prompt?: string; lyrics?: string }) => ({
+    taskType: "cover" as const,
+    words: { prompt: "", lyrics: "", ...words },
+  });
+  const request = requestOf({});
   const cases: [string, Parameters<typeof titleOf>[0], string][] = [
-    ["is the user's title", { title: " Evening ", request: { ...request, prompt: "a waltz" } }, "Evening"],
-    ["is the prompt without a title", { title: "", request: { ...request, prompt: "a waltz" } }, "a waltz"],
+    ["is the user's title", { title: " Evening ", request: requestOf({ prompt: "a waltz" }) }, "Evening"],
+    ["is the prompt without a title", { title: "", request: requestOf({ prompt: "a waltz" }) }, "a waltz"],
     ["is the caption without a prompt", { request, result: { prompt: "slow blues" } }, "slow blues"],
     [
       "is the first sung line without a caption",
-      { request: { ...request, lyrics: "[Verse]\n\nby the sea\nla" } },
+      { request: requestOf({ lyrics: "[Verse]\n\nby the sea\nla" }) },
       "by the sea",
     ],
     ["is the task type without any text", { request }, "cover"],
     [
       "is a long prompt cut at the end of a word",
-      { request: { ...request, prompt: `${"slow bossa nova, nylon guitar, ".repeat(4)}end` } },
+      { request: requestOf({ prompt: `${"slow bossa nova, nylon guitar, ".repeat(4)}end` }) },
       "slow bossa nova, nylon guitar, slow bossa nova, nylon",
     ],
   ];

@@ -1,0 +1,105 @@
+/** A parsed request: grouped once, as the engine takes it, and then unchanged. It is stored as JSON with its task. */
+import type { z } from "zod";
+import type { Seed } from "../../engine/types.js";
+import type { Fields } from "../../parameters.js";
+import type { UploadKind } from "../audio/uploads.js";
+import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
+import type { RequestedAdapter } from "./loras.js";
+import { type GenerationParameters, parameterGroups, type TaskType } from "./schema.js";
+
+/** A recording, or latents in its place. */
+export interface AudioInput {
+  /** Form field of the recording, which also says whether it is audio or latents. */
+  kind: UploadKind;
+  /** Path as sent by the client; once the task is accepted, the resolved path of the file. */
+  path: string;
+  /** Whether the file was uploaded for this task. An upload is deleted with the task. */
+  isUpload: boolean;
+  /**
+   * Size of an upload. Absent in tasks of older versions, whose uploads were deleted at the end of the task.
+   */
+  bytes?: number;
+}
+
+/** Fields of a request that hold a recording. */
+export const INPUTS = ["source", "reference"] as const;
+
+export function inputsOf(request: Pick<GenerationRequest, (typeof INPUTS)[number]>): AudioInput[] {
+  return INPUTS.flatMap((name) => request[name] ?? []);
+}
+
+/**
+ * Analysis that a task runs instead of making songs. "codes" returns the audio codes of the source. "full"
+ * describes the source. "metadata" suggests metadata for the caption and lyrics.
+ */
+export type Analysis = "codes" | "full" | "metadata";
+
+/** Parameters that select the analyses. */
+export const ANALYSES: Readonly<Record<Analysis, string>> = {
+  codes: "extract_codes_only",
+  full: "full_analysis_only",
+  metadata: "analysis_only",
+};
+
+/** Returns the analysis that the flags select. If several flags are set, the cheapest analysis wins. */
+export function analysisOf(
+  flags: Pick<GenerationParameters, "extractCodesOnly" | "fullAnalysisOnly" | "analysisOnly">,
+): Analysis | null {
+  if (flags.extractCodesOnly) return "codes";
+  if (flags.fullAnalysisOnly) return "full";
+  return flags.analysisOnly ? "metadata" : null;
+}
+
+/** What differs between the songs of a task. */
+export interface RequestedSong {
+  seed: Seed;
+  /** Seed of the language model; null: `seed`. */
+  lmSeed: Seed | null;
+  /** Audio codes from the client; null: none. The codes of all songs have the same length. */
+  codes: number[] | null;
+  /** Stem that the song is (extract, lego), or stems to add to the source (complete). */
+  tracks: string[];
+}
+
+type Groups = { [Group in keyof typeof parameterGroups]: z.output<(typeof parameterGroups)[Group]> };
+
+export interface GenerationRequest extends Groups {
+  taskType: TaskType;
+  /** Kind of analysis; null if the task makes songs. */
+  analysis: Analysis | null;
+  /** Name of the model; null: the default model. */
+  model: string | null;
+  /** Adapters of the task. null: the loaded adapters, which submission writes here. */
+  loras: RequestedAdapter[] | null;
+  facts: Groups["facts"] & {
+    /** Facts stated in the prompt; they fill those that the client left empty. */
+    stated: StatedFacts;
+    /** What the record of the source states, if the source is a finished song; submission writes it here. */
+    source: MusicalFacts | null;
+  };
+  /** Source recording; null if the task uses none. */
+  source: AudioInput | null;
+  /** Timbre reference; null: none. */
+  reference: AudioInput | null;
+  songs: RequestedSong[];
+  /** URL to call when the task ends. */
+  callbackUrl: string | null;
+  /** Parameters that the client set, and that may turn out to have no effect when the song is rendered. */
+  chosen: (keyof GenerationParameters)[];
+  /** Defaults of the endpoint that took the request, if it has any. */
+  defaults?: Fields;
+  /** Messages about corrected or ignored values. */
+  warnings: string[];
+}
+
+/** Groups parameters; missing ones get their default. */
+export function grouped(parameters: Fields): Groups {
+  const groups = Object.entries(parameterGroups).map(([group, { shape }]) => {
+    const values = Object.entries(shape).map(([key, type]) => [
+      key,
+      parameters[key] ?? type.parse(undefined),
+    ]);
+    return [group, Object.fromEntries(values)];
+  });
+  return Object.fromEntries(groups);
+}
