@@ -69,14 +69,12 @@ async function render(audioCodes) {
   const samples = seconds * renderer.info.sampleRate;
   const job = {
     task: "text2music",
-    prompts: [prompt],
+    songs: [{ prompt, codes: audioCodes, seed: 1n }],
     samples,
-    audioCodes: [audioCodes],
-    seeds: [1n],
     ...recordings,
   };
-  const { audio } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
-  return audio[0];
+  const { songs } = await renderer.render({ ...job, ...renderParametersOf({}) }, call);
+  return songs[0].audio;
 }
 
 /** Returns a WAV file of interleaved 32-bit floats. */

@@ -118,7 +118,8 @@ LanguageJob language_job(const Napi::Object& object) {
   job.program = array_of(object.Get("program"), "program", "an array of segments", [](const Napi::Value& segment) {
     return segment_of(object_of(segment, "a segment of the program"));
   });
-  job.seeds = seeds_of(object, "seeds");
+  job.seeds = array_of(object.Get("seeds"), "seeds", "an array of BigInts",
+                       [](const Napi::Value& seed) { return seed_of(seed, "seeds"); });
   job.max_new_tokens = integer_of(object, "maxNewTokens");
   job.temperature = number_of(object, "temperature");
   job.cfg_scale = number_of(object, "cfgScale");

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cctype>
-#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "addon/entry.h"
 #include "addon/exports.h"
 #include "addon/values.h"
+#include "core/runtime/choice.h"
 #include "core/runtime/device.h"
 #include "core/tasks/renderer.h"
 #include "core/training/training_sample.h"
@@ -85,129 +87,43 @@ std::vector<ActiveAdapter> active_adapters(const std::shared_ptr<Renderer>& rend
   return active;
 }
 
+// Read the value of a parameter, by the type of its field.
+
+void read(const Napi::Object& group, const char* key, double& field) { field = number_of(group, key); }
+void read(const Napi::Object& group, const char* key, int32_t& field) { field = int32_of(group, key); }
+void read(const Napi::Object& group, const char* key, int64_t& field) { field = integer_of(group, key); }
+void read(const Napi::Object& group, const char* key, bool& field) { field = flag_of(group, key); }
+void read(const Napi::Object& group, const char* key, std::vector<double>& field) { field = numbers_of(group, key); }
+template <typename Choice>
+  requires std::is_enum_v<Choice>
+void read(const Napi::Object& group, const char* key, Choice& field) {
+  field = choice_of(group, key, kChoices<Choice>);
+}
+template <typename Value>
+void read(const Napi::Object& group, const char* key, std::optional<Value>& field) {
+  if (has(group, key)) read(group, key, field.emplace());
+}
+
 /// Reads a parameter group of src/engine/render-parameters.ts. Throws if a parameter is missing or unknown.
-class Group {
- public:
-  Group(const Napi::Object& job, const char* name) : name_(name), object_(object_of(job, name)) {}
-
-  double number(const char* key) { return number_of(with(key), key); }
-  int32_t integer(const char* key) { return int32_of(with(key), key); }
-  bool flag(const char* key) { return flag_of(with(key), key); }
-  std::optional<double> optional_number(const char* key) {
-    return has(with(key), key) ? std::optional(number_of(object_, key)) : std::nullopt;
-  }
-  std::optional<int64_t> optional_integer(const char* key) {
-    return has(with(key), key) ? std::optional(integer_of(object_, key)) : std::nullopt;
-  }
-  std::optional<std::vector<double>> optional_numbers(const char* key) {
-    return has(with(key), key) ? std::optional(numbers_of(object_, key)) : std::nullopt;
-  }
-  template <typename Value>
-  Value choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
-    return choice_of<Value>(with(key), key, choices);
-  }
-  template <typename Value>
-  std::optional<Value> optional_choice(const char* key, std::initializer_list<std::pair<const char*, Value>> choices) {
-    return has(with(key), key) ? std::optional(choice_of<Value>(object_, key, choices)) : std::nullopt;
-  }
-  void reject_unknown() const {
-    const auto keys = object_.GetPropertyNames();
-    for (uint32_t i = 0; i < keys.Length(); ++i) {
-      const std::string key = keys.Get(i).ToString();
-      if (std::find(read_.begin(), read_.end(), key) == read_.end()) refuse(key, "is not a known parameter");
-    }
-  }
-
- private:
-  const Napi::Object& with(const char* key) {
-    if (!object_.Has(key)) refuse(key, "is missing");
-    read_.emplace_back(key);
-    return object_;
-  }
-  [[noreturn]] void refuse(const std::string& key, const char* why) const {
-    throw bad_argument(object_.Env(), name_ + "." + key + " " + why);
-  }
-
-  std::string name_;
-  Napi::Object object_;
-  std::vector<std::string> read_;
-};
-
-std::optional<WaveletCorrection> wavelets_of(Group& group) {
-  const WaveletCorrection correction{
-      .band = group.choice<WaveletBand>("dcwMode", {{"low", WaveletBand::kLow},
-                                                    {"high", WaveletBand::kHigh},
-                                                    {"double", WaveletBand::kDouble},
-                                                    {"pix", WaveletBand::kPixel}}),
-      .low = group.number("dcwScaler"),
-      .high = group.number("dcwHighScaler")};
-  return group.flag("dcwEnabled") ? std::optional(correction) : std::nullopt;
-}
-
-Denoise denoise_of(const Napi::Object& job) {
-  Group group(job, "denoise");
-  const Denoise denoise{
-      .inference_steps = group.integer("inferenceSteps"),
-      .shift = group.number("shift"),
-      .timesteps = group.optional_numbers("timesteps"),
-      .infer_method = group.choice<InferMethod>("inferMethod", {{"ode", InferMethod::kOde},
-                                                                {"sde", InferMethod::kSde},
-                                                                {"heun", InferMethod::kHeun},
-                                                                {"dpm3m", InferMethod::kDpm3m},
-                                                                {"stork4", InferMethod::kStork4}}),
-      .wavelets = wavelets_of(group),
-      .velocity_norm_threshold = group.number("velocityNormThreshold"),
-      .velocity_ema_factor = group.number("velocityEmaFactor"),
-      .latent_rescale = group.number("latentRescale"),
-      .latent_shift = group.number("latentShift"),
-      .cover_strength = group.number("audioCoverStrength"),
-      .cover_noise_strength = group.number("coverNoiseStrength"),
+template <typename Parameters>
+Parameters group_of(const Napi::Object& job, const char* name) {
+  const auto group = object_of(job, name);
+  const auto refuse = [&](const std::string& key, const char* why) {
+    throw bad_argument(group.Env(), std::string(name) + "." + key + " " + why);
   };
-  group.reject_unknown();
-  return denoise;
-}
-
-/// The chosen variant, or the one that useAdg means.
-GuidanceVariant variant_of(Group& group) {
-  const bool use_adg = group.flag("useAdg");
-  return group.optional_choice<GuidanceVariant>("guidanceVariant", {{"apg_classic", GuidanceVariant::kApg},
-                                                                    {"cfg", GuidanceVariant::kCfg},
-                                                                    {"adg", GuidanceVariant::kAdg},
-                                                                    {"adg_w_norm", GuidanceVariant::kAdgNormed},
-                                                                    {"adg_wo_clip", GuidanceVariant::kAdgUnlimited}})
-      .value_or(use_adg ? GuidanceVariant::kAdg : GuidanceVariant::kApg);
-}
-
-Guidance guidance_of(const Napi::Object& job) {
-  Group group(job, "guidance");
-  const Guidance guidance{
-      .scale = group.number("guidanceScale"),
-      .variant = variant_of(group),
-      .interval_start = group.number("cfgIntervalStart"),
-      .interval_end = group.number("cfgIntervalEnd"),
-      .projection = {.eta = group.number("eta"),
-                     .momentum = group.number("momentum"),
-                     .norm_threshold = group.number("normThreshold")},
-  };
-  group.reject_unknown();
-  return guidance;
-}
-
-EditParameters edit_of(const Napi::Object& job) {
-  Group group(job, "edit");
-  const EditParameters edit{
-      .repaint_mode = group.choice<RepaintMode>("repaintMode", {{"conservative", RepaintMode::kConservative},
-                                                                {"balanced", RepaintMode::kBalanced},
-                                                                {"aggressive", RepaintMode::kAggressive}}),
-      .repaint_strength = group.number("repaintStrength"),
-      .chunk_mask =
-          group.choice<ChunkMask>("chunkMaskMode", {{"explicit", ChunkMask::kExplicit}, {"auto", ChunkMask::kAuto}}),
-      .cover_skips_codes = group.flag("coverNofsq"),
-      .latent_crossfade_frames = group.optional_integer("repaintLatentCrossfadeFrames"),
-      .waveform_crossfade_seconds = group.optional_number("repaintWavCrossfadeSeconds"),
-  };
-  group.reject_unknown();
-  return edit;
+  Parameters parameters;
+  std::set<std::string> known;
+  parameters.each_parameter([&](const char* key, auto& field) {
+    if (!group.Has(key)) refuse(key, "is missing");
+    read(group, key, field);
+    known.insert(key);
+  });
+  const auto keys = group.GetPropertyNames();
+  for (uint32_t i = 0; i < keys.Length(); ++i) {
+    const std::string key = keys.Get(i).ToString();
+    if (!known.contains(key)) refuse(key, "is not a known parameter");
+  }
+  return parameters;
 }
 
 std::optional<LyricSpan> timed_lyrics_of(const Napi::Object& prompt) {
@@ -216,19 +132,21 @@ std::optional<LyricSpan> timed_lyrics_of(const Napi::Object& prompt) {
   return LyricSpan{integer_of(span, "first"), integer_of(span, "count")};
 }
 
-std::vector<PromptIds> prompts_of(const Napi::Object& job) {
-  return array_of(job.Get("prompts"), "prompts", "an array of prompts", [](const Napi::Value& value) {
-    const auto each = object_of(value, "a prompt");
-    return PromptIds{.text = ids_of(each, "text"),
-                     .lyrics = ids_of(each, "lyrics"),
-                     .plain_text = has(each, "plainText") ? ids_of(each, "plainText") : std::vector<int32_t>(),
-                     .timed_lyrics = timed_lyrics_of(each)};
-  });
+PromptIds prompt_of(const Napi::Object& song) {
+  const auto prompt = object_of(song, "prompt");
+  return {.text = ids_of(prompt, "text"),
+          .lyrics = ids_of(prompt, "lyrics"),
+          .plain_text = has(prompt, "plainText") ? ids_of(prompt, "plainText") : std::vector<int32_t>(),
+          .timed_lyrics = timed_lyrics_of(prompt)};
 }
 
-std::vector<std::vector<int32_t>> codes_of(const Napi::Object& job) {
-  if (!has(job, "audioCodes")) return {};
-  return id_lists_of(job, "audioCodes");
+std::vector<RenderSong> songs_of(const Napi::Object& job) {
+  return array_of(job.Get("songs"), "songs", "an array of songs", [](const Napi::Value& value) {
+    const auto song = object_of(value, "a song");
+    return RenderSong{.prompt = prompt_of(song),
+                      .codes = has(song, "codes") ? ids_of(song, "codes") : std::vector<int32_t>(),
+                      .seed = seed_of(song, "seed")};
+  });
 }
 
 /// Audio in the property `key`, or an undefined tensor if the property is absent.
@@ -256,47 +174,38 @@ std::optional<Window> window_of(const Napi::Object& source) {
 
 RenderJob render_job(const Napi::Object& object) {
   const bool has_source = has(object, "source");
-  return {.task = choice_of<Task>(object, "task",
-                                  {{"text2music", Task::kText2Music},
-                                   {"cover", Task::kCover},
-                                   {"repaint", Task::kRepaint},
-                                   {"lego", Task::kLego},
-                                   {"extract", Task::kExtract},
-                                   {"complete", Task::kComplete}}),
-          .prompts = prompts_of(object),
+  return {.task = choice_of(object, "task", kChoices<Task>),
+          .songs = songs_of(object),
           .samples = integer_of(object, "samples"),
-          .audio_codes = codes_of(object),
           .source_audio = has_source ? optional_audio(object_of(object, "source"), "audio") : at::Tensor(),
           .source_latents = has_source ? optional_latents(object_of(object, "source"), "latents") : at::Tensor(),
           .source_gain = has_source ? source_gain_of(object_of(object, "source")) : std::nullopt,
           .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
           .reference_audio = optional_audio(object, "referenceAudio"),
           .reference_latents = optional_latents(object, "referenceLatents"),
-          .denoise = denoise_of(object),
-          .guidance = guidance_of(object),
-          .edit = edit_of(object),
-          .seeds = seeds_of(object, "seeds")};
+          .denoise = group_of<Denoise>(object, "denoise"),
+          .guidance = group_of<Guidance>(object, "guidance"),
+          .edit = group_of<EditParameters>(object, "edit")};
+}
+
+Napi::Object song_to_js(Napi::Env env, const RenderResult& result, size_t item) {
+  auto song = Napi::Object::New(env);
+  song.Set("audio", float_array(env, result.audio[item]));
+  song.Set("latents", float_array(env, result.latents[item]));
+  song.Set("gain", result.gains[item]);
+  const auto seconds = result.lyric_seconds.empty() ? std::vector<float>() : result.lyric_seconds[item];
+  auto times = Napi::Float32Array::New(env, seconds.size());
+  std::ranges::copy(seconds, times.Data());
+  song.Set("lyricSeconds", times);
+  return song;
 }
 
 Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   auto object = Napi::Object::New(env);
-  auto audio = Napi::Array::New(env);
-  for (const auto& item : result.audio) audio.Set(audio.Length(), float_array(env, item));
-  object.Set("audio", audio);
+  auto songs = Napi::Array::New(env);
+  for (uint32_t item = 0; item < result.audio.size(); ++item) songs.Set(item, song_to_js(env, result, item));
+  object.Set("songs", songs);
   object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
-  auto latents = Napi::Array::New(env);
-  for (const auto& item : result.latents) latents.Set(latents.Length(), float_array(env, item));
-  object.Set("latents", latents);
-  auto gains = Napi::Array::New(env);
-  for (const double gain : result.gains) gains.Set(gains.Length(), gain);
-  object.Set("latentGains", gains);
-  auto lyrics = Napi::Array::New(env);
-  for (const auto& seconds : result.lyric_seconds) {
-    auto item = Napi::Float32Array::New(env, seconds.size());
-    std::ranges::copy(seconds, item.Data());
-    lyrics.Set(lyrics.Length(), item);
-  }
-  object.Set("lyricSeconds", lyrics);
   auto timings = Napi::Object::New(env);
   timings.Set("conditions", result.timings.conditions);
   timings.Set("denoise", result.timings.denoise);
@@ -348,7 +257,7 @@ Napi::Value render_songs(OpenRenderer& open, const Napi::CallbackInfo& info) {
                   const Control& control, const Call::SendEvent& send) mutable -> Call::MakeValue {
     require_open(renderer);
     job.adapters = active_adapters(renderer, adapters);
-    std::vector<int64_t> sent_samples(job.seeds.size());
+    std::vector<int64_t> sent_samples(job.songs.size());
     const Vae::Listener listener = [&](int64_t item, const at::Tensor& audio) {
       int64_t& begin = sent_samples[static_cast<size_t>(item)];
       send([=, from = begin](Napi::Env env) { return audio_part_to_js(env, item, from, audio); });

@@ -150,15 +150,14 @@ std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
   return texts_of(object.Get(key), key);
 }
 
-std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key) {
-  constexpr const char* kExpected = "an array of BigInts in 0 .. 2^64 - 1";
-  return array_of(object.Get(key), key, kExpected, [&](const Napi::Value& value) {
-    bool fits = value.IsBigInt();
-    const uint64_t seed = fits ? value.As<Napi::BigInt>().Uint64Value(&fits) : 0;
-    if (!fits) wrong_type(object.Env(), key, kExpected);
-    return seed;
-  });
+uint64_t seed_of(const Napi::Value& value, const char* key) {
+  bool fits = value.IsBigInt();
+  const uint64_t seed = fits ? value.As<Napi::BigInt>().Uint64Value(&fits) : 0;
+  if (!fits) wrong_type(value.Env(), key, "a BigInt in 0 .. 2^64 - 1");
+  return seed;
 }
+
+uint64_t seed_of(const Napi::Object& object, const char* key) { return seed_of(object.Get(key), key); }
 
 TorchMetadata metadata_of(const std::string& json) {
   const Json metadata = Json::parse(json, "metadata");

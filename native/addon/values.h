@@ -3,14 +3,13 @@
 #include <napi.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/checkpoint/model_source.h"
 #include "core/checkpoint/torch_file.h"
+#include "core/runtime/choice.h"
 
 namespace carillon::addon {
 
@@ -37,8 +36,9 @@ std::vector<double> numbers_of(const Napi::Object& object, const char* key);
 /// Copies an array of strings.
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
 std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
-/// Converts an array of BigInts in 0 .. 2^64 - 1.
-std::vector<uint64_t> seeds_of(const Napi::Object& object, const char* key);
+/// Converts a BigInt in 0 .. 2^64 - 1.
+uint64_t seed_of(const Napi::Object& object, const char* key);
+uint64_t seed_of(const Napi::Value& value, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Value& value, const char* key);
@@ -58,14 +58,10 @@ auto array_of(const Napi::Value& value, const char* key, const char* expected, c
 /// Looks up the string at `key` in `choices` and returns its value. Throws a TypeError that lists the choices if the
 /// string is not one of them.
 template <typename Value>
-Value choice_of(const Napi::Object& object, const char* key,
-                std::initializer_list<std::pair<const char*, Value>> choices) {
-  const auto text = text_of(object, key);
+Value choice_of(const Napi::Object& object, const char* key, Choices<Value> choices) {
+  if (const auto value = find_choice(choices, text_of(object, key))) return *value;
   std::string words;
-  for (const auto& [word, value] : choices) {
-    if (text == word) return value;
-    words += (words.empty() ? "" : ", ") + std::string(word);
-  }
+  for (const auto& [word, value] : choices) words += (words.empty() ? "" : ", ") + std::string(word);
   wrong_type(object.Env(), key, ("one of " + words).c_str());
 }
 

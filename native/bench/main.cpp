@@ -190,26 +190,9 @@ Repetition prepare_song(const Settings& settings) {
   const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
                                           settings.checkpoints + "/Qwen3-Embedding-0.6B"};
   const auto renderer = std::make_shared<Renderer>(directories, settings.placement, Renderer::Residency{}, Control());
-  const RenderJob job{
-      .task = Task::kText2Music,
-      .prompts = {{.text = random_token_ids(kTextTokens, kTextTokenLimit),
-                   .lyrics = random_token_ids(kLyricTokens, kTextTokenLimit)}},
-      .samples = settings.size * renderer->info().samples_per_frame,
-      .denoise = {.inference_steps = 8,
-                  .shift = 3.0,
-                  .timesteps = {},
-                  .infer_method = InferMethod::kOde,
-                  .wavelets = {},
-                  .latent_rescale = 1.0,
-                  .latent_shift = 0.0,
-                  .cover_strength = 1.0,
-                  .cover_noise_strength = 0.0},
-      .guidance = {.scale = 1.0, .variant = GuidanceVariant::kApg, .interval_start = 0.0, .interval_end = 1.0},
-      .edit = {.repaint_mode = RepaintMode::kBalanced,
-               .repaint_strength = 0.5,
-               .chunk_mask = ChunkMask::kExplicit,
-               .cover_skips_codes = false},
-      .seeds = {1}};
+  const RenderJob job{.songs = {{.prompt = {.text = random_token_ids(kTextTokens, kTextTokenLimit),
+                                            .lyrics = random_token_ids(kLyricTokens, kTextTokenLimit)}}},
+                      .samples = settings.size * renderer->info().samples_per_frame};
   return [=] { return seconds_of([&] { renderer->render(job, Control()); }); };
 }
 

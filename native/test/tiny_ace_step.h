@@ -166,18 +166,4 @@ inline AceStep tiny_ace_step(const TinySize& size, const std::function<void(Tens
   return AceStep::load(write_tiny_ace_step(size, change), {at::kCPU, at::kFloat}, Control());
 }
 
-inline Denoise plain_denoise(int steps) {
-  return {.inference_steps = steps,
-          .shift = 3.0,
-          .timesteps = {},
-          .infer_method = InferMethod::kOde,
-          .wavelets = {},
-          .latent_rescale = 1.0,
-          .latent_shift = 0.0,
-          .cover_strength = 1.0,
-          .cover_noise_strength = 0.0};
-}
-
-constexpr Guidance kNoGuidance{.scale = 1.0, .variant = GuidanceVariant::kApg, .interval_start = 0.0, .interval_end = 1.0};
-
 }  // namespace carillon::test

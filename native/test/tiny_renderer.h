@@ -43,18 +43,11 @@ inline Renderer load(const Renderer::Directories& directories, const Renderer::R
   return Renderer(directories, placement, residency, Control());
 }
 
-/// A text2music job of 130 frames.
-inline RenderJob plain_job(std::vector<uint64_t> seeds = {3}) {
-  return {.task = Task::kText2Music,
-          .prompts = {{.text = {1, 2, 3}, .lyrics = {4, 5}}},
-          .samples = kFrames * kSamplesPerFrame,
-          .denoise = plain_denoise(2),
-          .guidance = kNoGuidance,
-          .edit = {.repaint_mode = RepaintMode::kBalanced,
-                   .repaint_strength = 0.5,
-                   .chunk_mask = ChunkMask::kExplicit,
-                   .cover_skips_codes = false},
-          .seeds = std::move(seeds)};
+/// A text2music job of 130 frames with a song for each seed.
+inline RenderJob plain_job(const std::vector<uint64_t>& seeds = {3}) {
+  RenderJob job{.songs = {}, .samples = kFrames * kSamplesPerFrame, .denoise = {.inference_steps = 2}};
+  for (const uint64_t seed : seeds) job.songs.push_back({.prompt = {.text = {1, 2, 3}, .lyrics = {4, 5}}, .seed = seed});
+  return job;
 }
 
 /// Noise of varying loudness, `frames` latent frames long.
@@ -65,8 +58,8 @@ inline at::Tensor recording(int64_t frames, uint64_t seed) {
 }
 
 /// A job for `task` whose source is a recording of noise.
-inline RenderJob source_job(Task task, std::vector<uint64_t> seeds = {3}, int64_t frames = kSourceFrames) {
-  RenderJob job = plain_job(std::move(seeds));
+inline RenderJob source_job(Task task, const std::vector<uint64_t>& seeds = {3}, int64_t frames = kSourceFrames) {
+  RenderJob job = plain_job(seeds);
   job.task = task;
   job.samples = 0;
   job.source_audio = recording(frames, 60);

@@ -131,15 +131,21 @@ export interface PromptIds {
   timedLyrics: { first: number; count: number } | null;
 }
 
-/** One render job of any task. Items share task, source and length; each has its own seed, codes and prompt. */
+/** What the songs of a job differ in. */
+export interface JobSong {
+  prompt: PromptIds;
+  /** Audio codes, only for text2music and cover: equally many for all songs of a job; null: none. */
+  codes: Int32Array | null;
+  /** 0 to 2^64 - 1 */
+  seed: bigint;
+}
+
+/** One render job of any task: a batch of songs with the same task, source and length. */
 export interface RenderJob extends RenderParameters {
   task: TaskType;
-  /** One prompt for all items, or one per item. */
-  prompts: PromptIds[];
+  songs: JobSong[];
   /** Samples per channel of a song without source audio; at most the length of the audio codes, if there are any. */
   samples: number;
-  /** One array per item, all of the same length. Only text2music and cover take audio codes. */
-  audioCodes: Int32Array[] | null;
   /** Source recording. Every task requires one, except text2music and a cover with audio codes. */
   source: RenderSource | null;
   /** Timbre reference: planar stereo at the checkpoint's sample rate; copied by the call. */
@@ -148,13 +154,11 @@ export interface RenderJob extends RenderParameters {
   referenceLatents?: Latents | null;
   /** Adapters of this job, in merge order; empty: base model. */
   adapters: JobAdapter[];
-  /** One seed per item, 0 to 2^64 - 1. The number of seeds is the batch size. */
-  seeds: bigint[];
 }
 
-/** Chunk of an item's decoded audio. Chunks arrive in order without gaps. */
+/** Chunk of a song's decoded audio. Chunks arrive in order without gaps. */
 export interface DecodedAudio {
-  /** Index of the item's seed. */
+  /** Index of the song in the job. */
   item: number;
   /** Offset of the chunk in samples per channel. */
   begin: number;
@@ -171,21 +175,23 @@ export interface RenderCall extends CallOptions {
 }
 
 export interface RenderResult {
-  /**
-   * Per item: planar stereo at 48 kHz, left channel then right, normalised to a peak of -1 dB. Audio that keeps
-   * part of the source is not normalised.
-   */
-  audio: Float32Array[];
+  songs: {
+    /**
+     * Planar stereo at 48 kHz, left channel then right, normalised to a peak of -1 dB. Audio that keeps part of the
+     * source is not normalised.
+     */
+    audio: Float32Array;
+    /** Decoded latents, in frames * channels values. */
+    latents: Float32Array;
+    /** Factor from the decoded latents to the audio. */
+    gain: number;
+    /**
+     * Seconds at which each lyric token of `timedLyrics` is sung; empty without `timedLyrics`, or if the model cannot
+     * timestamp lyrics.
+     */
+    lyricSeconds: Float32Array;
+  }[];
   samplesPerChannel: number;
-  /** Decoded latents of each item, in frames * channels values. */
-  latents: Float32Array[];
-  /** Per item: factor from the decoded latents to the audio. */
-  latentGains: number[];
-  /**
-   * Per item: seconds at which each lyric token of `timedLyrics` is sung; empty without `timedLyrics`, or if the model
-   * cannot timestamp lyrics.
-   */
-  lyricSeconds: Float32Array[];
   /** Duration of each stage in seconds. */
   timings: { conditions: number; denoise: number; decode: number };
 }

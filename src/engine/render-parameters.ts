@@ -1,8 +1,8 @@
 /**
  * Rendering parameters: names, aliases, defaults and ranges, which are defined only here. The groups pass unchanged
  * to the core. Its structs are `Denoise` and `Guidance` (native/core/diffusion/denoise.h) and `EditParameters`
- * (native/core/tasks/render_job.h). The addon (native/addon/renderer_object.cpp) rejects missing and unknown
- * parameters.
+ * (native/core/tasks/render_job.h), whose `each_parameter` maps a name to its field. The addon rejects missing and
+ * unknown parameters.
  */
 import { z } from "zod";
 import {

@@ -36,6 +36,12 @@ import type {
 /** Tolerance for bfloat16 rounding, as a share of the largest value of a frame. */
 const FRAME_TOLERANCE = 0.05;
 
+/** Prompt of a song, and warnings about text that was cut. */
+interface EncodedPrompt {
+  prompt: PromptIds;
+  warnings: string[];
+}
+
 export class Renderer {
   readonly name: string;
   readonly model: ModelSource;
@@ -90,43 +96,39 @@ export class Renderer {
     const { task, source, referenceAudio, referenceLatents = null, denoise, guidance, edit } = request;
     this.#assertOwnSpace("src_latents", source?.latents);
     this.#assertOwnSpace("ref_latents", referenceLatents);
-    const prompts = await Promise.all(request.songs.map((song) => this.#promptOf(request, song)));
     const parts = await this.adapters.load(request.adapters ?? [], call);
     const warnings = parts.flatMap(({ name, adapter }) =>
       adapterWarnings(adapter.info).map((warning) => `adapter ${name}: ${warning}`),
     );
     const { samples, codesPerSong } = this.#lengthOf(request, warnings);
-    const codes = request.songs.flatMap((song) => song.codes?.subarray(0, codesPerSong) ?? []);
+    const prompts = await Promise.all(request.songs.map((song) => this.#promptOf(request, song)));
     const job: RenderJob = {
       ...{ task, source, referenceAudio, referenceLatents, denoise, guidance, edit, samples },
-      prompts: prompts.map(({ prompt }) => prompt),
-      audioCodes: codes.length > 0 ? codes : null,
-      seeds: request.songs.map(({ seed }) => BigInt(seed)),
+      songs: request.songs.map(({ seed, codes }, item) => ({
+        ...{ seed: BigInt(seed), codes: codes?.subarray(0, codesPerSong) ?? null },
+        prompt: (prompts[item] as EncodedPrompt).prompt,
+      })),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const rendered = await this.#native.render(job, call);
-    const { samplesPerChannel } = rendered;
-    const share = (seconds: number) => seconds / request.songs.length;
-    const { conditions, denoise: denoising, decode } = rendered.timings;
-    const timings = { conditions: share(conditions), denoise: share(denoising), decode: share(decode) };
-    const adapters = parts.map(({ name, scale }) => ({ name, scale }));
-    const shared = { samplesPerChannel, timings, model: this.name, adapters };
-    return prompts.map(({ prompt, warnings: own }, item) => ({
-      ...shared,
-      audio: rendered.audio[item] as PlanarAudio,
-      latents: this.#songLatents(
-        rendered.latents[item] as Float32Array,
-        samplesPerChannel,
-        rendered.latentGains[item] as number,
-      ),
-      lyricLines: this.#linesOf(prompt, rendered.lyricSeconds[item] ?? new Float32Array()),
-      warnings: [...own, ...warnings],
-    }));
-  }
-
-  #songLatents(values: Float32Array, samples: number, gain: number): SongLatents {
+    const { songs, samplesPerChannel, timings } = await this.#native.render(job, call);
     const { silentFrame } = this.#native.info;
-    return { values, frames: values.length / silentFrame.length, samples, silentFrame, gain };
+    const share = (seconds: number) => seconds / songs.length;
+    return songs.map(({ audio, latents: values, gain, lyricSeconds }, item) => {
+      const { prompt, warnings: own } = prompts[item] as EncodedPrompt;
+      const frames = values.length / silentFrame.length;
+      return {
+        ...{ audio, samplesPerChannel, model: this.name },
+        latents: { values, frames, samples: samplesPerChannel, silentFrame, gain },
+        lyricLines: this.#linesOf(prompt, lyricSeconds),
+        timings: {
+          conditions: share(timings.conditions),
+          denoise: share(timings.denoise),
+          decode: share(timings.decode),
+        },
+        adapters: parts.map(({ name, scale }) => ({ name, scale })),
+        warnings: [...own, ...warnings],
+      };
+    });
   }
 
   /** Checks that latents belong to this model's VAE. The addon checks the number of channels. */
@@ -170,11 +172,10 @@ export class Renderer {
     await this.#tokenizer.close();
   }
 
-  /** Prompt of a song, and warnings about text that was cut. */
   async #promptOf(
     { task, denoise, edit, timesLyrics }: RenderRequest,
     song: RenderSong,
-  ): Promise<{ prompt: PromptIds; warnings: string[] }> {
+  ): Promise<EncodedPrompt> {
     const warnings: string[] = [];
     const { caption, globalCaption, lyrics, language, metadata } = song;
     const plain: TextConditions = {

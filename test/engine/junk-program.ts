@@ -94,7 +94,10 @@ const job = {
     latents: null,
     window: { startSeconds: 0, endSeconds: 0.1 },
   },
-  prompts: [{ ...plainJob.prompts[0], timedLyrics: { first: 0, count: 1 } }],
+  songs: plainJob.songs.map((song) => ({
+    ...song,
+    prompt: { ...song.prompt, timedLyrics: { first: 0, count: 1 } },
+  })),
 };
 const call = { signal: new AbortController().signal, onProgress: () => {}, onEvent: () => {} };
 const training = {

@@ -60,9 +60,14 @@ const { denoise, guidance, edit } = plainRequest;
 
 /** A render job for the native addon, with the settings of `plainRequest`. */
 export const plainJob: RenderJob = {
-  ...{ task: "text2music", denoise, guidance, edit, seeds: [1n], samples: 48_000, adapters: [] },
-  ...{ audioCodes: null, source: null, referenceAudio: null },
-  prompts: [{ text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null }],
+  ...{ task: "text2music", denoise, guidance, edit, samples: 48_000, adapters: [] },
+  ...{ source: null, referenceAudio: null },
+  songs: [
+    {
+      ...{ seed: 1n, codes: null },
+      prompt: { text: Int32Array.of(1), lyrics: Int32Array.of(1), plainText: null, timedLyrics: null },
+    },
+  ],
 };
 
 export const plainSampling: SamplingOptions = {

@@ -158,7 +158,8 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
   if (!guides) return velocity;
 
   const auto halves = velocity.chunk(2);
-  const auto& [scale, variant, start, end, projection] = job_.guidance;
+  const double scale = job_.guidance.scale;
+  const GuidanceVariant variant = job_.guidance.used_variant();
   switch (variant) {
     case GuidanceVariant::kCfg:
       return guide_plainly(halves[0], halves[1], scale);
@@ -174,8 +175,8 @@ at::Tensor Sampler::velocity(const at::Tensor& state, size_t step, bool corrects
 at::Tensor Sampler::advanced(size_t step) {
   const double time = schedule_[step];
   const at::Tensor found = filter_.begin_step(velocity(state_, step, /*corrects=*/false), state_);
-  const auto& wavelets = job_.denoise.wavelets;
-  const at::Tensor data = wavelets ? state_ - time * found : at::Tensor();
+  const bool corrects = job_.denoise.corrects_wavelets;
+  const at::Tensor data = corrects ? state_ - time * found : at::Tensor();
   const at::Tensor next = solver_->advance(
       state_, found,
       {.time = time,
@@ -185,7 +186,7 @@ at::Tensor Sampler::advanced(size_t step) {
              return filter_.end_step(velocity(state, step + 1, /*corrects=*/true), state);
            },
        .noise = [&] { return noise_.next(frames_, dit_.latent_channels(), device_); }});
-  return wavelets ? wavelets->apply(next, data, time) : next;
+  return corrects ? job_.denoise.wavelets.apply(next, data, time) : next;
 }
 
 void Sampler::inject(size_t step) {

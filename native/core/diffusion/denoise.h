@@ -37,30 +37,66 @@ at::Tensor soft_window(const at::Tensor& mask, int64_t frames);
 /// frames.
 at::Tensor blend_edges(const at::Tensor& latents, const Repaint& repaint);
 
-// Denoise and Guidance mirror the groups `denoise` and `guidance` of src/engine/render-parameters.ts, which has their
-// defaults and ranges.
+// Denoise and Guidance are the groups `denoise` and `guidance` of src/engine/render-parameters.ts, which has the ranges
+// and the defaults of requests. The initial values here are those of a plain song without guidance. `each_parameter`
+// calls `visit(name, field)` for every parameter, by its name in requests.
 
 struct Denoise {
-  int inference_steps;
-  double shift;                                  // ignored by turbo models
-  std::optional<std::vector<double>> timesteps;  // descending to 0; overrides inference_steps and shift
-  InferMethod infer_method;
-  std::optional<WaveletCorrection> wavelets;  // applied after every step
-  double velocity_norm_threshold = 0;         // VelocityFilter's norm_limit; 0: off
-  double velocity_ema_factor = 0;             // VelocityFilter's smoothing, 0 .. 1; 0: off
-  double latent_rescale, latent_shift;        // the VAE decodes latents * rescale + shift
+  int inference_steps = 8;
+  double shift = 3.0;                                 // ignored by turbo models
+  std::optional<std::vector<double>> timesteps = {};  // descending to 0; overrides inference_steps and shift
+  InferMethod infer_method = InferMethod::kOde;
+  bool corrects_wavelets = false;
+  WaveletCorrection wavelets = {};                        // applied after every step if corrects_wavelets
+  double velocity_norm_threshold = 0.0;                   // VelocityFilter's norm_limit; 0: off
+  double velocity_ema_factor = 0.0;                       // VelocityFilter's smoothing, 0 .. 1; 0: off
+  double latent_rescale = 1.0, latent_shift = 0.0;        // the VAE decodes latents * rescale + shift
   /// The first int(steps * cover_strength) steps use DenoiseJob::conditions, the others conditions_after_cover.
-  double cover_strength;        // 0 .. 1
-  double cover_noise_strength;  // 0 .. 1; above 0: denoising starts near the source
+  double cover_strength = 1.0;        // 0 .. 1
+  double cover_noise_strength = 0.0;  // 0 .. 1; above 0: denoising starts near the source
+
+  template <typename Visit>
+  void each_parameter(const Visit& visit) {
+    visit("inferenceSteps", inference_steps);
+    visit("shift", shift);
+    visit("timesteps", timesteps);
+    visit("inferMethod", infer_method);
+    visit("dcwEnabled", corrects_wavelets);
+    visit("dcwMode", wavelets.band);
+    visit("dcwScaler", wavelets.low);
+    visit("dcwHighScaler", wavelets.high);
+    visit("velocityNormThreshold", velocity_norm_threshold);
+    visit("velocityEmaFactor", velocity_ema_factor);
+    visit("latentRescale", latent_rescale);
+    visit("latentShift", latent_shift);
+    visit("audioCoverStrength", cover_strength);
+    visit("coverNoiseStrength", cover_noise_strength);
+  }
 };
 
 /// Classifier-free guidance. Turbo models ignore it, because guidance is distilled into their weights. Steps outside
 /// the interval are not guided: the model runs only with the conditions.
 struct Guidance {
-  double scale;  // at or below 1: off
-  GuidanceVariant variant;
-  double interval_start, interval_end;             // flow times, both inclusive
+  double scale = 1.0;  // at or below 1: off
+  std::optional<GuidanceVariant> variant = {};        // nullopt: kAdg with use_adg, else kApg
+  double interval_start = 0.0, interval_end = 1.0;    // flow times, both inclusive
   AdaptiveProjectedGuidance::Options projection = {};  // only kApg uses it
+  bool use_adg = false;
+
+  GuidanceVariant used_variant() const {
+    return variant.value_or(use_adg ? GuidanceVariant::kAdg : GuidanceVariant::kApg);
+  }
+  template <typename Visit>
+  void each_parameter(const Visit& visit) {
+    visit("guidanceScale", scale);
+    visit("useAdg", use_adg);
+    visit("guidanceVariant", variant);
+    visit("eta", projection.eta);
+    visit("momentum", projection.momentum);
+    visit("normThreshold", projection.norm_threshold);
+    visit("cfgIntervalStart", interval_start);
+    visit("cfgIntervalEnd", interval_end);
+  }
 };
 
 /// Flow times of a run. Turbo models use turbo_schedule, or snap_to_turbo_times for custom times. Other models use

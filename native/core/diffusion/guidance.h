@@ -1,11 +1,19 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "core/runtime/choice.h"
+
 namespace carillon {
 
-/// Variants of classifier-free guidance: adaptive projected (APG), plain (CFG), and angle-based (ADG). The names in
-/// ACE-Step are apg_classic, cfg, adg, adg_w_norm and adg_wo_clip.
+/// Variants of classifier-free guidance: adaptive projected (APG), plain (CFG), and angle-based (ADG).
 enum class GuidanceVariant { kApg, kCfg, kAdg, kAdgNormed, kAdgUnlimited };
+
+template <>
+inline constexpr Choices<GuidanceVariant> kChoices<GuidanceVariant> = {{"apg_classic", GuidanceVariant::kApg},
+                                                                       {"cfg", GuidanceVariant::kCfg},
+                                                                       {"adg", GuidanceVariant::kAdg},
+                                                                       {"adg_w_norm", GuidanceVariant::kAdgNormed},
+                                                                       {"adg_wo_clip", GuidanceVariant::kAdgUnlimited}};
 
 /// Adaptive projected guidance (APG; Sadat et al., 2024) with momentum. Limits the norm of the guidance and scales its
 /// component parallel to the conditional velocity. Norms and projections are over time, for each item and channel. Each

@@ -4,10 +4,19 @@
 #include <functional>
 #include <memory>
 
+#include "core/runtime/choice.h"
+
 namespace carillon {
 
 /// Solver of the flow ODE or SDE. Each solver has a file solver_*.cpp.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
+
+template <>
+inline constexpr Choices<InferMethod> kChoices<InferMethod> = {{"ode", InferMethod::kOde},
+                                                               {"sde", InferMethod::kSde},
+                                                               {"heun", InferMethod::kHeun},
+                                                               {"dpm3m", InferMethod::kDpm3m},
+                                                               {"stork4", InferMethod::kStork4}};
 
 /// A step from flow time `time` down to `next`. The last step ends at 0. The reference differs in one case: on base
 /// models its SDE solver ignores the shift and steps to 1 - (k + 1) / N.

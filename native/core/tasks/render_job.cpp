@@ -10,25 +10,21 @@
 
 namespace carillon {
 
-const char* task_name(Task task) {
-  switch (task) {
-    case Task::kText2Music:
-      return "text2music";
-    case Task::kCover:
-      return "cover";
-    case Task::kRepaint:
-      return "repaint";
-    case Task::kLego:
-      return "lego";
-    case Task::kExtract:
-      return "extract";
-    case Task::kComplete:
-      return "complete";
-  }
-  return "text2music";
+std::vector<uint64_t> seeds_of(const RenderJob& job) {
+  std::vector<uint64_t> seeds;
+  for (const RenderSong& song : job.songs) seeds.push_back(song.seed);
+  return seeds;
 }
 
-bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && job.audio_codes.empty(); }
+std::vector<PromptIds> prompts_of(const RenderJob& job) {
+  std::vector<PromptIds> prompts;
+  for (const RenderSong& song : job.songs) prompts.push_back(song.prompt);
+  return prompts;
+}
+
+bool has_codes(const RenderJob& job) { return !job.songs.at(0).codes.empty(); }
+
+bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && !has_codes(job); }
 
 int64_t source_samples(const RenderJob& job) {
   return job.source_latents.defined() ? job.samples : job.source_audio.size(1);
@@ -41,13 +37,13 @@ int64_t whole_frames(int64_t samples, const RendererInfo& info) {
 }
 
 int64_t code_samples(const RenderJob& job, const RendererInfo& info) {
-  return static_cast<int64_t>(job.audio_codes[0].size()) * info.frames_per_code * info.samples_per_frame;
+  return static_cast<int64_t>(job.songs[0].codes.size()) * info.frames_per_code * info.samples_per_frame;
 }
 
 }  // namespace
 
 int64_t song_samples(const RenderJob& job, const RendererInfo& info) {
-  if (!job.audio_codes.empty()) return job.samples == 0 ? code_samples(job, info) : job.samples;
+  if (has_codes(job)) return job.samples == 0 ? code_samples(job, info) : job.samples;
   if (!reads_source(job)) return job.samples;
   const PlacedWindow place = place_window(job, info);
   return place.left + source_samples(job) + place.right;
@@ -117,15 +113,10 @@ void check_length(const std::string& what, int64_t samples, const RendererInfo& 
 }
 
 void check_codes(const RenderJob& job, const RendererInfo& info) {
-  const std::string task = task_name(job.task);
   require(job.task == Task::kText2Music || job.task == Task::kCover,
-          task + " works on source audio and does not accept audio codes");
-  const std::string items = std::to_string(job.audio_codes.size()), seeds = std::to_string(job.seeds.size());
-  require(items == seeds, "the job has audio codes for " + items + " songs, but " + seeds + " seeds");
-  for (const auto& codes : job.audio_codes) {
-    require(!codes.empty(), "the audio codes of a song are empty");
-    require(codes.size() == job.audio_codes[0].size(), "the audio codes of the songs differ in length");
-    for (const int32_t code : codes) {
+          std::string(name_of_choice(job.task)) + " works on source audio and does not accept audio codes");
+  for (const RenderSong& song : job.songs) {
+    for (const int32_t code : song.codes) {
       require(code >= 0 && code < info.codebook_size, "audio code " + std::to_string(code) + " is outside 0 .. " +
                                                           std::to_string(info.codebook_size - 1) + " of this model");
     }
@@ -153,7 +144,7 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
 }
 
 void check_source(const RenderJob& job, const RendererInfo& info) {
-  const std::string task = task_name(job.task);
+  const std::string task = name_of_choice(job.task);
   require(job.source_audio.defined() || job.source_latents.defined(),
           job.task == Task::kCover ? "cover needs source audio, or audio codes" : task + " needs source audio");
   if (job.source_latents.defined()) {
@@ -170,20 +161,15 @@ void check_source(const RenderJob& job, const RendererInfo& info) {
   if (job.window) check_window(job, info);
 }
 
-void check_prompts(const RenderJob& job) {
-  require(job.prompts.size() == 1 || job.prompts.size() == job.seeds.size(),
-          "the job has prompts for " + std::to_string(job.prompts.size()) + " songs, but " +
-              std::to_string(job.seeds.size()) + " seeds");
-  for (const PromptIds& prompt : job.prompts) {
-    require(!prompt.text.empty(), "the text prompt has no tokens");
-    require(!prompt.lyrics.empty(), "the lyric prompt has no tokens");
-    require(job.denoise.cover_strength == 1.0 || !prompt.plain_text.empty(),
-            "a cover strength below 1 needs the text2music prompt for the remaining steps");
-    if (!prompt.timed_lyrics) continue;
-    const auto [first, count] = *prompt.timed_lyrics;
-    const auto tokens = static_cast<int64_t>(prompt.lyrics.size());
-    require(first >= 0 && count >= 1 && count <= tokens - first, "timed lyric tokens are outside the lyric prompt");
-  }
+void check_prompt(const PromptIds& prompt, double cover_strength) {
+  require(!prompt.text.empty(), "the text prompt has no tokens");
+  require(!prompt.lyrics.empty(), "the lyric prompt has no tokens");
+  require(cover_strength == 1.0 || !prompt.plain_text.empty(),
+          "a cover strength below 1 needs the text2music prompt for the remaining steps");
+  if (!prompt.timed_lyrics) return;
+  const auto [first, count] = *prompt.timed_lyrics;
+  const auto tokens = static_cast<int64_t>(prompt.lyrics.size());
+  require(first >= 0 && count >= 1 && count <= tokens - first, "timed lyric tokens are outside the lyric prompt");
 }
 
 void check_reference(const RenderJob& job, const RendererInfo& info) {
@@ -213,7 +199,7 @@ void check_latents(const std::string& what, const at::Tensor& latents, const Ren
 }
 
 void check_render_job(const RenderJob& job, const RendererInfo& info) {
-  require(!job.seeds.empty(), "a job needs at least one seed");
+  require(!job.songs.empty(), "a job needs at least one song");
   require(std::isfinite(job.denoise.latent_rescale) && std::isfinite(job.denoise.latent_shift),
           "latent_rescale and latent_shift must be finite numbers");
   const auto& [eta, momentum, norm_threshold] = job.guidance.projection;
@@ -228,10 +214,13 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
   check_crossfade(job.edit.waveform_crossfade_seconds.value_or(0.0));
   require_share("the cover strength", job.denoise.cover_strength);
   require_share("the cover noise strength", job.denoise.cover_noise_strength);
-  check_prompts(job);
+  for (const RenderSong& song : job.songs) {
+    check_prompt(song.prompt, job.denoise.cover_strength);
+    require(song.codes.size() == job.songs[0].codes.size(), "the audio codes of the songs differ in length");
+  }
   require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
-          std::string(task_name(job.task)) + " works on the whole song; only repaint and lego have a window");
-  if (!job.audio_codes.empty()) {
+          std::string(name_of_choice(job.task)) + " works on the whole song; only repaint and lego have a window");
+  if (has_codes(job)) {
     check_codes(job, info);
   } else if (reads_source(job)) {
     check_source(job, info);

@@ -9,14 +9,17 @@
 #include "core/adapters/adapter.h"
 #include "core/checkpoint/config.h"
 #include "core/diffusion/denoise.h"
+#include "core/runtime/choice.h"
 #include "core/runtime/device.h"
 
 namespace carillon {
 
 enum class Task { kText2Music, kCover, kRepaint, kLego, kExtract, kComplete };
 
-/// The wire name of a task: text2music, cover, repaint, lego, extract, complete.
-const char* task_name(Task task);
+template <>
+inline constexpr Choices<Task> kChoices<Task> = {{"text2music", Task::kText2Music}, {"cover", Task::kCover},
+                                                 {"repaint", Task::kRepaint},       {"lego", Task::kLego},
+                                                 {"extract", Task::kExtract},       {"complete", Task::kComplete}};
 
 /// Part of a source to generate, in seconds; may start before 0 and end after the source.
 struct Window {
@@ -25,18 +28,37 @@ struct Window {
 
 enum class RepaintMode { kConservative, kBalanced, kAggressive };
 
+template <>
+inline constexpr Choices<RepaintMode> kChoices<RepaintMode> = {{"conservative", RepaintMode::kConservative},
+                                                               {"balanced", RepaintMode::kBalanced},
+                                                               {"aggressive", RepaintMode::kAggressive}};
+
 /// Chunk mask that the model reads: 1 only in the window (kExplicit), or 1 in all frames (kAuto). For kAuto the
 /// reference writes 2 into a boolean mask, which stores it as 1. The models were therefore trained on 0 and 1 only.
 enum class ChunkMask { kExplicit, kAuto };
 
-/// Parameters of the group `edit`. Their defaults and ranges are in src/engine/render-parameters.ts.
+template <>
+inline constexpr Choices<ChunkMask> kChoices<ChunkMask> = {{"explicit", ChunkMask::kExplicit},
+                                                           {"auto", ChunkMask::kAuto}};
+
+/// The group `edit` of src/engine/render-parameters.ts; see Denoise.
 struct EditParameters {
-  RepaintMode repaint_mode;
-  double repaint_strength;  // 0 .. 1; only the balanced mode uses it
-  ChunkMask chunk_mask;
-  bool cover_skips_codes;  // cover: use the latents of the source instead of its audio codes
+  RepaintMode repaint_mode = RepaintMode::kBalanced;
+  double repaint_strength = 0.5;  // 0 .. 1; only the balanced mode uses it
+  ChunkMask chunk_mask = ChunkMask::kExplicit;
+  bool cover_skips_codes = false;  // cover: use the latents of the source instead of its audio codes
   std::optional<int64_t> latent_crossfade_frames = {};    // replaces RepaintBlend::crossfade_frames of the mode
   std::optional<double> waveform_crossfade_seconds = {};  // replaces RepaintBlend::crossfade_seconds of the mode
+
+  template <typename Visit>
+  void each_parameter(const Visit& visit) {
+    visit("repaintMode", repaint_mode);
+    visit("repaintStrength", repaint_strength);
+    visit("repaintLatentCrossfadeFrames", latent_crossfade_frames);
+    visit("repaintWavCrossfadeSeconds", waveform_crossfade_seconds);
+    visit("chunkMaskMode", chunk_mask);
+    visit("coverNofsq", cover_skips_codes);
+  }
 };
 
 /// Tokens [first, first + count) of the lyric prompt: the words of the song, without headings.
@@ -51,18 +73,23 @@ struct PromptIds {
   std::optional<LyricSpan> timed_lyrics = {};  // tokens to compute timestamps for, if the model can
 };
 
-/// A batch of songs with the same task, source and length. Each item has its own seed, and may have its own audio codes
-/// and prompts. The seeds are the only source of randomness. On the CPU the bytes of an item do not depend on the other
-/// items.
+/// What the songs of a job differ in.
+struct RenderSong {
+  PromptIds prompt;
+  /// Audio codes, only for text2music and cover: equally many for all songs of a job; empty: none. Codes outside the
+  /// codebook are rejected; codes beyond the end of the song are dropped.
+  std::vector<int32_t> codes = {};
+  uint64_t seed = 1;
+};
+
+/// A batch of songs with the same task, source and length. The seeds are the only source of randomness. On the CPU the
+/// bytes of a song do not depend on the other songs.
 struct RenderJob {
-  Task task;
-  std::vector<PromptIds> prompts;  // one for all items, or one per item
+  Task task = Task::kText2Music;
+  std::vector<RenderSong> songs;
   /// Length of a song without a source, or length of source_latents. With audio codes, `samples` must not exceed their
   /// length; 0 then means the full length of the codes.
-  int64_t samples;
-  /// Audio codes, only for text2music and cover: one list per item, all of equal length. A job without codes has no
-  /// lists. Codes outside the codebook are rejected; codes beyond the end of the song are dropped.
-  std::vector<std::vector<int32_t>> audio_codes = {};
+  int64_t samples = 0;
   at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
   at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
   /// Factor from the decoded source_latents to the audio of their song; nullopt: unknown.
@@ -70,11 +97,10 @@ struct RenderJob {
   std::optional<Window> window = {};  // only repaint and lego; nullopt: the whole source
   at::Tensor reference_audio = {};    // timbre reference, same format as source_audio; undefined: no reference
   at::Tensor reference_latents = {};  // replaces reference_audio, same format as source_latents
-  Denoise denoise;
-  Guidance guidance;
-  EditParameters edit;
-  std::vector<ActiveAdapter> adapters = {};    // their weight changes are added in this order
-  std::vector<uint64_t> seeds;                 // one per item; determines the batch size
+  Denoise denoise = {};
+  Guidance guidance = {};
+  EditParameters edit = {};
+  std::vector<ActiveAdapter> adapters = {};  // their weight changes are added in this order
 };
 
 struct RenderResult {
@@ -108,6 +134,12 @@ struct RendererInfo {
   std::vector<float> silent_frame;          // first frame of the silence table; identifies the latent space
   std::vector<std::string> unused_tensors;  // tensors that no loader reads, as "directory: name"
 };
+
+std::vector<uint64_t> seeds_of(const RenderJob& job);
+std::vector<PromptIds> prompts_of(const RenderJob& job);
+
+/// Whether the songs of the job have audio codes.
+bool has_codes(const RenderJob& job);
 
 /// Whether the job reads its source. Text2music and jobs with audio codes ignore the source.
 bool reads_source(const RenderJob& job);

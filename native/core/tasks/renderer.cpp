@@ -46,7 +46,7 @@ void require_finite(const at::Tensor& latents) {
 }
 
 bool has_timed_lyrics(const RenderJob& job) {
-  return std::ranges::any_of(job.prompts, [](const PromptIds& prompt) { return prompt.timed_lyrics.has_value(); });
+  return std::ranges::any_of(job.songs, [](const RenderSong& song) { return song.prompt.timed_lyrics.has_value(); });
 }
 
 /// Steps of Stage::kConditions that report progress: encode the recordings, encode the prompts, run the condition
@@ -131,7 +131,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
   const std::vector<PromptStates> prompts =
-      encode_prompts(*text_encoder_.acquire(control), job.prompts, job.denoise.cover_strength < 1.0, control);
+      encode_prompts(*text_encoder_.acquire(control), prompts_of(job), job.denoise.cover_strength < 1.0, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
   const DenoiseJob denoising = make_denoise_job(*model, job, recordings, prompts, control);
@@ -139,7 +139,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   control.report(Stage::kConditions, kConditionParts, kConditionParts);
   result.timings.conditions = stopwatch.lap();
 
-  NoiseStreams noise(job.seeds);
+  NoiseStreams noise(seeds_of(job));
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
   // Without a cross-fade, replaces the latents outside the window by the source. The decoder smooths the edges.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
@@ -169,7 +169,7 @@ DenoiseJob Renderer::make_denoise_job(const AceStep& model, const RenderJob& job
                                       const std::vector<PromptStates>& prompts, const Control& control) {
   const EncodedPrompts encoded = carillon::encode_conditions(model, prompts, recordings.timbre_latents, control);
   return denoise_job(model, task_inputs(model, job, recordings.source, info_), job.denoise, job.guidance,
-                     stack_padded(encoded.task), stack_padded(encoded.plain), static_cast<int64_t>(job.seeds.size()));
+                     stack_padded(encoded.task), stack_padded(encoded.plain), static_cast<int64_t>(job.songs.size()));
 }
 
 std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
@@ -178,12 +178,12 @@ std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, cons
   const int64_t patch = model.config.patch_size * info_.samples_per_frame;
   const int64_t patches = (song_frames(job, info_) + model.config.patch_size - 1) / model.config.patch_size;
   const auto steps = static_cast<int>(schedule_of(job.denoise, info_.is_turbo).size());
-  NoiseStreams noise(job.seeds);
+  NoiseStreams noise(seeds_of(job));
   const at::Tensor fresh = noise.next(latents.size(1), latents.size(2), latents.device());
   std::vector<std::vector<float>> seconds;
   for (int64_t item = 0; item < latents.size(0); ++item) {
     seconds.emplace_back();
-    const auto& timed_lyrics = job.prompts[job.prompts.size() == 1 ? 0 : static_cast<size_t>(item)].timed_lyrics;
+    const auto& timed_lyrics = job.songs[static_cast<size_t>(item)].prompt.timed_lyrics;
     if (!timed_lyrics) continue;
     const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, item, 1); };
     const at::Tensor& mask = conditions.encoder_mask;

@@ -99,7 +99,7 @@ namespace {
 /// Latents of the job's audio codes, cut or padded with silence: [B, frames, C].
 at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames) {
   std::vector<at::Tensor> rows;
-  for (const auto& codes : job.audio_codes) rows.push_back(at::tensor(codes, at::kLong));
+  for (const RenderSong& song : job.songs) rows.push_back(at::tensor(song.codes, at::kLong));
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::stack(rows).to(model.placement.device)));
   const int64_t coded = std::min(frames, hints.size(1));
   return at::cat({hints.narrow(1, 0, coded), model.silence_of(frames - coded).expand({hints.size(0), -1, -1})}, 1);
@@ -116,7 +116,7 @@ ContextInputs hinted_context(const at::Tensor& hints) {
 
 ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames) {
   const int64_t total = rendered_frames(model, frames);
-  if (!job.audio_codes.empty()) return hinted_context(code_hints(model, job, total));
+  if (has_codes(job)) return hinted_context(code_hints(model, job, total));
   const at::Tensor silence = model.silence_of(total);
   return {.source = silence, .chunk_mask = at::ones_like(silence)};
 }

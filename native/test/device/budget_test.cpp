@@ -48,27 +48,11 @@ std::vector<int32_t> token_ids(int32_t count) {
   return ids;
 }
 
-/// A song of 27 seconds (675 latent frames). The VAE decodes it in more than one tile.
-RenderJob song() {
-  return {.task = Task::kText2Music,
-          .prompts = {{.text = token_ids(20), .lyrics = token_ids(10)}},
+/// A job for a song of 27 seconds (675 latent frames). The VAE decodes it in more than one tile.
+RenderJob job() {
+  return {.songs = {{.prompt = {.text = token_ids(20), .lyrics = token_ids(10)}}},
           .samples = 675 * int64_t{1920},
-          .source_audio = {},
-          .denoise = {.inference_steps = 4,
-                      .shift = 3.0,
-                      .timesteps = {},
-                      .infer_method = InferMethod::kOde,
-                      .wavelets = {},
-                      .latent_rescale = 1.0,
-                      .latent_shift = 0.0,
-                      .cover_strength = 1.0,
-                      .cover_noise_strength = 0.0},
-          .guidance = {.scale = 1.0, .variant = GuidanceVariant::kApg, .interval_start = 0.0, .interval_end = 1.0},
-          .edit = {.repaint_mode = RepaintMode::kBalanced,
-                   .repaint_strength = 0.5,
-                   .chunk_mask = ChunkMask::kExplicit,
-                   .cover_skips_codes = false},
-          .seeds = {1}};
+          .denoise = {.inference_steps = 4}};
 }
 
 TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits of launches and synchronisations") {
@@ -81,7 +65,7 @@ TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits 
     denoise.report(progress.stage, progress.done, progress.total);
     decode.report(progress.stage, progress.done, progress.total);
   });
-  renderer.render(song(), both);
+  renderer.render(job(), both);
   EXPECT(evaluation.reports() > 2);
   EXPECT(tile.reports() > 2);
   expect_within(kFirstEvaluation, evaluation.largest());
@@ -91,10 +75,12 @@ TEST("budget: loading, a DiT evaluation and a VAE tile stay within their limits 
 
 TEST("budget: an evaluation for eight songs launches no more than for one, and their conditions are encoded together") {
   Renderer renderer({kNano, kNano + "/vae", kNano + "/text_encoder"}, kOnDevice, {}, Control());
-  RenderJob batch = song();
+  RenderJob batch = job();
   batch.samples = 130 * int64_t{1920};
-  batch.seeds = {1, 2, 3, 4, 5, 6, 7, 8};
-  for (int32_t words = 1; words < 8; ++words) batch.prompts.push_back({token_ids(20 + words), token_ids(10)});
+  for (int32_t item = 1; item < 8; ++item) {
+    batch.songs.push_back({.prompt = {.text = token_ids(20 + item), .lyrics = token_ids(10)},
+                           .seed = static_cast<uint64_t>(1 + item)});
+  }
   StageMeter evaluation(Stage::kDenoise), conditions(Stage::kConditions);
   const Control denoise = evaluation.control(), encode = conditions.control();
   const Control both(nullptr, [&](const Progress& progress) {

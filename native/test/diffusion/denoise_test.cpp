@@ -19,8 +19,8 @@ DenoiseJob job_for(const AceStep& model, int64_t batch, uint64_t seed = 1) {
   return {.conditions = {random_tensor({1, 6, kTinyEncoder}, seed).expand({batch, -1, -1}),
                          random_tensor({1, kFrames, 2 * kTinyLatent}, seed + 1).expand({batch, -1, -1})},
           .null_condition = model.null_condition,
-          .denoise = plain_denoise(5),
-          .guidance = kNoGuidance,
+          .denoise = {.inference_steps = 5},
+          .guidance = {},
           .conditions_after_cover = {},
           .cover_source = {},
           .repaint = {}};
@@ -63,6 +63,7 @@ TEST("denoise: each solver and the wavelet correction change the song, also on t
       EXPECT(largest_difference(run(model, job, {1}), plain) > 1e-4);
     }
     job.denoise.infer_method = InferMethod::kOde;
+    job.denoise.corrects_wavelets = true;
     for (const auto band : {WaveletBand::kLow, WaveletBand::kHigh, WaveletBand::kDouble, WaveletBand::kPixel}) {
       job.denoise.wavelets = {band, 0.2, 0.2};
       EXPECT(largest_difference(run(model, job, {1}), plain) > 1e-4);

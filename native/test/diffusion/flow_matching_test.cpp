@@ -44,7 +44,7 @@ TEST("schedule: custom times must descend to 0") {
 }
 
 TEST("schedule: turbo models use the number of steps but not the shift") {
-  Denoise job = plain_denoise(8);
+  Denoise job = {.inference_steps = 8};
   job.shift = 1.0;
   expect_times(schedule_of(job, true), kShift3);
   job.inference_steps = 20;

@@ -32,23 +32,16 @@ std::vector<double> numbers(const Json& list) {
 }
 
 InferMethod method_of(const std::string& name) {
-  if (name == "ode") return InferMethod::kOde;
-  if (name == "sde") return InferMethod::kSde;
-  if (name == "heun") return InferMethod::kHeun;
-  if (name == "dpm3m") return InferMethod::kDpm3m;
-  if (name == "stork4") return InferMethod::kStork4;
-  fail(ErrorCode::kBadArgument, "unknown solver in the golden: " + name);
+  const auto method = find_choice(kChoices<InferMethod>, name);
+  require(method.has_value(), "unknown solver in the golden: " + name);
+  return *method;
 }
 
-std::optional<WaveletCorrection> wavelets_of(const Json& params) {
-  if (!params.has("dcw_mode")) return std::nullopt;
-  const std::string mode = params.at("dcw_mode").as_string();
-  return WaveletCorrection{.band = mode == "low"    ? WaveletBand::kLow
-                                   : mode == "high" ? WaveletBand::kHigh
-                                   : mode == "pix"  ? WaveletBand::kPixel
-                                                    : WaveletBand::kDouble,
-                           .low = params.get_double("dcw_scaler"),
-                           .high = params.get_double("dcw_high_scaler")};
+WaveletCorrection wavelets_of(const Json& params) {
+  if (!params.has("dcw_mode")) return {};
+  return {.band = find_choice(kChoices<WaveletBand>, params.at("dcw_mode").as_string()).value(),
+          .low = params.get_double("dcw_scaler"),
+          .high = params.get_double("dcw_high_scaler")};
 }
 
 /// Times of turbo models in the reference, which has tables of eight steps for the shifts 1, 2 and 3 only.
@@ -66,18 +59,17 @@ Denoise denoise_of(const Json& params, bool is_turbo) {
           .shift = shift,
           .timesteps = timesteps,
           .infer_method = method_of(params.get_string("infer_method", "ode")),
+          .corrects_wavelets = params.has("dcw_mode"),
           .wavelets = wavelets_of(params),
-          .latent_rescale = 1.0,
-          .latent_shift = 0.0,
           .cover_strength = params.get_double("audio_cover_strength", 1.0),
           .cover_noise_strength = params.get_double("cover_noise_strength", 0.0)};
 }
 
 Guidance guidance_of(const Json& params) {
   return {.scale = params.get_double("guidance_scale", 1.0),
-          .variant = params.get_bool("use_adg", false) ? GuidanceVariant::kAdg : GuidanceVariant::kApg,
           .interval_start = params.get_double("cfg_interval_start", 0.0),
-          .interval_end = params.get_double("cfg_interval_end", 1.0)};
+          .interval_end = params.get_double("cfg_interval_end", 1.0),
+          .use_adg = params.get_bool("use_adg", false)};
 }
 
 MaskedConditions conditions_of(const Case& golden, const std::string& text) {
@@ -172,7 +164,7 @@ void solver(Case& golden) {
 
 void wavelet_correction(Case& golden) {
   const auto input = [&](const char* name) { return golden.stored_input(name).to(golden.placement.device); };
-  golden.compare("corrected", wavelets_of(golden.params)->apply(input("state"), input("data"),
+  golden.compare("corrected", wavelets_of(golden.params).apply(input("state"), input("data"),
                                                                 golden.params.get_double("time")));
 }
 

@@ -68,7 +68,7 @@ TEST("latents: repaint keeps the latents of its source outside the window") {
   repaint.source_latents = renderer.render(first, Control()).latents[0];
   repaint.window = Window{0.8, 1.2};
   repaint.edit.repaint_mode = RepaintMode::kAggressive;
-  repaint.seeds = {5};
+  repaint.songs[0].seed = 5;
   const at::Tensor kept = repaint.source_latents, made = renderer.render(repaint, Control()).latents[0];
   EXPECT(made.slice(0, 0, 20).equal(kept.slice(0, 0, 20)));
   EXPECT(made.slice(0, 30).equal(kept.slice(0, 30)));
@@ -84,7 +84,7 @@ TEST("latents: the gain of a song's latents keeps the level of the song outside 
   job.source_latents = song.latents[0];
   job.window = Window{1.0, 1.4};
   job.edit.repaint_mode = RepaintMode::kAggressive;
-  job.seeds = {5};
+  job.songs[0].seed = 5;
   const auto outside = [](const at::Tensor& audio) { return audio.slice(1, 0, kSampleRate / 2); };
   // Other noise makes a new part of another peak, to which the whole song is normalised.
   const at::Tensor normalized = renderer.render(job, Control()).audio[0];

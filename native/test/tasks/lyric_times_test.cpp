@@ -49,10 +49,12 @@ Renderer::Directories with_lyric_heads() {
   return directories;
 }
 
-RenderJob sung_job(std::vector<uint64_t> seeds = {3}) {
-  RenderJob job = plain_job(std::move(seeds));
-  job.prompts[0].lyrics = {4, 5, 6, 7, 8, 9};
-  job.prompts[0].timed_lyrics = {.first = 1, .count = 4};
+RenderJob sung_job(const std::vector<uint64_t>& seeds = {3}) {
+  RenderJob job = plain_job(seeds);
+  for (RenderSong& song : job.songs) {
+    song.prompt.lyrics = {4, 5, 6, 7, 8, 9};
+    song.prompt.timed_lyrics = {.first = 1, .count = 4};
+  }
   return job;
 }
 
@@ -98,7 +100,7 @@ TEST("lyric times: lie within the song, and requesting them does not change its 
   }
   EXPECT(renderer.render(sung_job({4}), Control()).lyric_seconds[0] == both.lyric_seconds[1]);
   RenderJob silent = sung_job({3, 4});
-  silent.prompts[0].timed_lyrics.reset();
+  for (RenderSong& song : silent.songs) song.prompt.timed_lyrics.reset();
   const RenderResult without = renderer.render(silent, Control());
   EXPECT(without.lyric_seconds.empty() && without.audio[1].equal(both.audio[1]));
 }
@@ -108,7 +110,7 @@ TEST("lyric times: a model without lyric heads reports none, and tokens beyond t
   EXPECT(renderer.render(sung_job(), Control()).lyric_seconds.empty());
   for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {
     RenderJob job = sung_job();
-    job.prompts[0].timed_lyrics = span;
+    job.songs[0].prompt.timed_lyrics = span;
     EXPECT_THROWS(renderer.render(job, Control()), "outside the lyric prompt");
   }
 }

@@ -27,17 +27,20 @@ void expect_refused(RenderJob job, const Change& change, const char* fragment,
 
 TEST("render: rejects an inconsistent job") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job({1, 2}), change, fragment); };
-  refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
-  refused([](RenderJob& job) { job.prompts[0].text.clear(); }, "text prompt");
-  refused([](RenderJob& job) { job.prompts[0].lyrics.clear(); }, "lyric prompt");
-  refused([](RenderJob& job) { job.prompts.assign(3, job.prompts[0]); }, "prompts for 3 songs, but 2 seeds");
+  refused([](RenderJob& job) { job.songs.clear(); }, "at least one song");
+  refused([](RenderJob& job) { job.songs[0].prompt.text.clear(); }, "text prompt");
+  refused([](RenderJob& job) { job.songs[0].prompt.lyrics.clear(); }, "lyric prompt");
   refused([](RenderJob& job) { job.samples = 0; }, "less than one latent frame");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "audio codes for 1 songs, but 2 seeds");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
-  refused([](RenderJob& job) { job.audio_codes = {{1, -2}, {1, 2}}; }, "audio code -2 is outside 0 .. 63999");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {1, 2}}; }, "the song is longer than its audio codes");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 2}, {3}}; }, "differ in length");
-  refused([](RenderJob& job) { job.audio_codes = {{}, {}}; }, "empty");
+  const auto codes_refused = [&](const std::vector<int32_t>& first, const std::vector<int32_t>& second,
+                                 const char* fragment) {
+    refused([&](RenderJob& job) { job.songs[0].codes = first, job.songs[1].codes = second; }, fragment);
+  };
+  codes_refused({1, 2}, {1, 64000}, "audio code 64000 is outside 0 .. 63999");
+  codes_refused({1, -2}, {1, 2}, "audio code -2 is outside 0 .. 63999");
+  codes_refused({1, 2}, {1, 2}, "the song is longer than its audio codes");
+  codes_refused({1, 2}, {3}, "differ in length");
+  codes_refused({1, 2}, {}, "differ in length");
+  codes_refused({}, {1, 2}, "differ in length");
   refused([](RenderJob& job) { job.guidance = {1.0, GuidanceVariant::kApg, 0.9, 0.1}; }, "ends before it starts");
 }
 
@@ -58,14 +61,14 @@ TEST("render: strengths must be 0 to 1, and a cover strength below 1 needs a tex
 
 TEST("render: rejects a task without its source or with unsupported inputs") {
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
-    const std::string needs = std::string(task_name(task)) + " needs source audio";
+    const std::string needs = std::string(name_of_choice(task)) + " needs source audio";
     expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
     const auto refused = [&](auto change, const char* fragment) { expect_refused(source_job(task), change, fragment); };
     refused([](RenderJob& job) { job.source_audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not finite");
     refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
     if (task == Task::kCover) continue;
-    refused([](RenderJob& job) { job.audio_codes = {{1, 2}}; }, "does not accept audio codes");
+    refused([](RenderJob& job) { job.songs[0].codes = {1, 2}; }, "does not accept audio codes");
   }
 }
 
@@ -97,7 +100,7 @@ TEST("render: rejects a song longer than the checkpoint supports, whatever deter
       plain_job(), [](RenderJob& job) { job.samples = (kTinySilence + 1) * kSamplesPerFrame; },
       "the song has 201 latent frames (8 seconds), but this checkpoint supports at most 200 (8 seconds)");
   refused(
-      plain_job({1, 2}), [](RenderJob& job) { job.samples = 0, job.audio_codes.assign(2, std::vector<int32_t>(41)); },
+      plain_job(), [](RenderJob& job) { job.samples = 0, job.songs[0].codes.resize(41); },
       "has 205 latent frames");
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
     refused(
@@ -138,7 +141,8 @@ TEST("render: audio codes set the length of the songs and replace the source of 
   const AceStep model = tiny_ace_step({});
   RenderJob job = plain_job({1, 2});
   job.samples = 0;
-  job.audio_codes = {std::vector<int32_t>(30, 7), std::vector<int32_t>(30, 63999)};
+  job.songs[0].codes.assign(30, 7);
+  job.songs[1].codes.assign(30, 63999);
   EXPECT_EQ(song_frames(job, kTinyInfo), 150);
   const ContextInputs source = text2music_context(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.is_cover.all().item<bool>());
@@ -146,11 +150,12 @@ TEST("render: audio codes set the length of the songs and replace the source of 
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::full({1, 30}, 63999, at::kLong)));
   EXPECT(largest_difference(source.hints[1], hints[0]) < 1e-5);
   EXPECT(largest_difference(source.hints[0], source.hints[1]) > 1e-3);
-  job.audio_codes = {{7, 8}, {9, 10}};
+  job.songs[0].codes = {7, 8};
+  job.songs[1].codes = {9, 10};
   EXPECT(text2music_context(model, job, song_frames(job, kTinyInfo))
              .hints[0]
              .narrow(0, 10, 118)
              .equal(model.silence_of(118)[0]));
-  job.audio_codes = {{7, 8}, {9, 64000}};
+  job.songs[1].codes = {9, 64000};
   EXPECT_THROWS(text2music_context(model, job, song_frames(job, kTinyInfo)), "audio code 64000 is outside");
 }

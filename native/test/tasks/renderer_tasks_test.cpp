@@ -242,7 +242,7 @@ TEST("cover: source audio and its audio codes give the same song") {
   for (const Task task : {Task::kText2Music, Task::kCover}) {
     RenderJob coded = plain_job();
     coded.task = task;
-    coded.audio_codes = {codes};
+    coded.songs[0].codes = codes;
     EXPECT(first_song(renderer, coded).equal(song));
   }
 }
@@ -252,7 +252,7 @@ TEST("cover: cover strength is the share of steps with cover conditions; the res
   RenderJob cover = source_job(Task::kCover);
   cover.denoise.inference_steps = 8;
   const at::Tensor whole = first_song(renderer, cover);
-  cover.prompts[0].plain_text = {1, 2, 9, 8};
+  cover.songs[0].prompt.plain_text = {1, 2, 9, 8};
   EXPECT(first_song(renderer, cover).equal(whole));
   cover.denoise.cover_strength = 0.7;  // 5 of 8 steps, rounded down
   const at::Tensor some = first_song(renderer, cover);
@@ -264,7 +264,7 @@ TEST("cover: cover strength is the share of steps with cover conditions; the res
   RenderJob plain = plain_job();
   plain.denoise.inference_steps = 8;
   plain.samples = kSourceFrames * kSamplesPerFrame;
-  plain.prompts[0].text = cover.prompts[0].plain_text;
+  plain.songs[0].prompt.text = cover.songs[0].prompt.plain_text;
   EXPECT(first_song(renderer, cover).equal(first_song(renderer, plain)));
 }
 
@@ -299,7 +299,7 @@ TEST("reference: affects every item, and also the steps after a cover switches t
   EXPECT(relative_error(first_song(renderer, job), with[0]) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);
-  cover.prompts[0].plain_text = {1, 2};
+  cover.songs[0].prompt.plain_text = {1, 2};
   cover.denoise.cover_strength = 0.0;
   const at::Tensor plain = first_song(renderer, cover);
   cover.reference_audio = recording(20, 70);
@@ -311,7 +311,7 @@ TEST("tasks: unloading models between stages changes no sample") {
   Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
   repaint.reference_audio = recording(20, 70);
-  cover.prompts[0].plain_text = {1, 2};
+  cover.songs[0].prompt.plain_text = {1, 2};
   cover.denoise.cover_strength = 0.5;
   for (const RenderJob& job : {repaint, cover}) {
     EXPECT(first_song(offloaded, job).equal(first_song(resident, job)));
@@ -325,7 +325,7 @@ TEST("tasks: every task renders in bfloat16, deterministically") {
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
     if (task == Task::kRepaint) job.window = Window{0.1, 0.2};
-    job.prompts[0].plain_text = {1, 2};
+    job.songs[0].prompt.plain_text = {1, 2};
     job.denoise.cover_strength = 0.5;
     job.reference_audio = recording(20, 70);
     const at::Tensor song = first_song(renderer, job);

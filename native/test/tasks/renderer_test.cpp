@@ -59,10 +59,10 @@ TEST("renderer: prompt and lyrics change the song") {
   Renderer renderer = load(write_checkpoints());
   const at::Tensor audio = first_song(renderer, plain_job());
   RenderJob other = plain_job();
-  other.prompts[0].text = {1, 2, 40};
+  other.songs[0].prompt.text = {1, 2, 40};
   EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
   other = plain_job();
-  other.prompts[0].lyrics = {4, 6};
+  other.songs[0].prompt.lyrics = {4, 6};
   EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
 }
 
@@ -70,11 +70,11 @@ TEST("renderer: audio codes determine length and song") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job();
   job.samples = 0;
-  job.audio_codes = {some_codes(7)};
+  job.songs[0].codes = some_codes(7);
   const at::Tensor audio = first_song(renderer, job);
   EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
   EXPECT(relative_error(audio, first_song(renderer, plain_job())) > 1e-2);
-  job.audio_codes = {some_codes(8)};
+  job.songs[0].codes = some_codes(8);
   EXPECT(relative_error(first_song(renderer, job), audio) > 1e-2);
 }
 
@@ -84,7 +84,7 @@ TEST("renderer: a song may end within its last frame, also for a listener, with 
   for (const bool has_codes : {false, true}) {
     RenderJob job = plain_job();
     job.samples = kSamples;
-    if (has_codes) job.audio_codes = {some_codes(7)};
+    if (has_codes) job.songs[0].codes = some_codes(7);
     std::vector<at::Tensor> parts;
     const RenderResult result =
         renderer.render(job, Control(), [&](int64_t, const at::Tensor& audio) { parts.push_back(audio); });
@@ -103,8 +103,9 @@ TEST("renderer: an item does not depend on its batch, in both families, with and
     for (const bool has_codes : {false, true}) {
       RenderJob both = plain_job({3, 4}), alone = plain_job({4});
       if (has_codes) {
-        both.audio_codes = {some_codes(7), some_codes(8)};
-        alone.audio_codes = {some_codes(8)};
+        both.songs[0].codes = some_codes(7);
+        both.songs[1].codes = some_codes(8);
+        alone.songs[0].codes = some_codes(8);
       }
       const RenderResult pair = renderer.render(both, Control());
       EXPECT_EQ(pair.audio.size(), size_t{2});
@@ -117,13 +118,13 @@ TEST("renderer: an item does not depend on its batch, in both families, with and
 TEST("renderer: items of a batch have their own prompts, of any length") {
   Renderer renderer = load(write_checkpoints());
   RenderJob both = plain_job({3, 4});
-  both.prompts.push_back({.text = {7, 8, 9, 10, 11, 12}, .lyrics = {6}});
+  both.songs[1].prompt = {.text = {7, 8, 9, 10, 11, 12}, .lyrics = {6}};
   const RenderResult pair = renderer.render(both, Control());
   for (const size_t item : {0, 1}) {
-    RenderJob alone = plain_job({both.seeds[item]});
-    alone.prompts = {both.prompts[item]};
+    RenderJob alone = plain_job();
+    alone.songs = {both.songs[item]};
     EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) < 1e-4);
-    alone.prompts = {both.prompts[1 - item]};
+    alone.songs[0].prompt = both.songs[1 - item].prompt;
     EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) > 1e-3);
   }
 }
@@ -168,7 +169,7 @@ TEST("renderer: a song shorter than 128 frames is rendered with 128 frames and c
 TEST("renderer: unloading models between stages changes no sample") {
   const Renderer::Directories directories = write_checkpoints();
   RenderJob job = plain_job();
-  job.audio_codes = {some_codes(7)};
+  job.songs[0].codes = some_codes(7);
   Renderer resident = load(directories);
   const at::Tensor expected = first_song(resident, job);
   for (const bool model : {false, true}) {
@@ -181,7 +182,7 @@ TEST("renderer: unloading models between stages changes no sample") {
 TEST("renderer: renders in bfloat16, deterministically") {
   Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
   RenderJob job = plain_job();
-  job.audio_codes = {some_codes(7)};
+  job.songs[0].codes = some_codes(7);
   job.guidance.scale = 3.0;
   const at::Tensor audio = first_song(renderer, job);
   EXPECT_EQ(audio.size(1), kFrames * kSamplesPerFrame);
@@ -230,13 +231,13 @@ TEST("renderer: rejects impossible jobs with the reason") {
     EXPECT_THROWS(renderer.render(job, Control()), fragment);
     EXPECT(code_thrown([&] { renderer.render(job, Control()); }) == ErrorCode::kBadArgument);
   };
-  refused([](RenderJob& job) { job.prompts[0].text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
-  refused([](RenderJob& job) { job.prompts[0].lyrics = {-1}; }, "token id -1 is outside");
-  refused([](RenderJob& job) { job.audio_codes = {{1, 64000}}; }, "audio code 64000 is outside 0 .. 63999");
+  refused([](RenderJob& job) { job.songs[0].prompt.text = {1, 50}; }, "token id 50 is outside the vocabulary of 50");
+  refused([](RenderJob& job) { job.songs[0].prompt.lyrics = {-1}; }, "token id -1 is outside");
+  refused([](RenderJob& job) { job.songs[0].codes = {1, 64000}; }, "audio code 64000 is outside 0 .. 63999");
   refused([](RenderJob& job) { job.denoise.inference_steps = 0; }, "inference steps must be 1 to 1000, not 0");
   refused([](RenderJob& job) { job.denoise.shift = -1.0; }, "shift must be a positive number");
   refused([](RenderJob& job) { job.denoise.timesteps = std::vector<double>{0.5, 0.7, 0.0}; }, "descend strictly");
-  refused([](RenderJob& job) { job.seeds.clear(); }, "at least one seed");
+  refused([](RenderJob& job) { job.songs.clear(); }, "at least one song");
 }
 
 TEST("renderer: loading rejects checkpoints that do not match") {

@@ -142,14 +142,14 @@ TEST("cover: the model reads the source decoded from its codes, and silence afte
   const SourceRecording source = source_of(150);
   const TaskInputs inputs = task_inputs(model, job_of(Task::kCover), source, kTinyInfo);
   const at::Tensor states = random_tensor({1, 4, kTinyEncoder}, 1), plain = random_tensor({1, 4, kTinyEncoder}, 2);
-  const DenoiseJob job = denoise_job(model, inputs, plain_denoise(2), kNoGuidance, {states, {}}, {plain, {}}, 2);
+  const DenoiseJob job = denoise_job(model, inputs, {.inference_steps = 2}, {}, {states, {}}, {plain, {}}, 2);
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.tokenize(source.latents, model.silence).quantized);
   const at::Tensor ones = at::ones_like(source.latents);
   EXPECT(job.conditions.context.equal(at::cat({hints, ones}, 2).expand({2, -1, -1})));
   EXPECT(job.conditions_after_cover->context.equal(at::cat({model.silence_of(150), ones}, 2).expand({2, -1, -1})));
   EXPECT(job.conditions_after_cover->encoder_states[1].equal(plain[0]));
   EXPECT(job.cover_source[1].equal(source.latents[0]));
-  EXPECT(!denoise_job(model, inputs, plain_denoise(2), kNoGuidance, {states, {}}, {}, 2).conditions_after_cover);
+  EXPECT(!denoise_job(model, inputs, {.inference_steps = 2}, {}, {states, {}}, {}, 2).conditions_after_cover);
 }
 
 TEST("tasks: a silent source is replaced by the model's latents of silence") {
