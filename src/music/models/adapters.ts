@@ -11,6 +11,7 @@ import {
   FULL_SCALE,
   type LoadedAdapter,
   type LoadedAdapters,
+  taskAdapter,
   withAdapter,
   withEnabled,
   withoutAdapter,
@@ -26,9 +27,13 @@ export class Adapters {
     private readonly resolve: (path: string) => Promise<string>,
   ) {}
 
-  /** Active adapters of a model, which tasks that list no adapters use. */
+  /**
+   * Active adapters of a model, which tasks that list no adapters use.
+   * @throws EngineError ADAPTER if the files of one are gone
+   */
   async active(model: string): Promise<RequestedAdapter[]> {
-    return activeAdapters(await this.record.read(model));
+    const active = activeAdapters(await this.record.read(model));
+    return Promise.all(active.map(async (one) => ({ ...(await taskAdapter(one)), scale: one.scale })));
   }
 
   /** All methods below throw HttpError: 400 for client errors, 500 before the model is loaded, 503 in a fleet without workers. */

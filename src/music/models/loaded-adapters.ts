@@ -69,21 +69,31 @@ export class OwnAdapterRecord implements AdapterRecord {
 /** Scale of an adapter after loading. */
 export const FULL_SCALE = 1;
 
-/** Active adapters, in the form that a task stores. */
-export function activeAdapters(loaded: LoadedAdapters): RequestedAdapter[] {
-  return loaded
-    .filter(({ enabled, scale }) => enabled && scale !== 0)
-    .map((adapter) => ({ ...taskAdapter(adapter), scale: adapter.scale }));
+/** Enabled adapters whose scale is not 0. */
+export function activeAdapters(loaded: LoadedAdapters): LoadedAdapters {
+  return loaded.filter(({ enabled, scale }) => enabled && scale !== 0);
 }
 
-/** The fields of a loaded adapter that a task needs to use it. */
-export function taskAdapter({
+/**
+ * The fields of a loaded adapter that a task needs to use it.
+ * @throws EngineError ADAPTER if its files are gone
+ */
+export async function taskAdapter({
   name,
   path,
   doraEpsilon,
   stored,
-}: LoadedAdapter): Omit<RequestedAdapter, "scale"> {
-  return { name, path, doraEpsilon, ...(stored && { stored }) };
+}: LoadedAdapter): Promise<Omit<RequestedAdapter, "scale">> {
+  if (stored !== undefined) return { name, path, doraEpsilon, stored };
+  await adapterSignature(path).catch((cause: Error) => {
+    const quoted = JSON.stringify(name);
+    const advice = `Restore it, or unload it: POST /v1/lora/unload {"adapter_name": ${quoted}}`;
+    throw new EngineError("ADAPTER", `The loaded adapter ${quoted} is gone: ${cause.message}`, {
+      cause,
+      advice,
+    });
+  });
+  return { name, path, doraEpsilon };
 }
 
 /** @throws EngineError ADAPTER if the name is taken */

@@ -29,7 +29,7 @@ export class RequestedAdapters {
   /**
    * Resolves each adapter to a path and a name, so that the task does not depend on the adapters that are loaded
    * when it runs.
-   * @throws EngineError ADAPTER for an unknown name or a path without an adapter, UnsafePathError, StoreError, or the
+   * @throws EngineError ADAPTER for an unknown name, or if there is no adapter at a path, UnsafePathError, StoreError, or the
    * signal's reason
    */
   async resolveAll(
@@ -41,7 +41,7 @@ export class RequestedAdapters {
     for (const one of requested) {
       resolved.push(
         one.path === null
-          ? { ...one, ...taskAdapter(findAdapter(await loaded(), one.name as string)) }
+          ? { ...one, ...(await taskAdapter(findAdapter(await loaded(), one.name as string))) }
           : await this.#fromFiles(one, one.path, signal),
       );
     }

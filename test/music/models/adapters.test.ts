@@ -265,6 +265,23 @@ describe("loading and switching of adapters", () => {
     expect((await song()).equals(base)).to.equal(true);
   });
 
+  it("refuses a song whose loaded adapter is gone, until the adapter is unloaded", async () => {
+    const lora_path = writeLora(join(folder, "moved"));
+    await change("load", { lora_path });
+    renameSync(lora_path, join(folder, "elsewhere"));
+    for (const loras of [undefined, [{ name: "moved" }]]) {
+      const { status, body } = await client.post("/release_task", { ...seededSong, loras });
+      expect(status).to.equal(400);
+      expect(body.detail)
+        .to.match(/^The loaded adapter "moved" is gone: .*\/moved: there is no such file or folder\. /)
+        .and.include('POST /v1/lora/unload {"adapter_name": "moved"}');
+    }
+    await change("toggle", { use_lora: false, adapter_name: "moved" });
+    expect((await song()).equals(base)).to.equal(true);
+    await change("unload", { adapter_name: "moved" });
+    expect((await song()).equals(base)).to.equal(true);
+  });
+
   it("applies dora_epsilon to a LoKr with DoRA", async () => {
     const lora_path = writeLokr(join(folder, "dora.safetensors"), { dora: true });
     await change("load", { lora_path });
