@@ -13,17 +13,7 @@ import { writeAtomically } from "../../system/atomic-file.js";
 import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
 import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
-import {
-  fieldsOf,
-  isTable,
-  parseRecords,
-  readAudioPath,
-  readBpm,
-  readFact,
-  readFlag,
-  readLanguage,
-  readSeconds,
-} from "./records.js";
+import { isTable, parseRecords, type RecordFields, readFlag, readRecord, readText } from "./records.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
@@ -31,51 +21,39 @@ export type TagPosition = (typeof TAG_POSITIONS)[number];
 /** Pattern of valid sample ids. The ids become file names. */
 const PLAIN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
-  type.nullish().transform((value) => value ?? fallback());
-/** Text. Numbers are accepted too, because some tools write a time signature as 4; ACE-Step 1 writes lists of tags. */
-const text = (fallback: string, separator = ", ") => {
-  const list = z.array(z.string()).transform((parts) => parts.join(separator));
-  return orElse(z.union([z.string(), z.number().transform(String), list]), () => fallback);
-};
-/** A value that may be missing, or of any type. */
-const any = z.unknown().optional();
-const fact = any.transform((value) => readFact(value) ?? "");
-const flag = (fallback: boolean) => any.transform((value) => readFlag(value) ?? fallback);
+const text = z.string().default("");
 
-const sampleFieldsSchema = z.object({
-  /** Name of the sample file; unique in its data set. */
-  id: text(""),
-  /** In a file, the path may be relative to the data set file. Loading the file makes the path absolute. */
-  audio_path: any.transform(readAudioPath).pipe(z.string()),
-  filename: text(""),
-  caption: text(""),
-  genre: text(""),
-  lyrics: text("", "\n"),
-  /** Lyrics from a sidecar file; "" for none. */
-  raw_lyrics: text("", "\n"),
-  /** Lyrics rewritten by a language model, "" for none. */
-  formatted_lyrics: text("", "\n"),
-  bpm: any.transform(readBpm),
-  keyscale: fact,
-  timesignature: fact,
-  /** Length of the music in whole seconds. */
-  duration: any.transform((value) => readSeconds(value) ?? 0),
-  /** Language of the lyrics: a code such as "en", or "unknown". */
-  language: any.transform((value) => readLanguage(value) ?? UNKNOWN_LANGUAGE),
-  /** By default, whether there are no lyrics. */
-  is_instrumental: any.transform(readFlag),
-  custom_tag: text(""),
-  /** Only labeled samples are used for training. By default, whether the sample has a caption. */
-  labeled: any.transform(readFlag),
-  /** Field that becomes the training prompt; null: chosen by `genre_ratio`. */
-  prompt_override: orElse(z.enum(["caption", "genre"]).nullable(), () => null),
-});
-
-/** A sample as stored in files, in the spelling of any tool. Unknown keys are ignored; missing and null keys get defaults. */
-const sampleSchema = z.preprocess(
-  (record) => (isObject(record) ? fieldsOf(record) : record),
-  sampleFieldsSchema.transform(({ is_instrumental, labeled, ...fields }) => {
+/** The fields of a sample. Missing ones get defaults. */
+const fieldsSchema = z
+  .object({
+    /** Name of the sample file; unique in its data set. */
+    id: text,
+    /** In a file, the path may be relative to the data set file. Loading the file makes the path absolute. */
+    audio_path: z.string(),
+    filename: text,
+    caption: text,
+    genre: text,
+    lyrics: text,
+    /** Lyrics from a sidecar file; "" for none. */
+    raw_lyrics: text,
+    /** Lyrics rewritten by a language model, "" for none. */
+    formatted_lyrics: text,
+    bpm: z.number().nullable().default(null),
+    keyscale: text,
+    timesignature: text,
+    /** Length of the music in whole seconds. */
+    duration: z.number().default(0),
+    /** Language of the lyrics: a code such as "en", or "unknown". */
+    language: z.string().default(UNKNOWN_LANGUAGE),
+    /** By default, whether there are no lyrics. */
+    is_instrumental: z.boolean().optional(),
+    custom_tag: text,
+    /** Only labeled samples are used for training. By default, whether the sample has a caption. */
+    labeled: z.boolean().optional(),
+    /** Field that becomes the training prompt; null: chosen by `genre_ratio`. */
+    prompt_override: z.enum(["caption", "genre"]).nullable().default(null),
+  })
+  .transform(({ is_instrumental, labeled, ...fields }) => {
     const lyrics = fields.lyrics || fields.raw_lyrics;
     return {
       ...fields,
@@ -83,16 +61,23 @@ const sampleSchema = z.preprocess(
       is_instrumental: is_instrumental ?? (lyrics === "" || isInstrumentalTag(lyrics)),
       labeled: labeled ?? fields.caption.trim() !== "",
     };
-  }),
-);
+  });
+
+/** A sample as stored in files, in the spelling of any tool. Unknown keys are ignored. */
+const sampleSchema = z.preprocess((record) => (isObject(record) ? readRecord(record) : record), fieldsSchema);
+
+/** A value that may be missing, null or of any type. */
+const any = z.unknown().optional();
+const orElse = <T>(type: z.ZodType<T>, fallback: () => NoInfer<T>) =>
+  type.nullish().transform((value) => value ?? fallback());
 
 const metadataSchema = z.object({
-  name: text("untitled_dataset"),
+  name: any.transform((value) => readText(value) ?? "untitled_dataset"),
   /** Trigger word for the trained style; "" for none. */
-  custom_tag: text(""),
+  custom_tag: any.transform((value) => readText(value) ?? ""),
   tag_position: orElse(z.enum(TAG_POSITIONS), (): TagPosition => "prepend"),
   created_at: orElse(z.string(), () => new Date().toISOString()),
-  all_instrumental: flag(true),
+  all_instrumental: any.transform((value) => readFlag(value) ?? true),
   /** Percentage of samples described by their genre. */
   genre_ratio: orElse(z.number().min(0).max(100), () => 0),
 });
@@ -128,7 +113,7 @@ type Renamed<Fields> = {
     ? (typeof FIELD_NAMES)[Name]
     : Name]: Fields[Name];
 };
-type SampleFields = z.output<typeof sampleSchema>;
+type SampleFields = z.output<typeof fieldsSchema>;
 type MetadataFields = z.output<typeof metadataSchema>;
 export type DataSetSample = Renamed<SampleFields>;
 export type DataSet = Renamed<MetadataFields> & { samples: DataSetSample[] };
@@ -169,6 +154,11 @@ function parseContent(content: string, path: string): unknown {
   } catch (error) {
     throw new RequestError(`Dataset ${path} is not ${format}`, { cause: error });
   }
+}
+
+/** @param fields those of a valid sample */
+export function toSample(fields: RecordFields): DataSetSample {
+  return renamed(fieldsSchema.parse(fields), FIELD_NAMES);
 }
 
 function sampleOf(fields: SampleFields, folder: string): DataSetSample {

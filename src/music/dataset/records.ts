@@ -12,44 +12,62 @@ import {
   withoutUnit,
 } from "../../parameters.js";
 
-/**
- * Names of each field in lower case without spaces, underscores and hyphens; the first that has a value counts.
- * `norm_lyrics` and lists of `tags` are of ACE-Step 1, `file_name` and `text` of Hugging Face, `signature` of Side-Step.
- */
-const SPELLINGS = {
-  id: ["id"],
-  audio_path: ["audiopath", "audiofile", "filepath", "path", "file", "filename", "audio", "location"],
-  filename: ["filename"],
-  caption: ["caption", "prompt", "tags", "text", "description"],
-  genre: ["genre", "genres"],
-  lyrics: ["lyrics", "lyric", "normlyrics"],
-  raw_lyrics: ["rawlyrics"],
-  formatted_lyrics: ["formattedlyrics"],
-  bpm: ["bpm", "tempo"],
-  keyscale: ["keyscale", "key", "scale"],
-  timesignature: ["timesignature", "timesig", "signature", "meter", "metre"],
-  duration: ["duration", "durationseconds", "audioduration", "seconds"],
-  language: ["language", "lang", "vocallanguage"],
-  is_instrumental: ["isinstrumental", "instrumental"],
-  custom_tag: ["customtag", "trigger", "triggerword", "activationtag"],
-  labeled: ["labeled", "labelled"],
-  prompt_override: ["promptoverride"],
-} as const;
-export type RecordField = keyof typeof SPELLINGS;
+const field = <Value>(read: (value: unknown) => Value | null | undefined, ...names: string[]) => ({
+  read,
+  names,
+});
+const readLines = (value: unknown) => readText(value, "\n");
 
-/** The fields of a record that have a value, by their names in data set files. */
-export function fieldsOf(record: Fields): Partial<Record<RecordField, unknown>> {
+/**
+ * How each field is read, and its names in lower case without spaces, underscores and hyphens; the first that has a value
+ * counts. `norm_lyrics` and lists of `tags` are of ACE-Step 1, `file_name` and `text` of Hugging Face, `signature` of
+ * Side-Step.
+ */
+const FIELDS = {
+  id: field(readText, "id"),
+  audio_path: field(
+    readAudioPath,
+    ...["audiopath", "audiofile", "filepath", "path", "file", "filename", "audio", "location"],
+  ),
+  filename: field(readText, "filename"),
+  caption: field(readText, "caption", "prompt", "tags", "text", "description"),
+  genre: field(readText, "genre", "genres"),
+  lyrics: field(readLines, "lyrics", "lyric", "normlyrics"),
+  raw_lyrics: field(readLines, "rawlyrics"),
+  formatted_lyrics: field(readLines, "formattedlyrics"),
+  bpm: field(readBpm, "bpm", "tempo"),
+  keyscale: field(readFact, "keyscale", "key", "scale"),
+  timesignature: field(readFact, "timesignature", "timesig", "signature", "meter", "metre"),
+  duration: field(readSeconds, "duration", "durationseconds", "audioduration", "seconds"),
+  language: field(readLanguage, "language", "lang", "vocallanguage"),
+  is_instrumental: field(readFlag, "isinstrumental", "instrumental"),
+  custom_tag: field(readText, "customtag", "trigger", "triggerword", "activationtag"),
+  labeled: field(readFlag, "labeled", "labelled"),
+  prompt_override: field(readText, "promptoverride"),
+};
+
+/** Fields of a record that have a value, by their names in data set files. */
+export type RecordFields = {
+  [Name in keyof typeof FIELDS]?: NonNullable<ReturnType<(typeof FIELDS)[Name]["read"]>>;
+};
+
+export function readRecord(record: Fields): RecordFields {
   const given = new Map(
     Object.entries(record)
       .filter(([, value]) => String(value ?? "").trim() !== "")
       .map(([name, value]) => [plainName(name), value]),
   );
   return Object.fromEntries(
-    Object.entries(SPELLINGS).flatMap(([field, names]) => {
+    Object.entries(FIELDS).flatMap(([field, { read, names }]) => {
       const name = names.find((each) => given.has(each));
-      return name === undefined ? [] : [[field, given.get(name)]];
+      const value = name === undefined ? undefined : read(given.get(name));
+      return value == null ? [] : [[field, value]];
     }),
   );
+}
+
+function namesOf(field: keyof typeof FIELDS): readonly string[] {
+  return FIELDS[field].names;
 }
 
 function plainName(name: string): string {
@@ -64,25 +82,25 @@ export function readText(value: unknown, separator = ", "): string | undefined {
 }
 
 /** Like `readText`, but words such as "N/A" and "auto" are undefined too. */
-export function readFact(value: unknown): string | undefined {
+function readFact(value: unknown): string | undefined {
   const text = readText(value);
   return text === undefined || meansUnset(text) ? undefined : text;
 }
 
 /** Code of a language, or its text if it is not supported; undefined for none. */
-export function readLanguage(value: unknown): string | undefined {
+function readLanguage(value: unknown): string | undefined {
   const text = readFact(value);
   return text === undefined ? undefined : (canonicalLanguage(text) ?? text);
 }
 
 /** Whole positive beats per minute, from a number or a text such as "98.6 BPM"; null for anything else. */
-export function readBpm(value: unknown): number | null {
+function readBpm(value: unknown): number | null {
   const bpm = readNumber(withoutUnit(value, BPM_UNIT));
   return bpm !== null && bpm >= 1 ? Math.trunc(bpm) : null;
 }
 
 /** Whole seconds, from a number or a text such as "205.3 s" or "3:25"; null for anything else. */
-export function readSeconds(value: unknown): number | null {
+function readSeconds(value: unknown): number | null {
   const seconds = readNumber(withoutClock(value));
   return seconds !== null && seconds >= 0 ? Math.trunc(seconds) : null;
 }
@@ -101,7 +119,7 @@ export function readFlag(value: unknown): boolean | undefined {
 }
 
 /** Where the recording is, as written. */
-export function readAudioPath(value: unknown): string | undefined {
+function readAudioPath(value: unknown): string | undefined {
   return readText(isObject(value) ? value.path : value);
 }
 
@@ -161,10 +179,8 @@ function delimiterOf(table: string): string {
 /** Names that begin a line in Side-Step's text files. */
 const LINE_NAMES: ReadonlySet<string> = new Set([
   ...["caption", "tags", "repeat", "repeats", "tagposition", "promptoverride"],
-  ...(["genre", "lyrics", "bpm", "keyscale", "timesignature", "duration"] as const).flatMap(
-    (field) => SPELLINGS[field],
-  ),
-  ...(["language", "is_instrumental", "custom_tag"] as const).flatMap((field) => SPELLINGS[field]),
+  ...(["genre", "lyrics", "bpm", "keyscale", "timesignature", "duration"] as const).flatMap(namesOf),
+  ...(["language", "is_instrumental", "custom_tag"] as const).flatMap(namesOf),
 ]);
 
 /**
@@ -182,6 +198,6 @@ export function parseNamedLines(text: string): Fields | null {
     } else if (name !== "") record[name] += `\n${line}`;
     else if (line.trim() !== "") return null;
   }
-  const { caption, lyrics } = fieldsOf(record);
+  const { caption, lyrics } = readRecord(record);
   return caption === undefined && lyrics === undefined ? null : record;
 }

@@ -1,14 +1,13 @@
 /** Creates a data set from a folder of audio. */
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, relative } from "node:path";
-import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
-import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
+import { isInstrumentalTag } from "../../engine/prompts.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/data-set-bodies.js";
 import { noteOnRelativePath, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
-import { type DataSet, type DataSetSample, sampleId, withUniqueIds } from "./data-set.js";
+import { type DataSet, type DataSetSample, sampleId, toSample, withUniqueIds } from "./data-set.js";
 import { FolderLists } from "./file-names.js";
 import { isTable } from "./records.js";
 import { type Description, describeAudio, readSidecarText, readTables } from "./sidecar-files.js";
@@ -120,27 +119,20 @@ function sampleOf(
   description: Description,
   { allInstrumental, customTag }: ScanRequest,
 ): DataSetSample {
-  const { genre = "", caption = genre, lyrics = "", bpm, keyScale = "", timeSignature = "" } = description;
+  const { genre = "", caption = genre, lyrics = "" } = description;
   const hasNoWords = isInstrumentalTag(lyrics) || (lyrics === "" && allInstrumental);
-  return {
+  return toSample({
+    is_instrumental: hasNoWords,
+    custom_tag: customTag,
+    ...description,
     id: sampleId(name),
-    audioPath: path,
+    audio_path: path,
     filename: basename(path),
     caption,
-    genre,
-    lyrics: lyrics || INSTRUMENTAL_LYRICS,
-    rawLyrics: isInstrumentalTag(lyrics) ? "" : lyrics,
-    formattedLyrics: "",
-    bpm: bpm ?? null,
-    keyScale,
-    timeSignature,
-    durationSeconds: Math.floor(seconds),
-    language: description.language ?? UNKNOWN_LANGUAGE,
-    isInstrumental: description.isInstrumental ?? hasNoWords,
-    customTag: description.customTag ?? customTag,
+    raw_lyrics: isInstrumentalTag(lyrics) ? "" : lyrics,
+    duration: Math.floor(seconds),
     labeled: caption !== "",
-    promptOverride: null,
-  };
+  });
 }
 
 async function readInside(

@@ -6,31 +6,21 @@ import { UnusableFileError } from "../../system/regular-file.js";
 import { readTextFile } from "../../system/text-file.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { looseName } from "./file-names.js";
-import {
-  fieldsOf,
-  parseNamedLines,
-  parseObject,
-  parseRecords,
-  readAudioPath,
-  readBpm,
-  readFact,
-  readFlag,
-  readLanguage,
-  readText,
-} from "./records.js";
+import { parseNamedLines, parseObject, parseRecords, type RecordFields, readRecord } from "./records.js";
 
 /** Description of a piece of music; unknown fields are absent. */
-export interface Description {
-  caption?: string;
-  genre?: string;
-  lyrics?: string;
-  bpm?: number;
-  keyScale?: string;
-  timeSignature?: string;
-  language?: string;
-  isInstrumental?: boolean;
-  customTag?: string;
-}
+export type Description = Pick<
+  RecordFields,
+  | "caption"
+  | "genre"
+  | "lyrics"
+  | "bpm"
+  | "keyscale"
+  | "timesignature"
+  | "language"
+  | "is_instrumental"
+  | "custom_tag"
+>;
 
 /** Reads a text file; null if it does not exist or is not readable. */
 export type ReadSidecarFile = (path: string) => Promise<string | null>;
@@ -111,18 +101,9 @@ export function parseSidecarJson(
 }
 
 function describeRecord(record: Fields): Description {
-  const fields = fieldsOf(record);
-  return withoutUndefined({
-    caption: readText(fields.caption),
-    genre: readText(fields.genre),
-    lyrics: readText(fields.lyrics ?? fields.raw_lyrics, "\n"),
-    bpm: readBpm(fields.bpm) ?? undefined,
-    keyScale: readFact(fields.keyscale),
-    timeSignature: readFact(fields.timesignature),
-    language: readLanguage(fields.language),
-    isInstrumental: readFlag(fields.is_instrumental),
-    customTag: readText(fields.custom_tag),
-  });
+  const { raw_lyrics, lyrics = raw_lyrics, ...fields } = readRecord(record);
+  const { id, audio_path, filename, formatted_lyrics, duration, labeled, prompt_override, ...own } = fields;
+  return withoutUndefined({ ...own, lyrics });
 }
 
 /** Descriptions from tables, by the path of the recording. Later tables override earlier ones. */
@@ -188,7 +169,7 @@ export function parseTable(
     return new Map();
   }
   const described = records.flatMap((record): [string, Description][] => {
-    const file = readAudioPath(fieldsOf(record).audio_path);
+    const file = readRecord(record).audio_path;
     return file === undefined ? [] : [[file, describeRecord(record)]];
   });
   if (described.length === 0) warn(`${name} has no values in a column "File" and was skipped`);

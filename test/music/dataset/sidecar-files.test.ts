@@ -68,8 +68,8 @@ describe("reading sidecar files", () => {
       }),
     ).to.deep.equal({
       ...{ caption: "a waltz", genre: "folk, waltz", lyrics: "la\nla", bpm: 98 },
-      ...{ keyScale: "B♭ major", timeSignature: "3/4", language: "de", customTag: "zydeco" },
-      isInstrumental: false,
+      ...{ keyscale: "B♭ major", timesignature: "3/4", language: "de", custom_tag: "zydeco" },
+      is_instrumental: false,
     });
     expect(await described({ tags: ["waltz", "accordion"], caption: "" })).to.deep.equal({
       caption: "waltz, accordion",
@@ -93,7 +93,7 @@ describe("reading sidecar files", () => {
       "song.json":
         '{"caption": "from JSON", "bpm": "120", "keyscale": "A minor", "timesignature": 4, "x": []}',
     };
-    const fromJson = { caption: "from JSON", bpm: 120, keyScale: "A minor", timeSignature: "4" };
+    const fromJson = { caption: "from JSON", bpm: 120, keyscale: "A minor", timesignature: "4" };
     expect((await describeSong(files)).description).to.deep.equal(fromJson);
     const fromTables = { caption: "from the table", bpm: 90 };
     expect((await describeSong(files, fromTables)).description).to.deep.equal({
@@ -130,7 +130,7 @@ describe("reading sidecar tables", () => {
   };
 
   it("tables are separated by comma, semicolon or tab, with columns in any order and case", () => {
-    const expected = { "a.mp3": { caption: "a waltz", bpm: 90, keyScale: "C major" }, "b.mp3": {} };
+    const expected = { "a.mp3": { caption: "a waltz", bpm: 90, keyscale: "C major" }, "b.mp3": {} };
     for (const separator of [",", ";", "\t"]) {
       const lines = [
         ["key", "FILE", "Bpm", "caption"],
