@@ -3,7 +3,8 @@
 
     make_checkpoints.py --out DIR   DIR/acestep-v15-turbo, DIR/vae, DIR/Qwen3-Embedding-0.6B, DIR/acestep-5Hz-lm-0.6B
 
-Needs nothing but Python 3. File layout and tensor names follow the original ACE-Step 1.5 checkpoints.
+Needs nothing but Python 3. File layout and tensor names follow the original ACE-Step 1.5 checkpoints. The tokenizers are those
+of carillon-nano, with more audio codes.
 """
 
 import argparse
@@ -12,10 +13,13 @@ import hashlib
 import json
 import math
 import os
+import pathlib
 import random
-import re
+import shutil
 import struct
 import zipfile
+
+NANO = pathlib.Path(__file__).resolve().parents[2] / "models/carillon-nano"
 
 BLOCK = 1 << 18  # random values, drawn once; each tensor reuses them from an offset derived from its name
 
@@ -255,95 +259,15 @@ def silence_latent(path, channels, frames):
             archive.writestr(zipfile.ZipInfo("silence_latent/" + name, (2026, 1, 1, 0, 0, 0)), content)
 
 
-PIECE = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-CORPUS = """# Instruction
-Fill the audio semantic mask based on the given conditions:
-Generate audio semantic tokens based on the given conditions:
-Expand the user's input into a more detailed and specific musical description:
-Format the user's input into a more detailed and specific musical description:
-# Caption
-# Metas
-- bpm: - timesignature: - keyscale: - duration: seconds
-# Languages
-# Lyric
-[Instrumental] [Verse] [Chorus] [Bridge] [Intro] [Outro]
-bpm: caption: duration: keyscale: language: timesignature: unknown instrumental: true false
- A major A minor B major B minor C major C minor D major D minor E major E minor F major F minor G major G minor
-system user assistant NO USER INPUT piano guitar drums bass synth strings ambient jazz rock electronic
-"""
-
-
-def byte_alphabet():
-    """Printable replacement characters of GPT-2's byte-level BPE, by byte."""
-    kept = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255]
-    alphabet, extra = {b: chr(b) for b in kept}, 0
-    for b in range(256):
-        if b not in alphabet:
-            alphabet[b] = chr(256 + extra)
-            extra += 1
-    return alphabet
-
-
-def byte_pair_merges(alphabet, count):
-    # The corpus is ASCII, so ASCII classes replace \p{L}, which Python's re does not have.
-    pieces = re.findall(r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+", CORPUS)
-    words = [[alphabet[b] for b in piece.encode()] for piece in pieces]
-    merges = []
-    while len(merges) < count:
-        pairs = {}
-        for word in words:
-            for pair in zip(word, word[1:]):
-                pairs[pair] = pairs.get(pair, 0) + 1
-        if not pairs:
-            break
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        merges.append(best)
-        for word in words:
-            index = 0
-            while index < len(word) - 1:
-                if (word[index], word[index + 1]) == best:
-                    word[index : index + 2] = [word[index] + word[index + 1]]
-                index += 1
-    return merges
-
-
-def tokenizer(directory, audio_codes, appended_end):
-    alphabet = byte_alphabet()
-    merges = byte_pair_merges(alphabet, 300)
-    # Digits and the line feed are tokens of their own, as in the Qwen3 vocabulary.
-    vocabulary = {symbol: index for index, symbol in enumerate(sorted(alphabet.values()))}
-    for left, right in merges:
-        vocabulary.setdefault(left + right, len(vocabulary))
-    control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
-    added = control + [f"<|audio_code_{code}|>" for code in range(audio_codes)]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    end = len(vocabulary)
-    document = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": end + index, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
-             "normalized": False, "special": index < 3}
-            for index, content in enumerate(added)
-        ],
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "pattern": {"Regex": PIECE}, "behavior": "Isolated", "invert": False}, byte_level]},
-        "post_processor": None if not appended_end else {"type": "TemplateProcessing",
-            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-            "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [end], "tokens": ["<|endoftext|>"]}}},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-                  "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": vocabulary, "merges": [list(pair) for pair in merges]},
-    }
-    write_json(directory, "tokenizer.json", document)
-    write_json(directory, "tokenizer_config.json", {
-        "tokenizer_class": "Qwen2Tokenizer", "add_prefix_space": False, "pad_token": "<|endoftext|>",
-        "eos_token": "<|im_end|>" if audio_codes else "<|endoftext|>"})
-    return end + len(added)
+def tokenizer(source, directory, audio_codes):
+    """Writes the tokenizer of a module of carillon-nano, with `audio_codes` audio codes. Returns the number of ids."""
+    document = json.loads((NANO / source / "tokenizer.json").read_text(encoding="utf-8"))
+    added = [token for token in document["added_tokens"] if "audio_code" not in token["content"]]
+    last = added[-1]
+    added += [{**last, "id": last["id"] + 1 + code, "content": f"<|audio_code_{code}|>"} for code in range(audio_codes)]
+    write_json(directory, "tokenizer.json", {**document, "added_tokens": added})
+    shutil.copy(NANO / source / "tokenizer_config.json", directory)
+    return added[-1]["id"] + 1
 
 
 def write_json(directory, name, value):
@@ -400,11 +324,11 @@ def write(out):
     write_json(vae_place, "config.json", vae_settings)
     vae(vae_settings).save(os.path.join(vae_place, "diffusion_pytorch_model.safetensors"))
     levels = [8, 8, 8, 5, 5, 5]
-    for place, vocabulary, architecture, codes in (
-        (text_place, 151669, "Qwen3Model", 0),
-        (lm_place, 217204, "Qwen3ForCausalLM", math.prod(levels)),
+    for place, vocabulary, architecture, source, codes in (
+        (text_place, 151669, "Qwen3Model", "text_encoder", 0),
+        (lm_place, 217204, "Qwen3ForCausalLM", "lm", math.prod(levels)),
     ):
-        rows = tokenizer(place, codes, appended_end=codes == 0)
+        rows = tokenizer(source, place, codes)
         settings = qwen3_config(max(rows, vocabulary), 1024, 3072, 28, 16, 8, 128, architecture)
         write_json(place, "config.json", settings)
         qwen3(settings).save(os.path.join(place, "model.safetensors"))
