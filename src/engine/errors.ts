@@ -1,4 +1,6 @@
 /** Errors of the engine. Errors of the native addon: `NativeErrorCode` in addon.ts. */
+import type { NativeErrorCode } from "./addon.js";
+
 export type EngineErrorCode =
   /** The native addon is not built, or libtorch cannot be loaded. */
   | "ADDON_MISSING"
@@ -33,4 +35,9 @@ export class EngineError extends Error {
     this.name = "EngineError";
     this.advice = advice;
   }
+}
+
+/** Whether the native addon threw an error with this code. */
+export function hasCode(error: unknown, code: NativeErrorCode): error is Error {
+  return error instanceof Error && "code" in error && error.code === code;
 }

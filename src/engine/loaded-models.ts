@@ -5,10 +5,10 @@
 
 import { chooseDevices, defaultIdleSeconds, type Gpu } from "../libtorch/gpus.js";
 import { abbreviateList } from "../parameters.js";
-import type { CallOptions, NativeAddon, NativeErrorCode } from "./addon.js";
-import { maxPlannedSongs } from "./batch-limits.js";
+import type { CallOptions, NativeAddon } from "./addon.js";
+import { maxPlannedSongs } from "./batches.js";
 import type { Checkpoint, Checkpoints } from "./checkpoints.js";
-import { EngineError } from "./errors.js";
+import { EngineError, hasCode } from "./errors.js";
 import { LanguageModel } from "./language-model.js";
 import { Leases } from "./leases.js";
 import { Renderer } from "./renderer.js";
@@ -363,10 +363,6 @@ export class LoadedModels implements ModelLoader {
 
 /** Error codes of damaged or incomplete models. */
 const BROKEN_CODES: readonly unknown[] = ["BAD_CHECKPOINT", "MODEL_NOT_FOUND", "TOKENIZER"];
-
-export function hasCode(error: unknown, code: NativeErrorCode): error is Error {
-  return error instanceof Error && "code" in error && error.code === code;
-}
 
 function stateOf({ renderer, unloaded }: Slot, slotNumber: number): SlotState {
   const model = renderer ?? unloaded;

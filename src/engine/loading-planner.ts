@@ -1,8 +1,8 @@
 /** Loads the language model of a request if needed, and plans, writes or scores with it. */
 import type { CallOptions } from "./addon.js";
-import { maxPlannedSongs } from "./batch-limits.js";
+import { maxPlannedSongs, runInBatches } from "./batches.js";
 import { LanguageModelContext } from "./language-model.js";
-import { hasCode, type LoadedModels } from "./loaded-models.js";
+import type { LoadedModels } from "./loaded-models.js";
 import { outputTokensToReserve, Planner } from "./planner.js";
 import type {
   EngineOptions,
@@ -57,8 +57,10 @@ export class LoadingPlanner implements SongPlanner {
   async planSongs(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
     const atOnce = maxPlannedSongs(this.options, this.loaded.languageModelDevice !== "cpu");
     const plans: Plan[] = [];
-    for (let begin = 0; begin < requests.length; begin += atOnce)
-      plans.push(...(await this.#planTogether(requests.slice(begin, begin + atOnce), call)));
+    for await (const plan of runInBatches(requests, { atOnce, log: this.log }, (batch) =>
+      this.#withPlanner(batch[0] as PlanRequest, call, (planner) => planner.plan(batch)),
+    ))
+      plans.push(plan);
     return plans;
   }
 
@@ -68,21 +70,6 @@ export class LoadingPlanner implements SongPlanner {
     work: (planner: Planner) => Promise<T>,
   ): Promise<T> {
     return this.loaded.withLanguageModel(languageModel, call, (lm) => work(new Planner(lm, call, this.log)));
-  }
-
-  /** Plans songs as one batch. If memory runs out, splits the batch in half and plans both halves. */
-  async #planTogether(requests: readonly PlanRequest[], call: CallOptions): Promise<Plan[]> {
-    const [first] = requests;
-    if (first === undefined) return [];
-    try {
-      return await this.#withPlanner(first, call, (planner) => planner.plan(requests));
-    } catch (error) {
-      if (!hasCode(error, "OUT_OF_MEMORY") || requests.length === 1) throw error;
-      const half = Math.ceil(requests.length / 2);
-      this.log(`${error.message}; planning ${half} songs at a time`);
-      const plans = await this.#planTogether(requests.slice(0, half), call);
-      return [...plans, ...(await this.#planTogether(requests.slice(half), call))];
-    }
   }
 
   async understand(request: UnderstandRequest, call: CallOptions): Promise<SongSheet> {

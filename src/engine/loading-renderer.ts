@@ -1,8 +1,8 @@
 /** Loads the model of a slot if needed, and renders or encodes with it. Splits batches that exceed memory. */
 import { abbreviateList } from "../parameters.js";
 import type { AdapterInfo, CallOptions, RenderCall } from "./addon.js";
-import { maxRenderedSongs } from "./batch-limits.js";
-import { hasCode, type LoadedModels } from "./loaded-models.js";
+import { maxRenderedSongs, runInBatches } from "./batches.js";
+import type { LoadedModels } from "./loaded-models.js";
 import type {
   EngineOptions,
   PlanarAudio,
@@ -25,22 +25,15 @@ export class LoadingRenderer implements SongRenderer {
     request: RenderRequest,
     callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering> {
-    const { slot } = request;
-    let atOnce = maxRenderedSongs(this.options, this.loaded.deviceOf(slot) !== "cpu");
-    for (let first = 0; first < request.songs.length; ) {
-      const songs = firstOfEqualLength(request.songs.slice(first, first + atOnce));
-      const call = callForBatch(first, songs.length);
-      try {
-        yield* await this.loaded.withRenderer(slot, call, (renderer) =>
-          renderer.render({ ...request, songs }, call),
-        );
-        first += songs.length;
-      } catch (error) {
-        if (!hasCode(error, "OUT_OF_MEMORY") || songs.length === 1) throw error;
-        atOnce = Math.ceil(songs.length / 2);
-        this.log(`${error.message}; rendering ${atOnce} songs at a time`);
-      }
-    }
+    const { slot, songs } = request;
+    const atOnce = maxRenderedSongs(this.options, this.loaded.deviceOf(slot) !== "cpu");
+    const batches = { atOnce, takeBatch: firstOfEqualLength, log: this.log };
+    yield* runInBatches(songs, batches, (batch, begin) => {
+      const call = callForBatch(begin, batch.length);
+      return this.loaded.withRenderer(slot, call, (renderer) =>
+        renderer.render({ ...request, songs: batch }, call),
+      );
+    });
   }
 
   async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {

@@ -17,7 +17,7 @@ import type {
   TrainingOptions,
   TrainingResult,
 } from "./addon.js";
-import type { BatchLimits } from "./batch-limits.js";
+import type { BatchLimits } from "./batches.js";
 import type { RenderParameters } from "./render-parameters.js";
 
 /** Song metadata. Null or "": unknown. */

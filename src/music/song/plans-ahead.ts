@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CallOptions, Progress } from "../../engine/addon.js";
-import { type BatchLimits, maxPlannedSongs } from "../../engine/batch-limits.js";
+import { type BatchLimits, maxPlannedSongs } from "../../engine/batches.js";
 import type { LanguageModelInfo, Plan, PlanRequest, SongPlanner } from "../../engine/types.js";
 import type { Task } from "../queue/store.js";
 import { planRequestsOf } from "./compose.js";
