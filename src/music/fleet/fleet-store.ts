@@ -4,13 +4,20 @@
  * request.
  */
 import { isCallbackPending } from "../queue/callback-schedule.js";
-import { type CatalogFilter, hasEnded, pageOf, summaryOf, type TaskSummary } from "../queue/catalog.js";
+import {
+  type CatalogFilter,
+  hasEnded,
+  pageOf,
+  summaryOf,
+  summarySchema,
+  type TaskSummary,
+} from "../queue/catalog.js";
 import { decodeTask, encodeTask } from "../queue/lmdb-store.js";
 import { DamagedRecordError, TASK_STATES, type Task, type TaskState } from "../queue/store.js";
 import { DuplicateSubmissionError } from "../queue/task-queue.js";
 import { makeCallbackDue } from "./fleet-callbacks.js";
+import { parseJson } from "./messages.js";
 import { type FleetRedis, FleetUnreachableError, isDataFault, KEY_PREFIX, redisKey } from "./redis.js";
-import { parseSummary, SummaryMirror } from "./summary-mirror.js";
 import {
   DROP_ID_SCRIPT,
   REMOVE_TASK_SCRIPT,
@@ -23,6 +30,7 @@ const MAX_REMEMBERED = 200;
 /** How long a damaged task is reported as failed. */
 const LOST_SECONDS = 24 * 60 * 60;
 const BATCH = 1_000;
+const SUMMARIES = redisKey("summaries");
 
 interface StoredRecord {
   task: Task;
@@ -32,11 +40,8 @@ interface StoredRecord {
 
 export class FleetStore {
   readonly #remembered = new Map<string, Task>();
-  readonly #mirror: SummaryMirror;
 
-  constructor(private readonly redis: FleetRedis) {
-    this.#mirror = new SummaryMirror(redis, (ids) => this.#summaries(ids));
-  }
+  constructor(private readonly redis: FleetRedis) {}
 
   /** Reserves a place in the queue. Null if the queue is full. */
   async reserve(id: string, client: string, capacity: number) {
@@ -143,7 +148,11 @@ export class FleetStore {
       })) as [number, string[]];
       return { total, ids };
     }
-    return pageOf(await this.#mirror.current(), filter);
+    const texts = await this.redis.attempt(() => this.redis.hvals(SUMMARIES));
+    return pageOf(
+      texts.flatMap((text) => this.#summaryIn(text) ?? []),
+      filter,
+    );
   }
 
   async finished(): Promise<TaskSummary[]> {
@@ -153,19 +162,19 @@ export class FleetStore {
 
   /** Summaries in the order of the ids; undefined for unknown ids and for summaries that cannot be read. */
   async #summaries(ids: readonly string[]): Promise<(TaskSummary | undefined)[]> {
-    const key = redisKey("summaries");
     const summaries: (TaskSummary | undefined)[] = [];
     for (let begin = 0; begin < ids.length; begin += BATCH) {
       const batch = ids.slice(begin, begin + BATCH);
-      const texts = await this.redis.attempt(() => this.redis.hmget(key, ...batch));
-      for (const [index, text] of texts.entries()) {
-        const summary = parseSummary(batch[index] as string, text);
-        if (summary === undefined && text !== null)
-          this.redis.logUnreadable(key, "it is not a task's summary");
-        summaries.push(summary);
-      }
+      const texts = await this.redis.attempt(() => this.redis.hmget(SUMMARIES, ...batch));
+      summaries.push(...texts.map((text) => (text === null ? undefined : this.#summaryIn(text))));
     }
     return summaries;
+  }
+
+  #summaryIn(text: string): TaskSummary | undefined {
+    const { data } = summarySchema.safeParse(parseJson(text));
+    if (data === undefined) this.redis.logUnreadable(SUMMARIES, "it is not a task's summary");
+    return data;
   }
 
   async unfinished(): Promise<string[]> {

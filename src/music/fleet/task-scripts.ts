@@ -1,5 +1,4 @@
 /** Lua scripts that change task records and their indices atomically. */
-import { NOTE_CHANGE_LUA } from "./summary-mirror.js";
 
 /**
  * Largest turn of a task. Turns are job priorities in BullMQ, and this is BullMQ's largest priority. Turns restart
@@ -32,7 +31,7 @@ return {sequence, turn, waiting + 1, nowMs}`;
  * learn of it even if the worker dies. The record is written last, so that the script can run again after an error.
  * Returns 1, 0 if the stored record or the owner of the idempotency key differs, or -1 after the deadline.
  */
-export const WRITE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}
+export const WRITE_TASK_SCRIPT = `
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local turn, channel, ends, deadline = tonumber(ARGV[12]), ARGV[13], ARGV[14], tonumber(ARGV[15])
@@ -60,30 +59,27 @@ if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
 else redis.call('ZREM', p .. ':favorites', id) end
 if state == 'running' and turn > tonumber(redis.call('GET', p .. ':turn') or 0) then redis.call('SET', p .. ':turn', turn) end
 if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
-noteChange(p, id)
 redis.call('SET', key, record)
 if ends == '1' then redis.call('PUBLISH', channel, cjson.encode({type = 'ended', id = id})) end
 return 1`;
 
-export const REMOVE_TASK_SCRIPT = `${NOTE_CHANGE_LUA}
+export const REMOVE_TASK_SCRIPT = `
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
 for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
 redis.call('HDEL', p .. ':summaries', id)
 redis.call('HDEL', p .. ':routes', id)
 if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
-noteChange(p, id)
 redis.call('DEL', p .. ':task:' .. id, p .. ':progress:' .. id)
 redis.call('ZREM', p .. ':ended', id)
 return 1`;
 
 /** Removes an id without a record from the indices. */
-export const DROP_ID_SCRIPT = `${NOTE_CHANGE_LUA}
+export const DROP_ID_SCRIPT = `
 local p, id = ARGV[1], ARGV[2]
 if redis.call('STRLEN', p .. ':task:' .. id) > 0 then return end
 for _, key in ipairs({'tasks', 'favorites', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
   redis.call('ZREM', p .. ':' .. key, id)
 end
 redis.call('HDEL', p .. ':summaries', id)
-redis.call('HDEL', p .. ':routes', id)
-noteChange(p, id)`;
+redis.call('HDEL', p .. ':routes', id)`;
