@@ -1,6 +1,5 @@
 /** HTTP servers: one for the music service, and one for the health and metrics of a fleet worker. */
 import { randomUUID } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import type { Config } from "../config.js";
@@ -71,7 +70,8 @@ export async function startMusicServer(options: ServiceParts): Promise<MusicServ
         () => response.destroy(),
       );
     });
-    await start(service, opened, options);
+    await opened;
+    await service.start();
   } catch (error) {
     const stopped = service.stop(0);
     void listener?.close(stopped);
@@ -102,25 +102,16 @@ export async function startMusicApplication(options: ServiceParts): Promise<Musi
   requireKeyIfReachable(config);
   const service = new MusicService(options);
   const app = buildApp(service, config, log);
-  const opened = service.open();
-  await opened.catch(async (error) => {
+  await service.open().catch(async (error) => {
     await service.stop(0);
     throw error;
   });
   return {
     service,
-    started: start(service, opened, options),
+    started: service.start(),
     handle: (request, response) => app(request, response),
     close: (graceSeconds = config.graceSeconds) => service.stop(graceSeconds),
   };
-}
-
-async function start(service: MusicService, opened: Promise<void>, { config, log }: ServiceParts) {
-  await opened;
-  await mkdir(config.trainingRoot, { recursive: true }).catch((err: unknown) =>
-    log.warn({ err }, "SVC_TRAINING_ROOT cannot be created; training is not available"),
-  );
-  await service.start();
 }
 
 function buildApp(service: MusicService, config: Config, log: Logger): Express {

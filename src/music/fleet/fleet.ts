@@ -174,7 +174,7 @@ export class Fleet {
 
   /** Whether a worker holds the task. */
   async isLeased({ id, route = "" }: Task): Promise<boolean> {
-    return (await this.redis.attempt(() => this.redis.exists(this.#lockKey(route, id)))) === 1;
+    return (await this.redis.attempt(() => this.redis.exists(this.jobKey(route, id, ":lock")))) === 1;
   }
 
   /** Acquires a lease that one process of the fleet can hold for `ttlMs`. False if another holds it. */
@@ -231,30 +231,15 @@ export class Fleet {
     }
   }
 
-  /** Returns the tasks that are in no list of their queue and have no worker. */
+  /** Returns the tasks that are in no list of a queue. */
   async #unqueued(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return [];
-    const routes = await this.redis.attempt(() => this.redis.hmget(redisKey("routes"), ...ids));
-    const routeOf = new Map(ids.map((id, index) => [id, routes[index] ?? ""]));
-    const held = new Set<string>();
-    for (const route of new Set(routeOf.values())) {
-      if (isTaskQueueName(route)) for (const id of await this.#heldIn(route)) held.add(id);
-    }
-    const missing = ids.filter((id) => !held.has(id));
-    const locks = await this.redis.batch((pipeline) => {
-      for (const id of missing) pipeline.exists(this.#lockKey(routeOf.get(id) as string, id));
-    });
-    return missing.filter((_, index) => locks[index] !== 1);
-  }
-
-  /** Key of a task's lock. A task without a queue has no lock. */
-  #lockKey(route: string, id: string): string {
-    return isTaskQueueName(route) ? this.jobKey(route, id, ":lock") : redisKey("none");
-  }
-
-  /** Ids of a queue's jobs. */
-  #heldIn(route: string): Promise<string[]> {
-    return this.redis.attempt(() => this.queueOf(route).getRanges(JOB_LISTS, 0, -1));
+    const queues = (await this.#routes()).map((route) => this.queueOf(route));
+    const queued = await this.redis.attempt(() =>
+      Promise.all(queues.map((queue) => queue.getRanges(JOB_LISTS, 0, -1))),
+    );
+    const held = new Set(queued.flat());
+    return ids.filter((id) => !held.has(id));
   }
 
   /** Removes active jobs that BullMQ cannot read. `reconcile` queues their tasks again. */
@@ -275,7 +260,7 @@ export class Fleet {
     const task = await this.store.get(id);
     // The gateway died before it stored the task: gives back the place.
     if (task === undefined) return this.store.release(id);
-    if (hasEnded(task.state)) return;
+    if (hasEnded(task.state) || (await this.isLeased(task))) return;
     this.log.warn({ task: id }, "an accepted task was in no queue; it is requeued");
     // A leftover job would keep BullMQ from adding the task.
     await this.redis.attempt(() => this.queueOf(task.route ?? "").remove(id));

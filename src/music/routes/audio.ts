@@ -7,7 +7,7 @@ import { create } from "content-disposition";
 import type { Request, Response } from "express";
 import { SAMPLE_RATE } from "../../engine/types.js";
 import { namesOf, oneOf, parameter, requiredText } from "../../parameters.js";
-import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
+import { ConcurrencyLimit } from "../access/concurrency-limit.js";
 import type { AudioFiles, FoundAudio } from "../audio/audio-files.js";
 import { decodeAudio } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
@@ -18,7 +18,7 @@ import { checkSampleRate, outputParameters } from "../request/output-parameters.
 import { songFileName } from "../song/title.js";
 import { makeFolder } from "../storage/file-storage.js";
 import type { ObjectStore, StoredObject } from "../storage/object-store.js";
-import { callerOf, type Route } from "./route.js";
+import { abortableRoute, type Route } from "./route.js";
 
 /** Limits of concurrent conversions. Each conversion uses one CPU core, and memory for the decoded song. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
@@ -30,9 +30,10 @@ const parseConversion = strictParser({
 const OUTPUT_NAMES = Object.values(outputParameters.shape).flatMap((type) => namesOf(type));
 
 /** Sends a finished song (GET and HEAD). The parameter `format` converts it for download. */
-const route: Route = ({ authenticator, config, service }) => {
+const route: Route = (context) => {
+  const { authenticator, config, service } = context;
   const limit = new ConcurrencyLimit(CONVERSIONS);
-  const send = async (request: Request, response: Response, caller: Caller) => {
+  return abortableRoute(async (_context, request, response, caller) => {
     const { signal } = caller;
     const { path, ai_token: token } = request.query;
     authenticator.authorize(request, token);
@@ -81,14 +82,7 @@ const route: Route = ({ authenticator, config, service }) => {
     } finally {
       await rm(converted, { force: true });
     }
-  };
-  return async (request, response) => {
-    const caller = callerOf(request, response);
-    // Ignore errors after the client has disconnected.
-    await send(request, response, caller).catch((error: unknown) => {
-      if (!caller.signal.aborted) throw error;
-    });
-  };
+  })(context);
 };
 
 export const audioEndpoint = {
@@ -193,34 +187,26 @@ async function sendAudio(
 }
 
 /** Sends the preview when the first audio exists. Redirects to the first song if the task has ended. */
-const previewRoute: Route =
-  ({ authenticator, service }) =>
-  async (request, response) => {
-    const { ai_token: token } = request.query;
-    authenticator.authorize(request, token);
-    if (service.queue.isShared) {
-      throw new HttpError(501, "A fleet has no previews: wait until the song is finished");
-    }
-    const { signal } = callerOf(request, response);
-    const id = String(request.params.id);
-    try {
-      const sound = await service.tasks.preview(id, signal);
-      if (sound !== null && (request.method === "HEAD" || (await sound.hasAudio(signal)))) {
-        response.set({ "Content-Type": "audio/wav", "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
-        if (request.method === "HEAD") response.end();
-        else await pipeline(sound.wav(signal), response);
-        return;
-      }
-      const { songs } = await service.tasks.whenEnded(id, signal).then(() => service.tasks.get(id));
-      const [song] = songs;
-      if (song === undefined) throw new HttpError(404, "The task ended without a song");
-      const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";
-      response.set("Cache-Control", "no-store").redirect(307, song.file + key);
-    } catch (error) {
-      // Ignore errors after the client has disconnected.
-      if (!signal.aborted) throw error;
-    }
-  };
+const previewRoute = abortableRoute(async ({ authenticator, service }, request, response, { signal }) => {
+  const { ai_token: token } = request.query;
+  authenticator.authorize(request, token);
+  if (service.queue.isShared) {
+    throw new HttpError(501, "A fleet has no previews: wait until the song is finished");
+  }
+  const id = String(request.params.id);
+  const sound = await service.tasks.preview(id, signal);
+  if (sound !== null && (request.method === "HEAD" || (await sound.hasAudio(signal)))) {
+    response.set({ "Content-Type": "audio/wav", "Cache-Control": "no-store", "X-Accel-Buffering": "no" });
+    if (request.method === "HEAD") response.end();
+    else await pipeline(sound.wav(signal), response);
+    return;
+  }
+  const { songs } = await service.tasks.whenEnded(id, signal).then(() => service.tasks.get(id));
+  const [song] = songs;
+  if (song === undefined) throw new HttpError(404, "The task ended without a song");
+  const key = typeof token === "string" ? `&ai_token=${encodeURIComponent(token)}` : "";
+  response.set("Cache-Control", "no-store").redirect(307, song.file + key);
+});
 
 export const previewEndpoint = {
   summary: "Preview of the first song of a task while it is decoded",

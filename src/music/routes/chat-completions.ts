@@ -16,16 +16,15 @@ import { BODY_RULES } from "../request/body.js";
 import { parseChatRequest, type Recording } from "../request/chat.js";
 import { removeFiles } from "../request/multipart.js";
 import { makeFolder } from "../storage/file-storage.js";
-import { callerOf, type Route, type RouteContext, withTag } from "./route.js";
+import { abortableRoute, type RouteContext, withTag } from "./route.js";
 import { acceptTask } from "./task-endpoints.js";
 
 /** Interval of keep-alive chunks. */
 const HEARTBEAT_MS = 2000;
 
 /** Queues a task and waits until the task ends. */
-const route: Route = (context) => async (request, response) => {
+const route = abortableRoute(async (context, request, response, caller) => {
   useOpenAiErrors(response);
-  const caller = callerOf(request, response);
   const { config, service, bodies } = context;
   const { fields, client } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);
@@ -51,13 +50,10 @@ const route: Route = (context) => async (request, response) => {
   try {
     if (chat.isStream) await stream(response, head, ended, fileOf, messagesOf);
     else await answer(response, head, await ended, fileOf, messagesOf);
-  } catch (error) {
-    // Ignore errors after the client has disconnected.
-    if (!caller.signal.aborted) throw error;
   } finally {
     await removeFiles(converted);
   }
-};
+});
 
 export const CHAT_ENDPOINTS = withTag("Chat", {
   "POST /v1/chat/completions": {

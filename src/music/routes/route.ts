@@ -93,6 +93,18 @@ export function commandRoute(
   };
 }
 
+/** Route with the client's signal. Errors after the client has disconnected are ignored. */
+export function abortableRoute(
+  handle: (context: RouteContext, request: Request, response: Response, caller: Caller) => Promise<unknown>,
+): Route {
+  return (context) => async (request, response) => {
+    const caller = callerOf(request, response);
+    await handle(context, request, response, caller).catch((error: unknown) => {
+      if (!caller.signal.aborted) throw error;
+    });
+  };
+}
+
 /** Like `command`, but `run` gets a signal that fires when the client disconnects. */
 export function abortableCommand({
   run,
@@ -102,16 +114,10 @@ export function abortableCommand({
   rule: BodyRule;
   run(context: RouteContext, body: RequestBody, caller: Caller, request: Request): Promise<unknown>;
 }): UntaggedEndpoint {
-  const route: Route = (context) => async (request, response) => {
-    const caller = callerOf(request, response);
-    try {
-      const body = await context.bodies.read(request, rule);
-      sendEnvelope(response, await run(context, body, caller, request));
-    } catch (error) {
-      // Ignore errors after the client has disconnected.
-      if (!caller.signal.aborted) throw error;
-    }
-  };
+  const route = abortableRoute(async (context, request, response, caller) => {
+    const body = await context.bodies.read(request, rule);
+    sendEnvelope(response, await run(context, body, caller, request));
+  });
   return { ...operation, route };
 }
 

@@ -5,7 +5,7 @@ import { contentTypeOf } from "../audio/formats.js";
 import { RequestError, useOpenAiErrors } from "../errors.js";
 import { BODY_RULES } from "../request/body.js";
 import { songOf } from "./chat-completions.js";
-import { callerOf, type Route, withTag } from "./route.js";
+import { abortableRoute, withTag } from "./route.js";
 import { acceptTask } from "./task-endpoints.js";
 
 const FORMAT = /^(mp3|opus|wav|flac)(?:_(\d+))?(?:_(\d+))?$/;
@@ -69,31 +69,25 @@ function formatFields(format: unknown): Fields {
 }
 
 /** Queues a task and answers with its song. The task is cancelled if the client disconnects. */
-const route: Route = (context) => async (request, response) => {
+const route = abortableRoute(async (context, request, response, caller) => {
   useOpenAiErrors(response);
-  const caller = callerOf(request, response);
   const { service, bodies } = context;
   const { "xi-api-key": key } = request.headers;
   if (typeof key === "string") request.headers["x-api-key"] ??= key;
   const body = await bodies.read(request, BODY_RULES.command);
   const sent = { ...body, fields: soundFields(body.fields, request.query.output_format) };
   const { task_id } = await acceptTask(context, sent, caller);
-  try {
-    const { audioFiles } = await songOf(context, task_id, caller.signal);
-    const [song] = audioFiles;
-    if (song === undefined) throw new Error("A task without an analysis made no song");
-    const path = await service.audioFiles.localPath(service.audioFiles.pathOf(song.name), caller.signal);
-    response.set({ "Content-Type": contentTypeOf(path), "X-Carillon-Task": task_id });
-    await new Promise<void>((resolve, reject) =>
-      response.sendFile(path, { dotfiles: "allow", cacheControl: false }, (error) =>
-        error ? reject(error) : resolve(),
-      ),
-    );
-  } catch (error) {
-    // Ignore errors after the client has disconnected.
-    if (!caller.signal.aborted) throw error;
-  }
-};
+  const { audioFiles } = await songOf(context, task_id, caller.signal);
+  const [song] = audioFiles;
+  if (song === undefined) throw new Error("A task without an analysis made no song");
+  const path = await service.audioFiles.localPath(service.audioFiles.pathOf(song.name), caller.signal);
+  response.set({ "Content-Type": contentTypeOf(path), "X-Carillon-Task": task_id });
+  await new Promise<void>((resolve, reject) =>
+    response.sendFile(path, { dotfiles: "allow", cacheControl: false }, (error) =>
+      error ? reject(error) : resolve(),
+    ),
+  );
+});
 
 export const SOUND_ENDPOINTS = withTag("Chat", {
   "POST /v1/sound-generation": {
