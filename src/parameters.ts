@@ -263,8 +263,19 @@ export function abbreviateList(names: readonly string[]): string {
   return names.slice(0, 3).join(", ") + more;
 }
 
-/** Registry of parameter names by zod type; names are in lookup order. */
-const wireNames = z.registry<{ names: readonly string[] }>();
+/** Returns why a parameter has no effect; null if it has or may have an effect. */
+export type Rule<Facts> = (facts: Facts) => string | null;
+
+/** When a parameter of a song has an effect: always in songs and never in analyses, unless these fields say otherwise. */
+export interface Uses<Analysis = string, SubmissionFacts = never, SongFacts = never> {
+  /** Analyses that use the parameter. */
+  analyses?: readonly Analysis[];
+  atSubmission?: readonly Rule<SubmissionFacts>[];
+  afterSong?: readonly Rule<SongFacts>[];
+}
+
+/** Registry of parameter names and uses by zod type; names are in lookup order. */
+const wireNames = z.registry<{ names: readonly string[]; uses: Uses }>();
 
 declare const wireName: unique symbol;
 
@@ -276,16 +287,20 @@ export type BodyOf<Shape extends Record<string, z.ZodType>> = {
   [Key in keyof Shape as Shape[Key] extends Named<infer Name> ? Name : never]?: z.output<Shape[Key]>;
 };
 
-/** Gives a schema the names under which clients may send it: `names` and their camelCase forms. */
+/**
+ * Gives a schema the names under which clients may send it, which are `names` and their camelCase forms, and states when
+ * the parameter has an effect.
+ */
 export function parameter<const Name extends string, S extends z.ZodType>(
   names: Name | readonly [Name, ...string[]],
   schema: S,
   help?: string,
+  uses: Uses = {},
 ): S & Named<Name> {
   const listed = typeof names === "string" ? [names] : names;
   // Clone the type, since parameters with different names may share it.
   const own = schema.clone() as S;
-  wireNames.add(own, { names: [...new Set([...listed, ...listed.map(camelCase)])] });
+  wireNames.add(own, { names: [...new Set([...listed, ...listed.map(camelCase)])], uses });
   if (help !== undefined) z.globalRegistry.add(own, { description: help });
   return own;
 }
@@ -297,4 +312,8 @@ function camelCase(name: string): string {
 /** Returns the names of a parameter, the primary name first. */
 export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
   return wireNames.get(schema)?.names as readonly [string, ...string[]];
+}
+
+export function usesOf(schema: z.ZodType): Uses {
+  return wireNames.get(schema)?.uses ?? {};
 }

@@ -19,6 +19,18 @@ import {
   within,
 } from "../parameters.js";
 
+import {
+  needsBaseModel,
+  needsCorrection,
+  needsTask,
+  ofCorrection,
+  ofGuidance,
+  ofProjection,
+  ofWindow,
+  overriddenByTimesteps,
+  uses,
+} from "./parameter-uses.js";
+
 const MAX_TIMESTEPS = 200;
 /** Frames of a minute of latents. */
 const MAX_CROSSFADE_FRAMES = 1500;
@@ -54,6 +66,7 @@ export const inferenceSteps = (max: number) => {
     ["inference_steps", "infer_step", "infer_steps", "num_inference_steps"],
     steps.default(8),
     "Denoising steps: 8 for a turbo model (at most 20), 32 to 64 for a base model.",
+    uses({ atSubmission: [overriddenByTimesteps] }),
   );
 };
 
@@ -82,6 +95,7 @@ export const renderParameters = {
       "shift",
       within(finiteNumber, 1, 5).default(3),
       "Shifts the steps towards the noisy end; base models only.",
+      uses({ atSubmission: [overriddenByTimesteps], afterSong: [needsBaseModel] }),
     ),
     timesteps: parameter(
       "timesteps",
@@ -98,16 +112,30 @@ export const renderParameters = {
       "dcw_mode",
       oneOf(["low", "high", "double", "pix"]).default("double"),
       "Bands that DCW corrects: low, high, both (double) or all frequencies without a wavelet (pix).",
+      ofCorrection,
     ),
     dcwScaler: parameter(
       "dcw_scaler",
       correction.default(0.05),
       "Strength of DCW in the low band and in mode pix.",
+      uses({
+        atSubmission: [
+          needsCorrection,
+          ({ dcwMode }) => (dcwMode === "high" ? "dcw_mode high corrects the high band" : null),
+        ],
+      }),
     ),
     dcwHighScaler: parameter(
       "dcw_high_scaler",
       correction.default(0.02),
       "Strength of DCW in the high band.",
+      uses({
+        atSubmission: [
+          needsCorrection,
+          ({ dcwMode }) =>
+            dcwMode === "low" || dcwMode === "pix" ? `not used by dcw_mode ${dcwMode}` : null,
+        ],
+      }),
     ),
     velocityNormThreshold: parameter(
       "velocity_norm_threshold",
@@ -118,6 +146,12 @@ export const renderParameters = {
       "velocity_ema_factor",
       share.default(0),
       "Share of the previous step's direction in every step, which smooths the path to the song; 0: off. Useful values: 0.05 to 0.2.",
+      uses({
+        atSubmission: [
+          ({ timesteps, inferenceSteps }) =>
+            (timesteps?.length ?? inferenceSteps + 1) > 2 ? null : "the song is made in one step",
+        ],
+      }),
     ),
     latentRescale: parameter(
       "latent_rescale",
@@ -133,6 +167,14 @@ export const renderParameters = {
       ["audio_cover_strength", "audioCoverStrength", "cover_strength"],
       share.default(1),
       "Share of the steps that follow the source.",
+      uses({
+        atSubmission: [
+          ({ taskType, hasCodes, thinking }) =>
+            taskType === "text2music" && !hasCodes && !thinking
+              ? "there is no source and no audio codes to follow"
+              : null,
+        ],
+      }),
     ),
     coverNoiseStrength: parameter(
       "cover_noise_strength",
@@ -146,37 +188,54 @@ export const renderParameters = {
       "guidance_scale",
       atLeast(finiteNumber, 0, MAX_GUIDANCE).default(7),
       "How strongly the song follows the caption; 1 or less: no guidance. Base models only.",
+      uses({ afterSong: [needsBaseModel] }),
     ),
-    useAdg: parameter("use_adg", offByDefault, "Adaptive dual guidance (adg); base models only."),
+    useAdg: parameter(
+      "use_adg",
+      offByDefault,
+      "Adaptive dual guidance (adg); base models only.",
+      uses({
+        ...ofGuidance,
+        atSubmission: [
+          ({ guidanceVariant }) => (guidanceVariant === null ? null : "replaced by guidance_variant"),
+        ],
+      }),
+    ),
     guidanceVariant: parameter(
       ["guidance_variant", "guidance_mode"],
       guidanceVariant.nullable().default(null),
       "Guidance: apg_classic (projected; also apg), cfg (plain), adg (angle-based), adg_w_norm (larger angles, loudness kept) or adg_wo_clip (any angle). Unset: adg with use_adg, else apg_classic. Base models only.",
+      ofGuidance,
     ),
     eta: parameter(
       "eta",
       within(finiteNumber, -10, 10).default(0),
       "apg_classic: factor of the guidance along the guided direction; 1: all of it, as in cfg.",
+      ofProjection,
     ),
     momentum: parameter(
       "momentum",
       within(finiteNumber, -1, 1).default(-0.75),
       "apg_classic: factor of the guidance of earlier steps that is added; negative: subtracted.",
+      ofProjection,
     ),
     normThreshold: parameter(
       "norm_threshold",
       atLeast(finiteNumber, 0, MAX_GUIDANCE).default(2.5),
       "apg_classic: limit of the guidance's norm; 0: none.",
+      ofProjection,
     ),
     cfgIntervalStart: parameter(
       "cfg_interval_start",
       share.default(0),
       "Lowest flow time with guidance. Flow time runs from 1 (noise) to 0 (music): 0.3 leaves the last steps without guidance.",
+      ofGuidance,
     ),
     cfgIntervalEnd: parameter(
       "cfg_interval_end",
       share.default(1),
       "Highest flow time with guidance: 0.8 leaves the first steps without guidance.",
+      ofGuidance,
     ),
   }),
   /** How repaint and lego treat the window and its surroundings. */
@@ -185,31 +244,53 @@ export const renderParameters = {
       "repaint_mode",
       oneOf(["conservative", "balanced", "aggressive"]).default("balanced"),
       "How freely repaint blends the window into its surroundings.",
+      ofWindow,
     ),
     repaintStrength: parameter(
       "repaint_strength",
       share.default(0.5),
       "In balanced mode: 1 keeps the least of the source around the window.",
+      uses({
+        atSubmission: [
+          ...ofWindow.atSubmission,
+          ({ repaintMode }) => (repaintMode === "balanced" ? null : "used only by repaint_mode balanced"),
+        ],
+        afterSong: ofWindow.afterSong,
+      }),
     ),
     repaintLatentCrossfadeFrames: parameter(
       "repaint_latent_crossfade_frames",
       within(integer, 0, MAX_CROSSFADE_FRAMES).nullable().default(null),
       "Frames (25 a second) beside the window over which latents fade from the source to the new part. Unset: set by repaint_mode and repaint_strength.",
+      ofWindow,
     ),
     repaintWavCrossfadeSeconds: parameter(
       "repaint_wav_crossfade_sec",
       within(finiteNumber, 0, 60).nullable().default(null),
       "Seconds beside the window over which the recording fades to the new part; 0: hard cut. Unset: set by repaint_mode and repaint_strength.",
+      uses({
+        ...ofWindow,
+        atSubmission: [
+          ...ofWindow.atSubmission,
+          ({ latents }) => (latents.isSource ? "src_latents have no samples to fade" : null),
+        ],
+      }),
     ),
     chunkMaskMode: parameter(
       "chunk_mask_mode",
       oneOf(["explicit", "auto"]).default("explicit"),
       "Mask condition of the model: the window (explicit), or all frames (auto).",
+      ofWindow,
     ),
     coverNofsq: parameter(
       "cover_nofsq",
       offByDefault,
       "Cover from the full source instead of its audio codes; the song stays closer to the source.",
+      uses({
+        atSubmission: [
+          (facts) => (facts.hasCodes ? "audio codes replace the source" : needsTask("cover")(facts)),
+        ],
+      }),
     ),
   }),
 };

@@ -1,4 +1,5 @@
 /** Models: lists for clients, lookup by name, switching. */
+
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../../engine/addon.js";
 import { EMBEDDED_MODEL, OWNER_SEPARATOR } from "../../engine/checkpoints.js";
@@ -7,8 +8,8 @@ import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { INFER_METHODS } from "../../engine/render-parameters.js";
 import type { ModelCatalog, MusicEngine, SheetWriter, SlotState } from "../../engine/types.js";
 import { HttpError, RequestError } from "../errors.js";
-import { TASK_TYPES, type TaskType } from "../request/schema.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
+import { TASK_TYPES, type TaskType } from "../request/task-types.js";
 
 /**
  * Returns the slot that holds the named model. Returns slot 1 if no model is named, or if the named model is

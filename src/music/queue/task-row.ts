@@ -1,9 +1,10 @@
 /** A task as JSON for task lists and events. */
+
 import { z } from "zod";
 import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { lostUploadFields, parametersOf } from "../request/replay.js";
-import { TASK_TYPES } from "../request/schema.js";
+import { TASK_TYPES } from "../request/task-types.js";
 import { TASK_STATES, type Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
 import {

@@ -1,8 +1,9 @@
 /** Checks of parameters that belong together. */
+
 import { RequestError } from "../errors.js";
-import type { Analysis } from "./generation-request.js";
 import { checkSampleRate } from "./output-parameters.js";
 import type { GenerationParameters } from "./schema.js";
+import type { Analysis } from "./task-types.js";
 
 /** @throws RequestError for an empty interval, or a sample rate that the format does not support */
 export function checkTogether(

@@ -1,11 +1,13 @@
 /** A parsed request: grouped once, as the engine takes it, and then unchanged. It is stored as JSON with its task. */
+
 import type { z } from "zod";
 import type { Seed } from "../../engine/types.js";
 import type { Fields } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import type { RequestedAdapter } from "./loras.js";
-import { type GenerationParameters, parameterGroups, type TaskType } from "./schema.js";
+import { type GenerationParameters, parameterGroups } from "./schema.js";
+import type { Analysis, TaskType } from "./task-types.js";
 
 /** A recording, or latents in its place. */
 export interface AudioInput {
@@ -26,28 +28,6 @@ export const INPUTS = ["source", "reference"] as const;
 
 export function inputsOf(request: Pick<GenerationRequest, (typeof INPUTS)[number]>): AudioInput[] {
   return INPUTS.flatMap((name) => request[name] ?? []);
-}
-
-/**
- * Analysis that a task runs instead of making songs. "codes" returns the audio codes of the source. "full"
- * describes the source. "metadata" suggests metadata for the caption and lyrics.
- */
-export type Analysis = "codes" | "full" | "metadata";
-
-/** Parameters that select the analyses. */
-export const ANALYSES: Readonly<Record<Analysis, string>> = {
-  codes: "extract_codes_only",
-  full: "full_analysis_only",
-  metadata: "analysis_only",
-};
-
-/** Returns the analysis that the flags select. If several flags are set, the cheapest analysis wins. */
-export function analysisOf(
-  flags: Pick<GenerationParameters, "extractCodesOnly" | "fullAnalysisOnly" | "analysisOnly">,
-): Analysis | null {
-  if (flags.extractCodesOnly) return "codes";
-  if (flags.fullAnalysisOnly) return "full";
-  return flags.analysisOnly ? "metadata" : null;
 }
 
 /** What differs between the songs of a task. */

@@ -1,8 +1,10 @@
 /** Parameters of the output file; ../audio/encode.ts applies them. */
+
 import { z } from "zod";
 import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from "../../parameters.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";
 import { RequestError } from "../errors.js";
+import { uses } from "./uses.js";
 
 /** Valid bit rates of mp3 files (MPEG-1 layer III). */
 const MP3_BITRATES = [
@@ -32,6 +34,9 @@ export const outputParameters = z.object({
     "mp3_bitrate",
     mp3Bitrate.nullable().default(null),
     "Bit rate of mp3 files, 32k to 320k; unset: 256k.",
+    uses({
+      atSubmission: [({ audioFormat }) => (audioFormat === "mp3" ? null : `audio_format is ${audioFormat}`)],
+    }),
   ),
   sampleRate: parameter(
     ["sample_rate", "mp3_sample_rate"],

@@ -4,18 +4,20 @@
  * or ignored adds a line to `warnings`. Seeds are drawn here, so that a task makes the same songs if it is
  * restarted.
  */
+
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import type { Fields } from "../../parameters.js";
 import { codesInUse } from "./audio-codes.js";
 import { checkTogether } from "./checks.js";
-import { undecidedAtSubmission, unusedAtSubmission, warningsOf } from "./effects.js";
-import { analysisOf, type GenerationRequest, grouped } from "./generation-request.js";
+import { effectsAtSubmission } from "./effects.js";
+import { type GenerationRequest, grouped } from "./generation-request.js";
 import { toRequestedAdapter } from "./loras.js";
 import { recordingsOf } from "./recordings.js";
 import { type GenerationContext, readParameters } from "./sent-parameters.js";
 import { drawSongs } from "./songs.js";
 import { factsStatedIn } from "./stated.js";
 import { normalizeTracks } from "./stems.js";
+import { analysisOf } from "./task-types.js";
 import { unknownFieldWarnings } from "./unknown-fields.js";
 
 /** @throws RequestError naming the invalid field */
@@ -32,8 +34,8 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
     isSource: recordings.source?.kind === "sourceLatents",
     isReference: recordings.reference?.kind === "referenceLatents",
   };
-  const unused = unusedAtSubmission(chosen, { ...used, ...sent, latents });
-  warnings.push(...warningsOf(unused));
+  const effects = effectsAtSubmission(chosen, { ...used, ...sent, latents }, analysis);
+  warnings.push(...effects.warnings);
   checkTogether(parameters, warnings);
   const stated = factsStatedIn(used, warnings);
   const songs = drawSongs({ ...parameters, audioCodes }, context.drawSeed);
@@ -56,7 +58,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
         : repaint,
     ...recordings,
     songs,
-    chosen: analysis === null ? undecidedAtSubmission(chosen, unused) : [],
+    chosen: effects.undecided,
     ...(context.defaults && { defaults: context.defaults }),
     warnings,
   };

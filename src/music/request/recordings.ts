@@ -1,8 +1,10 @@
 /** The recordings that a task uses. */
+
 import { type UploadKind, type Uploads, uploadFieldName } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
-import { ANALYSES, type Analysis, type AudioInput, type GenerationRequest } from "./generation-request.js";
+import type { AudioInput, GenerationRequest } from "./generation-request.js";
 import type { GenerationParameters } from "./schema.js";
+import { ANALYSES, type Analysis } from "./task-types.js";
 
 type Needs = Pick<
   GenerationParameters,

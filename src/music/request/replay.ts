@@ -1,11 +1,13 @@
 /** Converts a parsed request back to a request body that makes the same songs. */
+
 import { type Fields, namesOf } from "../../parameters.js";
 import { uploadFieldName, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";
-import { ANALYSES, type AudioInput, inputsOf } from "./generation-request.js";
+import { type AudioInput, inputsOf } from "./generation-request.js";
 import { loraFields } from "./loras.js";
 import { parameterGroups } from "./schema.js";
 import { songFields } from "./songs.js";
+import { ANALYSES } from "./task-types.js";
 
 /**
  * Body of POST /release_task that makes the same songs. It refers to uploads that are still stored; the client must

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { STEMS } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
+import { needsTask } from "../../engine/parameter-uses.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
 import {
   BPM_UNIT,
@@ -27,6 +28,17 @@ import { unparsedCodes } from "./audio-codes.js";
 import { loraList } from "./loras.js";
 import { audioFormat, outputParameters } from "./output-parameters.js";
 import { planningParameters, samplingParameters } from "./planning-parameters.js";
+import { isCoverWithoutCodes, makesStems, TASK_TYPES, type TaskType } from "./task-types.js";
+import {
+  lmSampling,
+  needsLanguageModel,
+  needsPlanning,
+  needsSource,
+  needsWriting,
+  overriddenByInstruction,
+  overriddenByWindows,
+  uses,
+} from "./uses.js";
 import {
   customInstruction,
   keyScale,
@@ -39,14 +51,6 @@ import {
   timeSignature,
 } from "./value-types.js";
 
-export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
-export type TaskType = (typeof TASK_TYPES)[number];
-
-/** Whether the word is a task type of acestep.cpp that stands for a cover with `cover_nofsq`. */
-export function isCoverWithoutCodes(word: unknown): boolean {
-  return typeof word === "string" && /^cover[-_]?nofsq$/i.test(word.trim());
-}
-
 /** Vocal language if neither the client, the language model nor the lyrics determine one. */
 export const DEFAULT_LANGUAGE = "en";
 
@@ -55,6 +59,13 @@ const audioDuration = (min: number) =>
     ["audio_duration", "duration", "audioDuration", "target_duration", "targetDuration"],
     z.preprocess(withoutClock, withinOrAuto(finiteNumber, min, DURATION_SECONDS_RANGE.max)).default(null),
     "Length in seconds. Unset or 0: chosen by the language model, else estimated from lyrics and tempo, else 30.",
+    uses({
+      atSubmission: [
+        ({ taskType, hasCodes }) =>
+          taskType === "text2music" || hasCodes ? null : "the source sets the length",
+        ({ hasCodes }) => (hasCodes ? "audio_code_string sets the length" : null),
+      ],
+    }),
   );
 
 /** Parameters that a request holds as they are sent, by group. Keys are the internal names, with units. */
@@ -64,11 +75,24 @@ export const parameterGroups = {
       ["prompt", "caption"],
       text.default(""),
       "Description of the song: genre, instruments, mood, voice.",
+      uses({
+        analyses: ["metadata"],
+        afterSong: [
+          ({ request: { words }, languageModel }) =>
+            languageModel !== null && words.sampleQuery !== "" ? "replaced by sample_query" : null,
+          ({ request: { words }, languageModel }) =>
+            words.sampleMode && languageModel?.writesText ? "sample_mode writes the prompt" : null,
+        ],
+      }),
     ),
     lyrics: parameter(
       "lyrics",
       lyrics.default(""),
       "Lyrics, with section tags such as [Verse] and [Chorus] on separate lines. Blank or [Instrumental]: no vocals.",
+      uses({
+        analyses: ["metadata"],
+        atSubmission: [({ instrumental }) => (instrumental ? "instrumental is true" : null)],
+      }),
     ),
     vocalLanguage: parameter(
       ["vocal_language", "vocalLanguage", "language"],
@@ -79,17 +103,29 @@ export const parameterGroups = {
       "sample_mode",
       offByDefault,
       "Let the language model write caption, lyrics and metadata.",
+      uses({ atSubmission: [needsPlanning], afterSong: [needsLanguageModel] }),
     ),
     sampleQuery: parameter(
       ["sample_query", "sampleQuery", "description", "desc"],
       trimmed.default(""),
       "Short description from which the language model writes caption, lyrics and metadata.",
+      uses({ atSubmission: [needsPlanning], afterSong: [needsLanguageModel] }),
     ),
     /** `format` is an alias of this flag; the format of the audio file is `audio_format`. */
     useFormat: parameter(
       ["use_format", "useFormat", "format"],
       offByDefault,
       "Let the language model rewrite caption and lyrics in the format that the models were trained on.",
+      uses({
+        atSubmission: [
+          needsPlanning,
+          ({ prompt, lyrics, sampleMode, sampleQuery }) =>
+            sampleMode || `${prompt}${lyrics}${sampleQuery}`.trim() !== ""
+              ? null
+              : "there is no prompt and no lyrics",
+        ],
+        afterSong: [needsLanguageModel, needsWriting("song sheet", "metadata")],
+      }),
     ),
     instruction: parameter(
       "instruction",
@@ -100,6 +136,13 @@ export const parameterGroups = {
       "global_caption",
       text.default(""),
       "Description of the whole song, if the prompt describes a single stem.",
+      uses({
+        afterSong: [
+          ({ isLegoSft, model }) => (isLegoSft ? null : `${model} was not trained on stems`),
+          ({ request: { words } }) =>
+            words.instruction?.toLowerCase().includes("a segment") ? "instruction asks for a segment" : null,
+        ],
+      }),
     ),
   }),
   facts: z.object({
@@ -132,16 +175,19 @@ export const parameterGroups = {
       "repainting_start",
       finiteNumber.default(0),
       "Start of the repainted window in seconds; negative: before the start of the source.",
+      uses({ atSubmission: [needsTask("repaint", "lego"), overriddenByWindows] }),
     ),
     repaintingEndSeconds: parameter(
       "repainting_end",
       repaintEnd,
       "End of the repainted window in seconds; may exceed the source. Unset or 0: end of the source.",
+      uses({ atSubmission: [needsTask("repaint", "lego"), overriddenByWindows] }),
     ),
     repaintingWindows: parameter(
       "repainting_windows",
       repaintWindows.default([]),
       "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
+      uses({ atSubmission: [needsTask("repaint", "lego")] }),
     ),
   }),
   planning: planningParameters,
@@ -154,11 +200,18 @@ export const parameterGroups = {
       ["get_lrc", "getLrc", "lrc"],
       offByDefault,
       "Return lyric timestamps in `lrc` of the song, if the model supports them.",
+      uses({
+        afterSong: [
+          ({ hasWords }) => (hasWords ? null : "the song has no lyrics"),
+          ({ hasLyricTimes, model }) => (hasLyricTimes ? null : `${model} cannot time these lyrics`),
+        ],
+      }),
     ),
     getScores: parameter(
       ["get_scores", "getScores"],
       offByDefault,
       "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
+      uses({ afterSong: [({ noScoresReason }) => noScoresReason] }),
     ),
     returnLatents: parameter(
       ["return_latents", "returnLatents"],
@@ -175,12 +228,14 @@ export const generationSchema = z.object({
     ["instrumental", "is_instrumental"],
     offByDefault,
     "Song without vocals; lyrics are ignored.",
+    uses({ analyses: ["metadata"] }),
   ),
   ...parameterGroups.output.shape,
   model: parameter(
     ["model", "model_name", "modelName", "dit_model", "ditModel", "synth_model"],
     optionalText,
     "Name of a model from GET /v1/models; unset: the default model.",
+    uses({ analyses: ["codes", "full"] }),
   ),
   loras: parameter(
     "loras",
@@ -193,26 +248,51 @@ export const generationSchema = z.object({
     ["audio_code_string", "audioCodeString", "audio_codes"],
     unparsedCodes.nullable().default(null),
     "Audio codes of the song, five per second: one text for all songs, or one per song. Used only with thinking or use_audio_codes.",
+    uses({
+      atSubmission: [
+        ({ taskType }) =>
+          taskType === "text2music" || taskType === "cover" ? null : `task_type ${taskType} uses a source`,
+        ({ thinking, useAudioCodes }) =>
+          thinking || useAudioCodes ? null : "needs thinking or use_audio_codes",
+      ],
+    }),
   ),
   useAudioCodes: parameter(
     "use_audio_codes",
     offByDefault,
     "Render audio_code_string without the language model.",
+    uses({ atSubmission: [({ hasCodes }) => (hasCodes ? null : "no audio_code_string is used")] }),
   ),
   useRandomSeed: parameter(
     "use_random_seed",
     flag.default(true),
     "Draw a random seed for every song; false uses `seed`.",
+    uses({
+      analyses: ["full", "metadata"],
+      atSubmission: [({ seed }) => (seed.length > 0 ? null : "no seed was sent")],
+    }),
   ),
   seed: parameter(
     "seed",
     requestedSeeds.default([]),
     "Seed per song, from 0 to 2^64 - 1; -1 or unset: random. The same seed and settings make the same song; noise is drawn as torch draws it on CUDA. Send seeds above 2^53 as text if your JSON library rounds them.",
+    uses({
+      analyses: ["full", "metadata"],
+      atSubmission: [({ useRandomSeed }) => (useRandomSeed ? "use_random_seed is true" : null)],
+    }),
   ),
   batchSize: parameter(
     ["batch_size", "n"],
     within(integer, 1, 8).default(2),
     "Number of songs, each with its own seed.",
+    uses({
+      atSubmission: [
+        ({ taskType, trackName, trackClasses, batchSize }) =>
+          makesStems(taskType) && trackName === "" && trackClasses.length > 0 && batchSize > 1
+            ? "track_classes makes one song for each stem"
+            : null,
+      ],
+    }),
   ),
   ...parameterGroups.denoise.shape,
   ...parameterGroups.guidance.shape,
@@ -222,6 +302,7 @@ export const generationSchema = z.object({
     "lm_seed",
     requestedSeeds.default([]),
     "Seed of the language model per song; -1 or unset: the song's seed. A single value applies to all songs, which then share a plan.",
+    uses({ ...lmSampling, analyses: ["full", "metadata"] }),
   ),
   ...parameterGroups.sampling.shape,
   taskType: parameter(
@@ -235,16 +316,24 @@ export const generationSchema = z.object({
     ["reference_audio_path", "ref_audio_path", "referenceAudioPath", "refAudioPath"],
     optionalText,
     "Timbre reference: absolute path on the server, or `file` of an earlier song.",
+    uses({
+      atSubmission: [({ latents }) => (latents.isReference ? "replaced by ref_latents" : null)],
+    }),
   ),
   srcAudioPath: parameter(
     ["src_audio_path", "ctx_audio_path", "sourceAudioPath", "srcAudioPath", "ctxAudioPath"],
     optionalText,
     "Source recording: absolute path on the server, or `file` of an earlier song. It sets the length.",
+    uses({
+      analyses: ["codes", "full"],
+      atSubmission: [...needsSource, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
+    }),
   ),
   srcLatentsPath: parameter(
     ["src_latents_path", "srcLatentsPath"],
     optionalText,
     "Latents of the source, instead of src_audio: `latents` of an earlier song, or a safetensors file on the server with a tensor `latents` [frames, channels].",
+    uses({ atSubmission: needsSource }),
   ),
   refLatentsPath: parameter(
     ["ref_latents_path", "refLatentsPath"],
@@ -255,32 +344,45 @@ export const generationSchema = z.object({
     "track_name",
     trimmed.default(""),
     `Stem to extract, or to add to the source (lego): ${STEMS.join(", ")}.`,
+    uses({ atSubmission: [needsTask("extract", "lego"), overriddenByInstruction] }),
   ),
   trackClasses: parameter(
     ["track_classes", "trackClasses", "instruments"],
     textList.default([]),
     "Several stems: complete adds them to the source; extract and lego make one song per stem. extract accepts `all`.",
+    uses({
+      atSubmission: [
+        needsTask("extract", "lego", "complete"),
+        overriddenByInstruction,
+        ({ taskType, trackName }) =>
+          makesStems(taskType) && trackName !== "" ? "replaced by track_name" : null,
+      ],
+    }),
   ),
   callbackUrl: parameter(
     ["callback_url", "callbackUrl"],
     optionalText,
     "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
+    uses({ analyses: ["codes", "full", "metadata"] }),
   ),
   ...parameterGroups.repaint.shape,
   analysisOnly: parameter(
     "analysis_only",
     offByDefault,
     "Return metadata for caption and lyrics; makes no music.",
+    uses({ analyses: ["metadata"] }),
   ),
   fullAnalysisOnly: parameter(
     "full_analysis_only",
     offByDefault,
     "Return a description of the source; makes no music.",
+    uses({ analyses: ["full"] }),
   ),
   extractCodesOnly: parameter(
     "extract_codes_only",
     offByDefault,
     "Return the audio codes of the source; makes no music.",
+    uses({ analyses: ["codes"] }),
   ),
 });
 

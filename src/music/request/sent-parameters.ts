@@ -1,4 +1,5 @@
 /** First step of parsing: reads the parameters of a body, with the limits of the model and the task type. */
+
 import { isDeepStrictEqual } from "node:util";
 import type { RangePolicy } from "../../config.js";
 import type { Seed, SlotState } from "../../engine/types.js";
@@ -6,12 +7,8 @@ import { type Fields, namesOf } from "../../parameters.js";
 import { type Uploads, uploadKind } from "../audio/uploads.js";
 import { nameInWarnings } from "./effects.js";
 import { FieldSources, parseField, parseObject } from "./fields.js";
-import {
-  type GenerationParameters,
-  generationSchema,
-  generationSchemaFor,
-  isCoverWithoutCodes,
-} from "./schema.js";
+import { type GenerationParameters, generationSchema, generationSchemaFor } from "./schema.js";
+import { isCoverWithoutCodes } from "./task-types.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;

@@ -1,9 +1,10 @@
 /** The songs of a request: what differs between them. */
+
 import type { Seed } from "../../engine/types.js";
 import type { Fields } from "../../parameters.js";
 import type { GenerationRequest, RequestedSong } from "./generation-request.js";
 import type { GenerationParameters } from "./schema.js";
-import { makesStems } from "./stems.js";
+import { makesStems } from "./task-types.js";
 
 type Parameters = Pick<GenerationParameters, "taskType" | "trackName" | "trackClasses" | "lmSeeds"> & {
   /** Codes in use, one list per song; null: none. */

@@ -1,9 +1,10 @@
 /** Facts of a song in a request: known terms, and facts that the prompt states. */
+
 import { canonicalKeyScale, LANGUAGES, UNKNOWN_METADATA } from "../../engine/metadata.js";
 import { describe } from "../../parameters.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
-import type { Analysis } from "./generation-request.js";
 import type { GenerationParameters } from "./schema.js";
+import type { Analysis } from "./task-types.js";
 
 /**
  * Returns the facts that the prompt states. A genre in the prompt implies its usual tempo only if the task has neither

@@ -1,19 +1,16 @@
 /** Stems that a task makes: `track_name` and `track_classes`. */
+
 import { closest, distance } from "fastest-levenshtein";
 import { STEMS } from "../../engine/conditioning.js";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
-import type { GenerationParameters, TaskType } from "./schema.js";
+import type { GenerationParameters } from "./schema.js";
+import { makesStems, type TaskType } from "./task-types.js";
 
 const ALL = "all";
 const MAX_TYPOS = 2;
 
 type Tracks = Partial<Pick<GenerationParameters, "trackName" | "trackClasses" | "batchSize">>;
-
-/** Whether each song of the task is a single stem. */
-export function makesStems(taskType: TaskType): boolean {
-  return taskType === "extract" || taskType === "lego";
-}
 
 /**
  * Replaces the stem names that the client sent with the names that the models know. With track_classes, extract and

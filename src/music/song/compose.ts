@@ -2,15 +2,16 @@
  * Prepares songs for the renderer with the language model. The functions `sample` and `format` write caption,
  * lyrics and metadata; `plan` adds missing metadata and audio codes.
  */
+
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { isComplete, UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import type { LanguageModelInfo, Metadata, Plan, PlanRequest, Seed } from "../../engine/types.js";
-import type { LmOutput } from "../request/effects.js";
 import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
+import type { LmOutput } from "../request/uses.js";
 import { RandomSamples } from "../words/random-samples.js";
 import { writesCodes, writesTextBeforePlanning } from "./language-model.js";
 import type { SongContext } from "./song-context.js";

@@ -1,8 +1,9 @@
 /** When a task uses the language model, and which one. */
+
 import type { RuntimeInfo } from "../../engine/addon.js";
 import type { ModelCatalog, SheetWriter } from "../../engine/types.js";
-import { LANGUAGE_MODEL_TASKS } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
+import { LANGUAGE_MODEL_TASKS } from "../request/task-types.js";
 
 /** GPU memory that the language model and the renderer need together. */
 const MIN_GPU_BYTES = 6 * 2 ** 30;

@@ -1,9 +1,11 @@
 /** Metadata and texts in the record of a finished song. */
+
 import type { LanguageModelInfo, LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
 import type { SongDescription, SongFile, SongMetas, SongResult } from "../queue/store.js";
-import { type SongFacts, unusedInSongs, warningsOf } from "../request/effects.js";
+import { effectsInSongs } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
-import { makesStems } from "../request/stems.js";
+import { makesStems } from "../request/task-types.js";
+import type { SongFacts } from "../request/uses.js";
 import type { PlannedComposition } from "./compose.js";
 import type { ReadySlot } from "./prepare.js";
 import type { SongContext } from "./song-context.js";
@@ -105,17 +107,14 @@ export function songsResult(
     const { description } = file;
     return { ...file, description: { ...description, generationInfo: time + description.generationInfo } };
   });
-  const unused = unusedInSongs(
-    request.chosen,
-    songs.map(({ facts }) => facts),
-  );
+  const facts = songs.map((song) => song.facts);
   return {
     ...(audioFiles[0] as (typeof audioFiles)[0]).description,
     seeds: request.songs.map(({ seed }) => seed),
     lmModel: lm?.name ?? "",
     audioFiles,
     analysis: null,
-    warnings: [...new Set([...warnings, ...warningsOf(unused)])],
+    warnings: [...new Set([...warnings, ...effectsInSongs(request.chosen, facts)])],
   };
 }
 
