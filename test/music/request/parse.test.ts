@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { renderParametersOf } from "../../../src/engine/render-parameters.js";
 import { DEFAULT_LANGUAGE, generationSchema } from "../../../src/music/request/schema.js";
 import { type Fields, namesOf } from "../../../src/parameters.js";
 import { parse, parsed, RANDOM_SEED } from "./request-parsing.js";
@@ -47,30 +48,14 @@ describe("parsing of generation requests", () => {
         debug: false,
         sharesBatch: true,
       },
-      denoise: {
-        inferenceSteps: 8,
-        shift: 3,
-        inferMethod: "ode",
-        timesteps: null,
+      ...renderParametersOf({
+        ...{ inferenceSteps: 8, shift: 3, inferMethod: "ode", audioCoverStrength: 1, coverNoiseStrength: 0 },
         ...{ dcwEnabled: false, dcwMode: "double", dcwScaler: 0.05, dcwHighScaler: 0.02 },
         ...{ velocityNormThreshold: 0, velocityEmaFactor: 0, latentRescale: 1, latentShift: 0 },
-        audioCoverStrength: 1,
-        coverNoiseStrength: 0,
-      },
-      guidance: {
-        guidanceScale: 7,
-        useAdg: false,
-        ...{ guidanceVariant: null, eta: 0, momentum: -0.75, normThreshold: 2.5 },
-        cfgIntervalStart: 0,
-        cfgIntervalEnd: 1,
-      },
-      edit: {
-        repaintMode: "balanced",
-        repaintStrength: 0.5,
-        ...{ repaintLatentCrossfadeFrames: null, repaintWavCrossfadeSeconds: null },
-        chunkMaskMode: "explicit",
-        coverNofsq: false,
-      },
+        ...{ guidanceScale: 7, useAdg: false, cfgIntervalStart: 0, cfgIntervalEnd: 1 },
+        ...{ eta: 0, momentum: -0.75, normThreshold: 2.5 },
+        ...{ repaintMode: "balanced", repaintStrength: 0.5, chunkMaskMode: "explicit", coverNofsq: false },
+      }),
       output: {
         audioFormat: "mp3",
         mp3Bitrate: null,

@@ -1,9 +1,38 @@
 /** A value for every parameter of POST /release_task. */
-import type { Fields } from "../../../src/parameters.js";
+import { z } from "zod";
+import { renderParameters } from "../../../src/engine/render-parameters.js";
+import { type Fields, namesOf } from "../../../src/parameters.js";
 import { RANDOM_SEED } from "./request-parsing.js";
 
-/** For each parameter, a value other than the default; `read` is its parsed value if parsing changes it. */
-export const SAMPLES: Record<string, { value: unknown; key: string; read?: unknown }> = {
+interface Sample {
+  value: unknown;
+  key: string;
+  /** The parsed value if parsing changes it. */
+  read?: unknown;
+}
+
+/** A value that a schema allows, other than its default. */
+function anotherValue(schema: z.ZodType): unknown {
+  const json = z.toJSONSchema(schema, { io: "input" });
+  const { type, enum: choices, minimum, maximum } = json.anyOf?.[0] ?? json;
+  const usual = schema.parse(undefined);
+  if (type === "boolean") return !usual;
+  if (choices !== undefined) return choices.find((choice) => choice !== usual);
+  const [least, most] = [minimum ?? Number(usual), maximum ?? Number(usual) + 1];
+  return type === "integer" ? most : (least + 2 * most) / 3;
+}
+
+/** Samples of rendering parameters, so that a new one needs none here. */
+const ofRendering = Object.values(renderParameters).flatMap(({ shape }) =>
+  Object.entries(shape).map(([key, schema]): [string, Sample] => [
+    namesOf(schema)[0] as string,
+    { key, value: anotherValue(schema) },
+  ]),
+);
+
+/** For each parameter, a value other than the default. */
+export const SAMPLES: Record<string, Sample> = {
+  ...Object.fromEntries(ofRendering),
   prompt: { value: "jazz", key: "prompt" },
   lyrics: { value: "la la", key: "lyrics" },
   instrumental: { value: true, key: "lyrics", read: "[Instrumental]" },
