@@ -1,6 +1,6 @@
 /**
  * Measures the frame rate of the city page while it is dragged and zoomed, in headless Chromium:
- * node --import tsx scripts/measure/city-page.ts [CITIZENS] [SCREENSHOT_FOLDER]
+ * node --import tsx scripts/measure/city-page.ts [CITIZENS]
  *
  * The town has 5,000 citizens by default and runs at speed 1. Frames are counted by the page itself.
  */
@@ -18,7 +18,7 @@ import { launchBrowser } from "../../test/browser.js";
 import { advance } from "../../test/city/simulation/towns.js";
 import { buildGridTown, fillHomes } from "./grid-town.js";
 
-const [citizens = "5000", screenshots] = process.argv.slice(2);
+const [citizens = "5000"] = process.argv.slice(2);
 const MOVES = 120;
 const GROWTH_ROUNDS = 20;
 const FOUR_WEEKS_FRAMES = 4 * 4096;
@@ -85,21 +85,6 @@ await measure("drag, close-up", drag);
 await measure("zoom, close-up", zoom);
 await measure("at rest, close-up", () => page.waitForTimeout(2000));
 
-if (screenshots) {
-  await order({ paused: true });
-  for (const width of [1280, 390]) {
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      for (const steps of [0, 6]) {
-        await page.getByRole("button", { name: "Whole city" }).click();
-        for (let i = 0; i < steps; i++) await page.getByRole("button", { name: "Zoom in" }).click();
-        await page.waitForTimeout(1500);
-        await page.screenshot({ path: join(screenshots, `city-${width}-${colorScheme}-${steps}.png`) });
-      }
-    }
-  }
-}
 await browser.close();
 await bridge.close();
 await game.close();
