@@ -209,8 +209,8 @@ function explainAddress({ code, message }: NodeJS.ErrnoException, { apiPort, api
 export async function startWorkerServer(options: ServiceParts): Promise<Pick<MusicServer, "url" | "close">> {
   const { config, queue, runner, log } = options;
   requireKeyIfReachable(config);
+  if (runner === null) throw new Error("A fleet worker needs an engine");
   const { engine } = runner;
-  if (engine === null) throw new Error("A fleet worker needs an engine");
   const telemetry = new Telemetry({ queue, catalog: engine.catalog }, log);
   const authenticator = new Authenticator(config.apiKey, config.apiKeys);
   const app = express().disable("x-powered-by");

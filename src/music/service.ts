@@ -15,9 +15,11 @@ import { isCallbackPending } from "./queue/callback-schedule.js";
 import { Retention } from "./queue/retention.js";
 import { filesOf } from "./queue/store.js";
 import type { TaskQueue } from "./queue/task-queue.js";
+import { Previews } from "./song/preview.js";
 import type { SongRunner } from "./song/song-runner.js";
 import { PermittedRoot } from "./storage/permitted-root.js";
 import { Submissions } from "./submissions.js";
+import type { TaskFiles } from "./task-files.js";
 import { Tasks } from "./tasks.js";
 import { Telemetry } from "./telemetry.js";
 import { TextWriter } from "./words/text-writer.js";
@@ -33,7 +35,9 @@ export interface ServiceParts {
   /** Engine of this process; null in a fleet, where other processes work. */
   engine: MusicEngine | null;
   queue: TaskQueue;
-  runner: SongRunner;
+  files: TaskFiles;
+  /** Runs tasks in this process; null: other processes run them. */
+  runner: SongRunner | null;
   /** The adapters that clients have loaded. */
   adapters: AdapterRecord;
   log: Logger;
@@ -53,7 +57,8 @@ export class MusicService {
   readonly retention: Retention;
   readonly submissions: Submissions;
   readonly tasks: Tasks;
-  readonly #runner: SongRunner;
+  readonly #files: TaskFiles;
+  readonly #runner: SongRunner | null;
   readonly #log: Logger;
   readonly #local: LocalWork | null;
   readonly #callbacks: Callbacks;
@@ -62,16 +67,17 @@ export class MusicService {
   #sweepTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
 
-  constructor({ config, catalog, writer, engine, queue, runner, adapters, log }: ServiceParts) {
+  constructor({ config, catalog, writer, engine, queue, files, runner, adapters, log }: ServiceParts) {
     this.config = config;
     this.catalog = catalog;
     this.queue = queue;
+    this.#files = files;
     this.#runner = runner;
     this.#log = log;
-    this.audioFiles = runner.audioFiles;
-    this.uploadsDirectory = runner.uploads.directory;
+    this.audioFiles = files.songs;
+    this.uploadsDirectory = files.uploads.directory;
     this.trainingRoot = new PermittedRoot(config.trainingRoot);
-    this.adapters = new Adapters(adapters, (path) => runner.loras.resolve(path));
+    this.adapters = new Adapters(adapters, catalog, files.requestedAdapters);
     this.#local = engine && new LocalWork(config, engine, this.trainingRoot, log);
     this.writer = new TextWriter(catalog, writer, this.#stopping.signal);
     const limits = {
@@ -79,28 +85,18 @@ export class MusicService {
       maxAudioBytes: config.audioMaxTotalBytes,
       maxRecordBytes: MAX_RECORD_BYTES,
     };
-    this.retention = new Retention(this.queue, runner.deletions, limits, log);
+    this.retention = new Retention(this.queue, files.deletions, limits, log);
     const { signal } = this.#stopping;
-    this.tasks = new Tasks(queue, runner, this.retention, detailFilter(config), signal);
+    // Only a process that runs tasks fills previews.
+    const previews = runner?.previews ?? new Previews();
+    this.tasks = new Tasks(queue, files, previews, this.retention, detailFilter(config), signal);
     this.#callbacks = new Callbacks(queue, config, (task) => this.tasks.statusOf(task), log);
-    this.submissions = new Submissions(
-      queue,
-      catalog,
-      writer,
-      runner,
-      this.adapters,
-      this.#callbacks,
-      signal,
-    );
+    this.submissions = new Submissions(queue, files, this.writer, this.adapters, this.#callbacks, signal);
     queue.events.on("ended", (task) => {
       if (isCallbackPending(task)) void this.#callbacks.deliverDue();
     });
     this.telemetry = new Telemetry({ queue, catalog }, log);
-    this.telemetry.gauge(
-      "carillon_preview_bytes",
-      "Audio of previews in memory",
-      async () => this.#runner.previews.bytes,
-    );
+    this.telemetry.gauge("carillon_preview_bytes", "Audio of previews in memory", async () => previews.bytes);
     this.telemetry.gauge(
       "carillon_event_logs",
       "Tasks with events in memory",
@@ -145,7 +141,7 @@ export class MusicService {
 
   /** @throws if the model of slot 1 cannot be loaded; failures of other models are logged */
   async start(): Promise<void> {
-    await this.#runner.prepare();
+    await this.#runner?.prepare();
     this.queue.start();
     this.#callbacks.start();
   }
@@ -175,7 +171,7 @@ export class MusicService {
         }),
       )
       .catch(note)
-      .then(() => this.#runner.removeStaleFiles())
+      .then(() => this.#files.removeStale())
       .catch(note);
     return this.#sweeping;
   }

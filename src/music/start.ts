@@ -12,6 +12,7 @@ import { type MusicServer, startMusicApplication, startMusicServer, startWorkerS
 import type { ServiceParts } from "./service.js";
 import { SongRunner } from "./song/song-runner.js";
 import type { ObjectStore } from "./storage/object-store.js";
+import { TaskFiles } from "./task-files.js";
 
 /** The last backup of the tasks must end within this time after `close` was called. */
 const CLOSING_MS = 5_500;
@@ -44,7 +45,8 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   let opened: OpenedQueue | undefined;
   const release = async (closingSinceMs: number) => {
     await opened?.close(closingSinceMs);
-    opened?.runner.close();
+    opened?.runner?.close();
+    opened?.files.close();
     await lock.release();
   };
   try {
@@ -62,20 +64,22 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
 }
 
 interface OpenedQueue
-  extends Pick<ServiceParts, "catalog" | "writer" | "engine" | "queue" | "runner" | "adapters"> {
+  extends Pick<ServiceParts, "catalog" | "writer" | "engine" | "queue" | "files" | "runner" | "adapters"> {
   close(closingSinceMs: number): Promise<void>;
 }
 
 async function openQueue({ config, engine }: MusicServerParts, log: Logger): Promise<OpenedQueue> {
   const bucket = config.storage?.bucket;
   const storage = bucket ? await openObjectStore(bucket) : null;
-  const runner = new SongRunner(config, config.role === "gateway" ? null : (engine ?? null), log, storage);
+  const files = new TaskFiles(config, storage, log);
+  const runner =
+    engine === undefined || config.role === "gateway" ? null : new SongRunner(config, engine, files, log);
   if (config.redisUrl !== null) {
     // Imported lazily: only fleets need Redis.
     const { joinFleet } = await import("./fleet/join.js");
-    return { runner, ...(await joinFleet(config, runner.engine, runner, storage, log)) };
+    return { files, runner, ...(await joinFleet(config, files, runner, storage, log)) };
   }
-  if (engine === undefined) throw new Error("A standalone server needs an engine");
+  if (engine === undefined || runner === null) throw new Error("A standalone server needs an engine");
   const { store, backup } = await openTaskStore(config.temporaryDirectory, log);
   const queue = new EmbeddedQueue(store, runner, embeddedOptions(config, log), log);
   const close = async (closingSinceMs: number) => {
@@ -83,7 +87,7 @@ async function openQueue({ config, engine }: MusicServerParts, log: Logger): Pro
     await store.close();
   };
   const { catalog, planner: writer } = engine;
-  return { catalog, writer, engine, queue, runner, adapters: new OwnAdapterRecord(engine), close };
+  return { catalog, writer, engine, queue, files, runner, adapters: new OwnAdapterRecord(engine), close };
 }
 
 /** Imported lazily: only S3 storage needs the SDK. */

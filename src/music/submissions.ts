@@ -1,13 +1,11 @@
 /** Accepts tasks: checks their texts and recordings, and queues each task only once. */
 import type { z } from "zod";
-import type { ModelCatalog, SheetWriter } from "../engine/types.js";
 import { describe } from "../parameters.js";
 import type { Caller } from "./access/concurrency-limit.js";
 import { songOf } from "./audio/audio-files.js";
 import type { Callbacks } from "./callbacks/callbacks.js";
-import { HttpError, RequestError } from "./errors.js";
+import { HttpError } from "./errors.js";
 import type { Adapters } from "./models/adapters.js";
-import { selectSlot } from "./models/models.js";
 import type { acceptedTask } from "./openapi/answers.js";
 import {
   DuplicateSubmissionError,
@@ -17,10 +15,9 @@ import {
 } from "./queue/task-queue.js";
 import type { GenerationRequest } from "./request/generation-request.js";
 import type { SubmissionKey } from "./request/idempotency.js";
-import { checkTextLength } from "./song/language-model.js";
-import type { SongRunner } from "./song/song-runner.js";
 import { isWithin } from "./storage/permitted-root.js";
-import { toRequestErrorIfPromptTooLong } from "./words/text-writer.js";
+import type { TaskFiles } from "./task-files.js";
+import type { TextWriter } from "./words/text-writer.js";
 
 export type AcceptedTask = z.output<typeof acceptedTask>;
 
@@ -31,9 +28,8 @@ export class Submissions {
   /** @param stopping aborts checks when the service stops */
   constructor(
     private readonly queue: TaskQueue,
-    private readonly catalog: ModelCatalog,
-    private readonly writer: SheetWriter,
-    private readonly runner: SongRunner,
+    private readonly files: TaskFiles,
+    private readonly writer: TextWriter,
     private readonly adapters: Adapters,
     private readonly callbacks: Callbacks,
     private readonly stopping: AbortSignal,
@@ -54,24 +50,20 @@ export class Submissions {
     source: Pick<TaskOrigin, "client" | "submission" | "retakeOf"> = {},
   ): Promise<AcceptedTask> {
     await this.queue.assertRoom();
-    this.runner.makeSongFolder();
-    await checkTextLength(this.catalog, this.writer, request).catch((error: unknown) => {
-      const refusal = toRequestErrorIfPromptTooLong(error);
-      // Refuse only a text that is too long. Other errors will be reported when the task runs.
-      if (refusal instanceof RequestError) throw refusal;
-    });
+    this.files.makeSongFolder();
+    await this.writer.checkTextLength(request);
     const signal = AbortSignal.any([caller.signal, this.stopping]);
     await this.callbacks.admit(request.callbackUrl, signal);
-    const { inputs } = this.runner;
+    const { inputs } = this.files;
     const claimed = await inputs.claim(request, signal);
     try {
       const admitted = await inputs.admit(claimed, { ...caller, signal });
-      const known = await this.#withSourceFacts(await this.#withAdapters(admitted, signal));
+      const loras = await this.adapters.ofRequest(admitted, signal);
+      const known = await this.#withSourceFacts({ ...admitted, loras });
       const published = await inputs.publish(known, signal);
       const origin = { ...source, requestId: caller.requestId };
       const { task, position } = await this.queue.submit(published, origin).catch(async (error: unknown) => {
-        const mayRun = error instanceof UncertainSubmissionError;
-        if (published !== admitted && !mayRun) await inputs.release(published);
+        if (!(error instanceof UncertainSubmissionError)) await inputs.release(published);
         throw error;
       });
       return { task_id: task.id, status: "queued", queue_position: position, warnings: request.warnings };
@@ -122,7 +114,7 @@ export class Submissions {
   async #withSourceFacts(request: GenerationRequest): Promise<GenerationRequest> {
     const { source } = request;
     if (source === null || source.isUpload) return request;
-    const song = isWithin(this.runner.audioFiles.directory, source.path) ? songOf(source.path) : null;
+    const song = isWithin(this.files.songs.directory, source.path) ? songOf(source.path) : null;
     if (song === null) return request;
     const { result } = (await this.queue.get(song.taskId)) ?? {};
     const metas = result?.audioFiles[song.index]?.description?.metas;
@@ -130,18 +122,5 @@ export class Submissions {
     const { bpm, keyscale, timesignature } = metas;
     const known = { bpm, keyScale: keyscale, timeSignature: timesignature };
     return { ...request, facts: { ...request.facts, source: known } };
-  }
-
-  /**
-   * Resolves the adapters of the request. A request that lists none gets the loaded ones of its model.
-   * @throws the errors of RequestedAdapters.resolveAll
-   */
-  async #withAdapters(request: GenerationRequest, signal: AbortSignal): Promise<GenerationRequest> {
-    const { model } = selectSlot(this.catalog.slots(), request.model);
-    const loras =
-      request.loras === null
-        ? await (model === null ? [] : this.adapters.active(model))
-        : await this.runner.loras.resolveAll(request.loras, () => this.adapters.loaded(), signal);
-    return { ...request, loras };
   }
 }

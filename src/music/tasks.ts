@@ -2,7 +2,7 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, type Fields } from "../parameters.js";
-import { type AudioFiles, type FoundAudio, songOf } from "./audio/audio-files.js";
+import { type FoundAudio, songOf } from "./audio/audio-files.js";
 import type { SongTags } from "./audio/tags.js";
 import { type UploadKind, type Uploads, uploadKind } from "./audio/uploads.js";
 import { HttpError, StoreError } from "./errors.js";
@@ -20,9 +20,9 @@ import {
   unknownTaskStatus,
 } from "./queue/task-status.js";
 import { lostUploadFields, parametersOf } from "./request/replay.js";
-import type { Preview } from "./song/preview.js";
-import type { SongRunner } from "./song/song-runner.js";
+import type { Preview, Previews } from "./song/preview.js";
 import { titleOf, versionLetter } from "./song/title.js";
+import type { TaskFiles } from "./task-files.js";
 
 /** Maximum number of task records read at once. It is small because a record may be large. */
 const ROWS_AT_ONCE = 8;
@@ -32,7 +32,6 @@ const MAX_PAGE_BYTES = 8 * 2 ** 20;
 const ENDED: LiveState = { progress: undefined, position: undefined };
 
 export class Tasks {
-  readonly #audioFiles: AudioFiles;
   readonly #events: TaskEvents;
   /** Emits the id of every ended task. */
   readonly #endings = new EventEmitter();
@@ -43,12 +42,12 @@ export class Tasks {
    */
   constructor(
     private readonly queue: TaskQueue,
-    private readonly runner: SongRunner,
+    private readonly files: TaskFiles,
+    private readonly previews: Previews,
     private readonly retention: Retention,
     private readonly detail: (detail: string) => string,
     private readonly stopping: AbortSignal,
   ) {
-    this.#audioFiles = runner.audioFiles;
     queue.events.on("ended", (task) => {
       this.#endings.emit(task.id);
       this.#events.end(task.id, this.#row(task, ENDED));
@@ -69,7 +68,7 @@ export class Tasks {
     try {
       const task = await this.queue.get(id);
       if (task === undefined) return unknownTaskStatus(id);
-      return taskStatus(this.#shown(task), await this.#live(task), this.#audioFiles);
+      return taskStatus(this.#shown(task), await this.#live(task), this.files.songs);
     } catch (error) {
       if (error instanceof DamagedRecordError) return damagedTaskStatus(id, error.message);
       throw error;
@@ -78,7 +77,7 @@ export class Tasks {
 
   /** Returns the status item that the callback of an ended task contains. */
   statusOf(task: Task): TaskStatusItem {
-    return taskStatus(this.#shown(task), ENDED, this.#audioFiles);
+    return taskStatus(this.#shown(task), ENDED, this.files.songs);
   }
 
   async #live({ id, state }: Task): Promise<LiveState> {
@@ -90,7 +89,7 @@ export class Tasks {
   }
 
   #row(task: Task, live: LiveState): TaskRow {
-    return taskRow(this.#shown(task), live, this.#audioFiles);
+    return taskRow(this.#shown(task), live, this.files.songs);
   }
 
   /**
@@ -123,7 +122,7 @@ export class Tasks {
   async get(id: string): Promise<TaskRow> {
     const task = await this.#read(id);
     if (task === undefined) throw noSuchTask(id);
-    return taskRowWithCodes(this.#shown(task), await this.#live(task), this.#audioFiles);
+    return taskRowWithCodes(this.#shown(task), await this.#live(task), this.files.songs);
   }
 
   /** Reads a task; undefined if it is unknown or its record is damaged. */
@@ -154,7 +153,7 @@ export class Tasks {
    * @throws StoreError, or the signal's reason
    */
   async keptUpload(path: string, signal: AbortSignal): Promise<FoundAudio | null> {
-    const found = await this.runner.inputs.keptUpload(path, signal);
+    const found = await this.files.inputs.keptUpload(path, signal);
     return found === null ? null : { path: found, stored: null };
   }
 
@@ -180,13 +179,12 @@ export class Tasks {
    * @throws HttpError 404
    */
   async preview(id: string, signal: AbortSignal): Promise<Preview | null> {
-    const { previews } = this.runner;
     // Register the listener before reading the task. If the task ends in between, the preview then ends, too.
-    const preview = previews.of(id);
+    const preview = this.previews.of(id);
     preview.addListener(signal);
     const task = await this.#read(id);
     if (task !== undefined && !hasEnded(task.state)) return preview;
-    previews.end(id);
+    this.previews.end(id);
     if (task === undefined) throw noSuchTask(id);
     return null;
   }

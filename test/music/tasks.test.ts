@@ -7,19 +7,23 @@ import type { CatalogFilter } from "../../src/music/queue/catalog.js";
 import type { Retention } from "../../src/music/queue/retention.js";
 import { DamagedRecordError, type Task } from "../../src/music/queue/store.js";
 import type { QueueEvents, TaskQueue } from "../../src/music/queue/task-queue.js";
-import type { SongRunner } from "../../src/music/song/song-runner.js";
+import { Previews } from "../../src/music/song/preview.js";
+import type { TaskFiles } from "../../src/music/task-files.js";
 import { Tasks } from "../../src/music/tasks.js";
 import { failureOf } from "../failures.js";
 import { makeTask } from "./tasks.js";
 
 describe("tasks whose records are gone or cannot be read", () => {
-  const runner = { audioFiles: {} } as SongRunner;
+  const files = { songs: {} } as TaskFiles;
   const ended = makeTask({ id: "a", state: "failed", finishedAtMs: 1, error: "broken" });
   const running = makeTask({ id: "a", state: "running" });
   const tasksOf = (queue: Partial<TaskQueue>, stopping = new AbortController().signal) => {
     const live = async () => ({ progress: undefined, position: undefined });
     const all = { events: new EventEmitter<QueueEvents>(), live, ...queue } as TaskQueue;
-    return { queue: all, tasks: new Tasks(all, runner, {} as Retention, (detail) => detail, stopping) };
+    return {
+      queue: all,
+      tasks: new Tasks(all, files, new Previews(), {} as Retention, (detail) => detail, stopping),
+    };
   };
   const { signal } = new AbortController();
 
@@ -88,8 +92,15 @@ describe("a page of the task list with large tasks", () => {
         page: async () => ({ total: 3, ids: ["a", "b", "c"] }),
         get: async (id: string) => makeTask({ id, state: "failed", finishedAtMs: 1, error }),
       } as unknown as TaskQueue;
-      const runner = { audioFiles: {} } as SongRunner;
-      const tasks = new Tasks(queue, runner, {} as Retention, (detail) => detail, AbortSignal.abort());
+      const files = { songs: {} } as TaskFiles;
+      const tasks = new Tasks(
+        queue,
+        files,
+        new Previews(),
+        {} as Retention,
+        (detail) => detail,
+        AbortSignal.abort(),
+      );
       const page = await tasks.list({ offset: 0, limit: 3 } as CatalogFilter);
       expect(page.tasks.map(({ task_id }) => task_id)).to.deep.equal(["a"]);
       expect(page.total).to.equal(3);

@@ -13,11 +13,13 @@ import type {
 } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
 import type { AdapterRecord, LoadedAdapter } from "../models/loaded-adapters.js";
+import type { Task } from "../queue/store.js";
 import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage } from "../storage/adapter-storage.js";
 import type { ObjectStore } from "../storage/object-store.js";
 import { directoryTokens, objectTokens } from "../storage/store-token.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
+import type { TaskFiles } from "../task-files.js";
 import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
@@ -46,14 +48,14 @@ export interface JoinedFleet {
 }
 
 /**
- * @param engine null for a gateway, which runs no tasks
+ * @param runner null for a gateway, which runs no tasks
  * @param storage null if the store is a directory
  * @throws ConfigError if Redis does not answer, or if the other servers use another store
  */
 export async function joinFleet(
   config: Config,
-  engine: MusicEngine | null,
-  runner: SongRunner,
+  files: TaskFiles,
+  runner: SongRunner | null,
   storage: ObjectStore | null,
   log: Logger,
 ): Promise<JoinedFleet> {
@@ -64,10 +66,10 @@ export async function joinFleet(
     await fleet.close();
     throw error;
   });
-  runner.deletions.record = new FleetDeletionRecord(fleet.redis);
+  files.deletions.record = new FleetDeletionRecord(fleet.redis);
   const calls = new RemoteCalls(fleet);
   const worker =
-    engine === null
+    runner === null
       ? null
       : new FleetWorker(
           fleet,
@@ -77,21 +79,21 @@ export async function joinFleet(
             places: config.queueWorkers,
             jobTimeoutSeconds: config.jobTimeoutSeconds,
             averageWindow: config.averageWindow,
-            describe: describer(engine, config),
-            serveCalls: () => serveCalls(calls, engine, runner.adapters),
+            describe: describer(runner.engine, config),
+            serveCalls: () => serveCalls(calls, runner.engine, files.adapters),
           },
           log,
         );
   const options = {
     capacity: config.queueMaxSize,
     averageJobSeconds: config.averageJobSeconds,
-    cleanUp: runner.cleanUp.bind(runner),
+    cleanUp: (task: Task) => (runner ?? files).cleanUp(task),
   };
   return {
     catalog: new FleetCatalog(fleet.workers),
     writer: new FleetSheetWriter(fleet.workers, calls),
     engine: null,
-    adapters: new FleetAdapters(fleet, calls, runner.adapters),
+    adapters: new FleetAdapters(fleet, calls, files.adapters),
     queue: new FleetQueue(fleet, options, log, worker),
     close: async () => {
       await calls.close();

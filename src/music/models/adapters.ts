@@ -1,9 +1,12 @@
 /** Endpoints of loaded adapters: load, unload, scale, toggle, status. */
 import { basename } from "node:path";
 import { adapterWarnings } from "../../engine/adapters.js";
+import type { ModelCatalog } from "../../engine/types.js";
 import { HttpError, toHttpError } from "../errors.js";
 import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import type { RequestedAdapter } from "../request/loras.js";
+import type { RequestedAdapters } from "../song/requested-adapters.js";
 import {
   type AdapterRecord,
   activeAdapters,
@@ -17,22 +20,28 @@ import {
   withoutAdapter,
   withScale,
 } from "./loaded-adapters.js";
+import { selectSlot } from "./models.js";
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
 
 export class Adapters {
-  /** @param resolve maps a client's path to an absolute path */
   constructor(
     private readonly record: AdapterRecord,
-    private readonly resolve: (path: string) => Promise<string>,
+    private readonly catalog: Pick<ModelCatalog, "slots">,
+    private readonly requested: RequestedAdapters,
   ) {}
 
   /**
-   * Active adapters of a model, which tasks that list no adapters use.
-   * @throws EngineError ADAPTER if the files of one are gone
+   * Resolves the adapters of a request. A request that lists none gets the active ones of its model.
+   * @throws EngineError ADAPTER if the files of one are gone, and the errors of RequestedAdapters.resolveAll
    */
-  async active(model: string): Promise<RequestedAdapter[]> {
-    const active = activeAdapters(await this.record.read(model));
+  async ofRequest(
+    { model, loras }: Pick<GenerationRequest, "model" | "loras">,
+    signal: AbortSignal,
+  ): Promise<RequestedAdapter[]> {
+    if (loras !== null) return this.requested.resolveAll(loras, () => this.loaded(), signal);
+    const slot = selectSlot(this.catalog.slots(), model);
+    const active = slot.model === null ? [] : activeAdapters(await this.record.read(slot.model));
     return Promise.all(active.map(async (one) => ({ ...(await taskAdapter(one)), scale: one.scale })));
   }
 
@@ -60,7 +69,7 @@ export class Adapters {
     const adapterName = name ?? basename(path);
     const loaded = await attempt("Failed to load LoRA", async () => {
       assertNameIsFree(await this.record.read(model), adapterName);
-      const source = { path: await this.resolve(path), name: adapterName, doraEpsilon };
+      const source = { path: await this.requested.resolve(path), name: adapterName, doraEpsilon };
       const adapter = await this.record.inspect(model, source);
       return this.record.change(model, (loaded) => withAdapter(loaded, adapter));
     });

@@ -1,4 +1,4 @@
-/** Writes text with the language model for /format_input and /v1/create_sample, outside of tasks. */
+/** Texts outside of tasks: writes them for /format_input and /v1/create_sample, and checks those of new tasks. */
 import type { z } from "zod";
 import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
@@ -9,8 +9,10 @@ import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { ensureLanguageModel } from "../models/models.js";
 import type { songSheet } from "../openapi/answers.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import type { FormatInput, SampleRequest } from "../request/service-bodies.js";
+import { checkTextLength } from "../song/language-model.js";
 import { drawSeed } from "../song/seeds.js";
 import { statedFacts, withStatedFacts } from "../song/stated-facts.js";
 
@@ -31,6 +33,18 @@ export class TextWriter {
     private readonly writer: SheetWriter,
     private readonly stopping: AbortSignal,
   ) {}
+
+  /**
+   * Checks that the texts of a task fit the language model that it requires. Other errors are ignored here: the task will
+   * report them.
+   * @throws RequestError
+   */
+  async checkTextLength(request: GenerationRequest): Promise<void> {
+    await checkTextLength(this.catalog, this.writer, request).catch((error: unknown) => {
+      const refusal = toRequestErrorIfPromptTooLong(error);
+      if (refusal instanceof RequestError) throw refusal;
+    });
+  }
 
   /**
    * Rewrites caption and lyrics.
@@ -98,7 +112,7 @@ async function answerOf(sheet: SongSheet, warnings: string[]): Promise<WrittenTe
 }
 
 /** Turns PROMPT_TOO_LONG into an HTTP 400; returns other errors unchanged. */
-export function toRequestErrorIfPromptTooLong(error: unknown): unknown {
+function toRequestErrorIfPromptTooLong(error: unknown): unknown {
   const isTooLong = error instanceof EngineError && error.code === "PROMPT_TOO_LONG";
   return isTooLong ? new RequestError(error.message) : error;
 }

@@ -5,6 +5,7 @@ import { Checkpoints } from "../../../src/engine/checkpoints.js";
 import { createEngine, loadConfig } from "../../../src/index.js";
 import { Adapters } from "../../../src/music/models/adapters.js";
 import { OwnAdapterRecord } from "../../../src/music/models/loaded-adapters.js";
+import type { RequestedAdapters } from "../../../src/music/song/requested-adapters.js";
 import {
   attentionProjections,
   type Projection,
@@ -455,7 +456,9 @@ describe("adapter requests before the model of slot 1 is loaded", () => {
   before(() => {
     const engine = createEngine(loadConfig({ SVC_DEVICE: "cpu" }));
     after(() => engine.close());
-    adapters = new Adapters(new OwnAdapterRecord(engine), async (path) => path);
+    adapters = new Adapters(new OwnAdapterRecord(engine), engine.catalog, {
+      resolve: async (path) => path,
+    } as RequestedAdapters);
   });
 
   const calls: [verb: string, call: () => unknown][] = [
