@@ -119,8 +119,7 @@ async function ffmpeg(): Promise<Finding> {
     const lack = `${found}, without ${absent.join(" and ")}: some audio formats fail`;
     return finding("ffmpeg", "note", lack, fix);
   } catch (error) {
-    const found = `${messageOf(error)}: only WAV files can be read and written`;
-    return finding("ffmpeg", "bad", found, fix);
+    return finding("ffmpeg", "bad", messageOf(error), fix);
   }
 }
 

@@ -40,7 +40,7 @@ export class Submissions {
    * with its songs, or when the task fails.
    * @param caller a disconnect of this client stops the check, but does not cancel an accepted task
    * @throws QueueFullError; HttpError 400 for an unusable recording, 429 if too many checks of the caller wait, 500
-   * if the service stops; DecodeError for server errors; StoreError if the task cannot be recorded; the reason of
+   * if the service stops; FfmpegError for server errors; StoreError if the task cannot be recorded; the reason of
    * the caller's signal. After an error, no part of the task stays stored, except after UncertainSubmissionError: what
    * the storage does not delete now, a sweep deletes later. Published adapters are deleted when no task uses them.
    */

@@ -87,7 +87,7 @@ export class AudioInputs {
 
   /**
    * Checks a new request's recordings: resolves paths, decodes every file once, and checks windows.
-   * @throws HttpError 400 for an unusable recording, 429 if too many requests of the caller are waiting, DecodeError
+   * @throws HttpError 400 for an unusable recording, 429 if too many requests of the caller are waiting, FfmpegError
    * for a server fault, or the signal's reason
    */
   async admit(request: GenerationRequest, caller: Caller): Promise<GenerationRequest> {
@@ -236,7 +236,7 @@ export class AudioInputs {
     try {
       return await this.#decoders.run(caller, () => measureAudio({ path, name, maxSeconds, signal }));
     } catch (error) {
-      if (!(error instanceof DecodeError && error.isInputFault)) throw error;
+      if (!(error instanceof DecodeError)) throw error;
       throw new RequestError(error.message, { cause: error });
     }
   }

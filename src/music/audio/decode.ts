@@ -26,30 +26,16 @@ const PARTS_PER_TURN = 32;
 const DEMUXERS =
   "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,mov,mp3,mpc,mpc8,mpeg,mpegts,ogg,oma,tak,tta,w64,wav,wv";
 
-const IS_INPUT_FAULT = {
-  NOT_FOUND: true,
-  UNDECODABLE: true,
-  EMPTY: true,
-  TOO_LONG: true,
-  TIMEOUT: true,
-  FFMPEG_MISSING: false,
-  SYSTEM_BUSY: false,
-};
-
+/** The recording is unusable. Faults of the server are other errors. */
 export class DecodeError extends Error {
   constructor(
-    readonly code: keyof typeof IS_INPUT_FAULT,
+    readonly code: "NOT_FOUND" | "UNDECODABLE" | "EMPTY" | "TOO_LONG" | "TIMEOUT",
     /** One line that quotes neither the file's content nor its path. */
     message: string,
     options?: ErrorOptions,
   ) {
     super(message, options);
     this.name = "DecodeError";
-  }
-
-  /** Whether the file caused the failure, not the server. */
-  get isInputFault(): boolean {
-    return IS_INPUT_FAULT[this.code];
   }
 }
 
@@ -67,7 +53,7 @@ export interface DecodeJob {
 /**
  * Decodes a recording for a job: planar stereo at 48 kHz within -1 .. 1. Mono is doubled; further channels are
  * dropped.
- * @throws DecodeError, or the signal's reason
+ * @throws DecodeError, FfmpegError for a fault of the server, or the signal's reason
  */
 export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
   const parts: Stereo[] = [];
@@ -96,7 +82,7 @@ export interface AudioMeasures {
 
 /**
  * Decodes a recording like `decodeAudio` and measures it, but keeps no samples.
- * @throws DecodeError, or the signal's reason
+ * @throws DecodeError, FfmpegError for a fault of the server, or the signal's reason
  */
 export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
   let frames = 0;
@@ -188,11 +174,7 @@ function decodeFailure(error: unknown, name: string): unknown {
     const code = error.reason === "absent" ? "NOT_FOUND" : "UNDECODABLE";
     return new DecodeError(code, `${name} ${error.fault}`, { cause: error });
   }
-  if (!(error instanceof FfmpegError)) return error;
-  if (error.code === "FFMPEG_MISSING") {
-    return new DecodeError(error.code, `${error.message} to read audio`, { cause: error });
-  }
-  if (error.code === "SYSTEM_BUSY") return new DecodeError(error.code, error.message, { cause: error });
+  if (!(error instanceof FfmpegError) || error.isServerFault) return error;
   if (error.code === "TIMEOUT") {
     const message = `${name} took longer than ${TIMEOUT_SECONDS} seconds to decode`;
     return new DecodeError(error.code, message, { cause: error });

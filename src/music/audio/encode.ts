@@ -22,7 +22,7 @@ const OVERHEAD_BYTES = 2 ** 20;
 
 export class EncodeError extends Error {
   constructor(
-    readonly code: "FFMPEG_MISSING" | "SYSTEM_BUSY" | "DISK_FULL" | "ENCODE_FAILED",
+    readonly code: "DISK_FULL" | "ENCODE_FAILED",
     message: string,
     options?: ErrorOptions,
   ) {
@@ -45,7 +45,7 @@ export interface EncodeJob {
   signal?: AbortSignal | undefined;
 }
 
-/** Resolves with the file size in bytes. Equal audio gives equal bytes. @throws EncodeError, or the signal's reason */
+/** Resolves with the file size in bytes. Equal audio gives equal bytes. @throws EncodeError, FfmpegError, or the signal's reason */
 export async function encodeAudio(job: EncodeJob): Promise<number> {
   const wait = { maxWaitSeconds: MAX_WAIT_SECONDS, signal: job.signal };
   const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);
@@ -131,20 +131,11 @@ function encodeFailure(error: unknown): unknown {
       cause: error,
     });
   }
-  if (!(error instanceof FfmpegError)) return error;
-  const { message } = error;
-  if (error.code === "FFMPEG_MISSING") {
-    return new EncodeError(
-      error.code,
-      `${message}; without ffmpeg songs can only be wav or wav32 at 48 kHz, with no normalization and no fades`,
-      {
-        cause: error,
-      },
-    );
-  }
-  if (error.code === "SYSTEM_BUSY") return new EncodeError(error.code, message, { cause: error });
+  if (!(error instanceof FfmpegError) || error.isServerFault) return error;
   const lastLine = stderr.split("\n").at(-1);
-  return new EncodeError("ENCODE_FAILED", message + (lastLine ? `: ${lastLine}` : ""), { cause: error });
+  return new EncodeError("ENCODE_FAILED", error.message + (lastLine ? `: ${lastLine}` : ""), {
+    cause: error,
+  });
 }
 
 /** Whether the disk is full or a quota is exceeded. */

@@ -98,8 +98,7 @@ const SAMPLE_CODES = ["BAD_ARGUMENT", "LM_OUTPUT", "NOT_FINITE", "OUT_OF_MEMORY"
 function failureOf(error: unknown, filename: string): SampleFailure {
   const { code, message } = error as Error & { code?: string };
   const isSamplesFault =
-    error instanceof UnsafePathError ||
-    (error instanceof DecodeError ? error.isInputFault : SAMPLE_CODES.includes(code ?? ""));
+    error instanceof UnsafePathError || error instanceof DecodeError || SAMPLE_CODES.includes(code ?? "");
   if (!isSamplesFault) throw error;
   return { filename, reason: message.split("\n", 1)[0] as string };
 }

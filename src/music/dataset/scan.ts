@@ -54,8 +54,7 @@ export async function scanFolder(
       const description = await describeAudio(path, described.get(path) ?? {}, read, warn);
       return sampleOf(path, name, seconds, description, request);
     } catch (error) {
-      if (!(error instanceof DecodeError && error.isInputFault) && !(error instanceof UnsafePathError))
-        throw error;
+      if (!(error instanceof DecodeError || error instanceof UnsafePathError)) throw error;
       warn(error.message);
       return null;
     }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { DecodeError, decodeAudio, measureAudio } from "../../../src/music/audio/decode.js";
 import { encodeAudio } from "../../../src/music/audio/encode.js";
+import { FfmpegError } from "../../../src/music/audio/ffmpeg.js";
 import { listenLocally } from "../../local-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { RECORDING_FORMATS, runFfmpeg, writeRecording, writeSilence } from "./recordings.js";
@@ -238,9 +239,13 @@ describe("decoding of recordings", () => {
     const { PATH } = process.env;
     process.env.PATH = directory;
     try {
-      const { code, message } = await failureOf(at("tone.wav"));
-      expect(code).to.equal("FFMPEG_MISSING");
-      expect(message).to.include("ffmpeg").and.include("install");
+      const failure = await decodeAudio({ path: at("tone.wav"), name: "x", maxSeconds: 600 }).catch(
+        (error: unknown) => error,
+      );
+      expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_MISSING" });
+      expect((failure as Error).message)
+        .to.include("install it or run")
+        .and.include("no recording can be read");
     } finally {
       process.env.PATH = PATH;
     }

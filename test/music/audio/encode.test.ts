@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { peakOf } from "../../../src/music/audio/decode.js";
 import { EncodeError, type EncodeJob, encodeAudio, interleave } from "../../../src/music/audio/encode.js";
+import { FfmpegError } from "../../../src/music/audio/ffmpeg.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../../../src/music/audio/formats.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -229,7 +230,7 @@ describe("encoding songs to audio files", () => {
     process.env.PATH = directory;
     try {
       const failure = await encode("mp3", "missing.mp3").catch((error: unknown) => error);
-      expect(failure).to.be.instanceOf(EncodeError).and.include({ code: "FFMPEG_MISSING" });
+      expect(failure).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_MISSING" });
       expect((failure as Error).message)
         .to.include("ffmpeg")
         .and.include("wav");
@@ -237,7 +238,7 @@ describe("encoding songs to audio files", () => {
         expect(await encode(format, "without.wav")).to.be.greaterThan(100_000);
       }
       const faded = await finished("wav", "faded.wav", { fadeInSeconds: 1 }).catch((error: unknown) => error);
-      expect(faded).to.be.instanceOf(EncodeError).and.include({ code: "FFMPEG_MISSING" });
+      expect(faded).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_MISSING" });
     } finally {
       process.env.PATH = path;
     }
