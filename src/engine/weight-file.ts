@@ -19,34 +19,54 @@ export interface WeightFile {
 
 /** Reads the header of a safetensors file. @throws Error that says what is wrong with the file */
 export function readWeightFile(path: string): WeightFile {
-  return withFile(path, (read, size) => {
-    const length = size < LENGTH_BYTES ? 0n : read(0, LENGTH_BYTES).readBigUInt64LE();
-    if (length < 2n || length > MAX_HEADER_BYTES || Number(length) > size - LENGTH_BYTES) {
-      throw new Error("it is not a safetensors file, or is truncated");
-    }
-    const header = read(LENGTH_BYTES, Number(length)).toString("utf8");
-    return parse(header, size - LENGTH_BYTES - Number(length));
-  });
+  const { tensors, metadata } = withFile(path, readHeader);
+  const entries = [...tensors];
+  return {
+    shapes: new Map(entries.map(([name, { shape }]) => [name, shape])),
+    types: new Set(entries.map(([, { dtype }]) => dtype)),
+    metadata,
+  };
 }
 
-function parse(text: string, dataBytes: number): WeightFile {
-  const header: unknown = JSON.parse(text);
+/** A tensor of a safetensors file, with its bytes as in the file. */
+export interface StoredTensor {
+  dtype: string;
+  shape: readonly number[];
+  bytes: Buffer;
+}
+
+/** Reads a whole safetensors file, which is in memory. @throws Error that says what is wrong with the file */
+export function readTensors(file: Buffer) {
+  const read = (position: number, length: number) => file.subarray(position, position + length);
+  const { tensors, metadata, dataBegin } = readHeader(read, file.length);
+  const stored = [...tensors].map(([name, { dtype, shape, begin, end }]): [string, StoredTensor] => [
+    name,
+    { dtype, shape, bytes: file.subarray(dataBegin + begin, dataBegin + end) },
+  ]);
+  return { tensors: new Map(stored), metadata };
+}
+
+function readHeader(read: (position: number, length: number) => Buffer, size: number) {
+  const length = size < LENGTH_BYTES ? 0n : read(0, LENGTH_BYTES).readBigUInt64LE();
+  if (length < 2n || length > MAX_HEADER_BYTES || Number(length) > size - LENGTH_BYTES) {
+    throw new Error("it is not a safetensors file, or is truncated");
+  }
+  const dataBegin = LENGTH_BYTES + Number(length);
+  const header: unknown = JSON.parse(read(LENGTH_BYTES, Number(length)).toString("utf8"));
   if (!isObject(header)) throw new Error("its header is not an object");
-  const { __metadata__: metadata = {}, ...tensors } = header;
-  const shapes = new Map<string, number[]>();
-  const types = new Set<string>();
-  for (const [name, entry] of Object.entries(tensors)) {
+  const { __metadata__: metadata = {}, ...entries } = header;
+  const tensors = new Map<string, { dtype: string; shape: readonly number[]; begin: number; end: number }>();
+  for (const [name, entry] of Object.entries(entries)) {
     if (!isObject(entry) || !isShape(entry.shape)) throw new Error(`tensor '${name}' has no shape`);
-    const end = Array.isArray(entry.data_offsets) ? Number(entry.data_offsets[1]) : Number.NaN;
-    if (!(end <= dataBytes))
+    const [begin, end] = Array.isArray(entry.data_offsets) ? entry.data_offsets.map(Number) : [];
+    if (begin === undefined || end === undefined || !(begin >= 0 && begin <= end && end <= size - dataBegin))
       throw new Error(`it is truncated: tensor '${name}' lies beyond the end of the file`);
-    shapes.set(name, entry.shape);
-    types.add(String(entry.dtype));
+    tensors.set(name, { dtype: String(entry.dtype), shape: entry.shape, begin, end });
   }
   const texts = isObject(metadata)
     ? Object.entries(metadata).map(([key, value]) => [key, String(value)])
     : [];
-  return { shapes, types, metadata: Object.fromEntries(texts) };
+  return { tensors, metadata: Object.fromEntries(texts) as Record<string, string>, dataBegin };
 }
 
 /** A tensor in float32, row-major. */

@@ -125,7 +125,7 @@ describe("latents in responses and requests", function () {
       "src_latents is not a safetensors file, or is truncated",
     );
     expect(await refusal(upload(file.subarray(0, 9000)))).to.equal(
-      "src_latents holds latents of another type than F32 and BF16, or is truncated",
+      "src_latents is not a safetensors file, or is truncated",
     );
     const broken = await changed(({ values }) => ({ values: values.fill(Number.NaN, 7, 8) }));
     expect(await refusal(broken)).to.equal("src_latents holds a value that is not a number");

@@ -7,14 +7,16 @@
 
 import { writeFile } from "node:fs/promises";
 import { SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
-import { type FloatTensor, safetensorsChunks } from "../../engine/weight-file.js";
-import { isObject } from "../../parameters.js";
+import {
+  type FloatTensor,
+  readTensors,
+  type StoredTensor,
+  safetensorsChunks,
+} from "../../engine/weight-file.js";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { readRegular, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
-const LENGTH_BYTES = 8;
-const VALUE_BYTES = 4;
 /** Maximum file size: ten times the longest song of the published models. */
 const MAX_BYTES = 64 * 2 ** 20;
 /** Samples of one latent frame at SAMPLE_RATE. */
@@ -49,69 +51,52 @@ export async function readLatents(path: string, name: string, maxSeconds: number
     if (error instanceof UnusableFileError) return refuse(error.fault);
     throw error;
   });
-  const { header, data } = split(bytes) ?? refuse("is not a safetensors file, or is truncated");
-  const shape = shapeOf(header.latents) ?? refuse("holds no tensor `latents`");
+  const { tensors, metadata } = readOr(bytes, () => refuse("is not a safetensors file, or is truncated"));
+  const latents = tensors.get("latents") ?? refuse("holds no tensor `latents`");
+  const { shape } = latents;
   const [frames = 0, channels = 0] = shape.length === 3 && shape[0] === 1 ? shape.slice(1) : shape;
   if (shape.length - (shape[0] === 1 ? 1 : 0) > 2 || frames < 1 || channels < 1) {
     refuse(`has the shape [${shape.join(", ")}]: latents are [frames, channels]`);
   }
-  const values =
-    floatsOf(header.latents, frames * channels, data) ??
-    refuse("holds latents of another type than F32 and BF16, or is truncated");
+  const values = floatsOf(latents) ?? refuse("holds latents of another type than F32 and BF16");
   if (!values.every(Number.isFinite)) refuse("holds a value that is not a number");
   const seconds = (frames * SAMPLES_PER_FRAME) / SAMPLE_RATE;
   if (seconds > maxSeconds) refuse(`lasts longer than ${maxSeconds} seconds`);
-  const [silenceLength = 0] = shapeOf(header.silence) ?? [];
-  const gain = gainOf(header.__metadata__);
+  const silence = tensors.get("silence");
+  const gain = gainOf(metadata);
   if (gain === undefined) return refuse("states a gain that is not a positive number");
   return {
     values,
     frames,
-    samples:
-      samplesOf(header.__metadata__, frames) ?? refuse("states a length that does not match its frames"),
-    silentFrame: floatsOf(header.silence, silenceLength, data),
+    samples: samplesOf(metadata, frames) ?? refuse("states a length that does not match its frames"),
+    silentFrame: silence === undefined ? null : floatsOf(silence),
     gain,
   };
 }
 
-function split(bytes: Buffer): { header: Record<string, unknown>; data: Buffer } | null {
-  if (bytes.length < LENGTH_BYTES) return null;
-  const length = bytes.readBigUInt64LE();
-  if (length > bytes.length - LENGTH_BYTES) return null;
-  const begin = LENGTH_BYTES + Number(length);
+function readOr(bytes: Buffer, refuse: () => never): ReturnType<typeof readTensors> {
   try {
-    const header: unknown = JSON.parse(bytes.toString("utf8", LENGTH_BYTES, begin));
-    return isObject(header) ? { header, data: bytes.subarray(begin) } : null;
+    return readTensors(bytes);
   } catch {
-    return null;
+    return refuse();
   }
 }
 
-function shapeOf(entry: unknown): number[] | null {
-  const isSize = (size: unknown) => Number.isSafeInteger(size) && (size as number) >= 0;
-  return isObject(entry) && Array.isArray(entry.shape) && entry.shape.every(isSize) ? entry.shape : null;
-}
-
-/** Values of a tensor; null if its type is not supported or its offsets do not match its size. */
-function floatsOf(entry: unknown, count: number, data: Buffer): Float32Array | null {
-  if (!isObject(entry) || !Array.isArray(entry.data_offsets)) return null;
-  const [begin, end] = entry.data_offsets;
-  const width = entry.dtype === "F32" ? VALUE_BYTES : entry.dtype === "BF16" ? 2 : 0;
-  if (!Number.isSafeInteger(begin) || begin < 0 || end > data.length || end - begin !== count * width)
-    return null;
-  if (width === 0) return null;
-  if (width === VALUE_BYTES)
-    return new Float32Array(data.buffer.slice(data.byteOffset + begin, data.byteOffset + end));
+/** Values of a tensor; null if its type is not supported or its bytes do not match its shape. */
+function floatsOf({ dtype, shape, bytes }: StoredTensor): Float32Array | null {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  // Copies the bytes, because Float32Array needs an aligned offset.
+  if (dtype === "F32" && bytes.length === 4 * count) return new Float32Array(new Uint8Array(bytes).buffer);
+  if (dtype !== "BF16" || bytes.length !== 2 * count) return null;
   // A BF16 value is the upper half of a float.
-  const words = Uint32Array.from({ length: count }, (_, i) => data.readUInt16LE(begin + 2 * i) << 16);
+  const words = Uint32Array.from({ length: count }, (_, i) => bytes.readUInt16LE(2 * i) << 16);
   return new Float32Array(words.buffer);
 }
 
 /** Gain from the metadata; null if it has none, undefined if it is not a positive number. */
-function gainOf(metadata: unknown): number | null | undefined {
-  const stated = isObject(metadata) ? metadata.gain : undefined;
-  if (stated === undefined) return null;
-  const gain = Number(stated);
+function gainOf(metadata: Readonly<Record<string, string>>): number | null | undefined {
+  if (metadata.gain === undefined) return null;
+  const gain = Number(metadata.gain);
   return Number.isFinite(gain) && gain > 0 ? gain : undefined;
 }
 
@@ -119,11 +104,10 @@ function gainOf(metadata: unknown): number | null | undefined {
  * Song length in samples, from the metadata. Without such metadata, it is the length of all frames. Null if
  * the length in the metadata does not end within the last frame.
  */
-function samplesOf(metadata: unknown, frames: number): number | null {
+function samplesOf(metadata: Readonly<Record<string, string>>, frames: number): number | null {
   const whole = frames * SAMPLES_PER_FRAME;
-  const stated = isObject(metadata) ? metadata.samples : undefined;
-  if (stated === undefined) return whole;
-  const samples = Number(stated);
+  if (metadata.samples === undefined) return whole;
+  const samples = Number(metadata.samples);
   const isWithin = Number.isSafeInteger(samples) && samples <= whole && samples > whole - SAMPLES_PER_FRAME;
   return isWithin ? samples : null;
 }

@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { type FloatTensor, safetensorsChunks } from "../../engine/weight-file.js";
+import { type FloatTensor, readTensors, safetensorsChunks } from "../../engine/weight-file.js";
 import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
 import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
@@ -47,13 +47,9 @@ const configSchema = z.object({
   use_dora: off,
 });
 
-const headerSchema = z.record(
+const weightsSchema = z.record(
   z.string().regex(/\.lora_[AB]\.weight$/),
-  z.object({
-    dtype: z.literal("F32"),
-    shape: z.tuple([z.int(), z.int()]),
-    data_offsets: z.tuple([z.int(), z.int()]),
-  }),
+  z.object({ dtype: z.literal("F32"), shape: z.tuple([z.int(), z.int()]) }),
 );
 
 /** @throws RequestError for a LoRA that was not written by this server's training */
@@ -79,19 +75,15 @@ export async function writePortableLora(
 async function readLora(folder: string): Promise<Lora> {
   const config = parseJson(await readTextFile(join(folder, CONFIG_NAME), MAX_TEXT_BYTES), CONFIG_NAME);
   const { r: rank, lora_alpha: alpha } = parse(configSchema, config, CONFIG_NAME);
-  const bytes = await readRegular(join(folder, WEIGHTS_NAME), MAX_WEIGHTS_BYTES);
-  const dataBegin = 8 + Number(bytes.readBigUInt64LE());
-  const { __metadata__: _, ...header } = parseJson(bytes.toString("utf8", 8, dataBegin), WEIGHTS_NAME);
+  const stored = readTensors(await readRegular(join(folder, WEIGHTS_NAME), MAX_WEIGHTS_BYTES)).tensors;
+  parse(weightsSchema, Object.fromEntries(stored), WEIGHTS_NAME);
   const tensors = new Map<string, FloatTensor>();
-  for (const [name, { shape, data_offsets }] of Object.entries(parse(headerSchema, header, WEIGHTS_NAME))) {
+  for (const [name, { shape, bytes }] of stored) {
     if (shape[name.endsWith(LORA_B) ? 1 : 0] !== rank) {
       throw new RequestError(`${WEIGHTS_NAME}: ${name} does not have the rank of ${CONFIG_NAME}, ${rank}`);
     }
-    const [begin, end] = data_offsets;
     // Copies the bytes, because Float32Array needs an aligned offset.
-    const values = () =>
-      new Float32Array(new Uint8Array(bytes.subarray(dataBegin + begin, dataBegin + end)).buffer);
-    tensors.set(name, { shape, values });
+    tensors.set(name, { shape, values: () => new Float32Array(new Uint8Array(bytes).buffer) });
   }
   return { config, rank, alpha, tensors };
 }
