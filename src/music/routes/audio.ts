@@ -1,6 +1,6 @@
 /** Endpoints for the audio of a task: finished songs, and a preview of the first song. */
 import { randomUUID } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { create } from "content-disposition";
@@ -125,8 +125,9 @@ async function sendStored(
   }
   const { bytes, modifiedMs } = stored as StoredObject;
   response.set({ "Accept-Ranges": "bytes", "Last-Modified": new Date(modifiedMs).toUTCString() });
+  dropLongSuffix(request, bytes);
   const ranges = request.range(bytes);
-  if (ranges === -1 && !SUFFIX_RANGE.test(request.headers.range ?? "")) {
+  if (ranges === -1) {
     response.status(416).set("Content-Range", `bytes */${bytes}`).end();
     return;
   }
@@ -147,8 +148,11 @@ async function sendStored(
   else await pipeline(content, response).catch(() => response.destroy());
 }
 
-/** Matches a suffix range such as `bytes=-500`. The suffix may be longer than the file (RFC 9110, 14.1.2). */
-const SUFFIX_RANGE = /^bytes=-0*[1-9]\d*$/;
+/** A suffix range such as `bytes=-500` that is longer than the file means the whole file (RFC 9110, 14.1.2). */
+function dropLongSuffix({ headers }: Request, bytes: number): void {
+  const [, suffix] = /^bytes=-(\d+)$/.exec(headers.range ?? "") ?? [];
+  if (Number(suffix) > bytes) delete headers.range;
+}
 
 function headersOf(path: string, disposition: string): Record<string, string> {
   return {
@@ -165,24 +169,18 @@ async function sendAudio(
   disposition: string,
 ): Promise<void> {
   const headers = headersOf(file, disposition);
+  // If the song has expired since the path was resolved, `sendFile` reports it.
+  dropLongSuffix(request, (await stat(file).catch(() => null))?.size ?? 0);
   const failure = await new Promise<(Error & { status?: number; code?: string }) | undefined>((resolve) => {
     response.sendFile(file, { dotfiles: "allow", cacheControl: false, headers }, resolve);
   });
   if (failure === undefined || failure.code === "ECONNABORTED") return;
-  if (failure.status === 416 && SUFFIX_RANGE.test(request.headers.range ?? "")) {
-    // The suffix is longer than the file: send it whole.
-    delete request.headers.range;
-    response.removeHeader("Content-Range");
-    await sendAudio(request, response, file, disposition);
-    return;
-  }
   if (failure.status === 416) {
     // A 416 response has no body. `sendFile` has already set Content-Range.
     response.removeHeader("Content-Disposition");
     response.status(416).end();
     return;
   }
-  // The song may have expired since the path was resolved.
   throw failure.status === 404 ? new HttpError(404, "Audio file not found") : failure;
 }
 
