@@ -35,6 +35,17 @@ export function refuse(context: Context, message: string, input: unknown): never
   return z.NEVER;
 }
 
+/** Like `refuse`, for a part of a list: the error shows this part instead of the list. */
+export function refusePart(context: Context, message: string, part: unknown): never {
+  context.issues.push({ code: "custom", message, input: part, params: { part } });
+  return z.NEVER;
+}
+
+/** The value that an issue is about. @param value the value of the whole parameter */
+export function valueAtFault(issue: z.core.$ZodIssue, value: unknown): unknown {
+  return issue.code === "custom" && issue.params && "part" in issue.params ? issue.params.part : value;
+}
+
 /**
  * Adds an issue with a replacement for the value. The parser uses the replacement, unless the value is out of range
  * (`isRange`) and the range policy is to refuse such values.
@@ -195,7 +206,7 @@ function textUpTo(maxCharacters: number) {
 
 export function isTooLong(value: string, maxCharacters: number, context: Context): boolean {
   if (value.length <= maxCharacters) return false;
-  refuse(context, `must be at most ${maxCharacters} characters long and is ${value.length}`, value);
+  refusePart(context, `must be at most ${maxCharacters} characters long and is ${value.length}`, value);
   return true;
 }
 
@@ -235,10 +246,16 @@ export function oneOfOrFallback<const T extends string>(words: readonly T[], fal
 export function elementsOf(value: unknown): (string | number)[] | undefined {
   if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
   if (typeof value === "number") return [value];
-  if (!Array.isArray(value)) return undefined;
-  return value.every((element) => typeof element === "string" || typeof element === "number")
-    ? value
-    : undefined;
+  return Array.isArray(value) && value.every(isElement) ? value : undefined;
+}
+
+export function isElement(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
+}
+
+/** The first element of a list that is neither text nor a number; a value that is no list. */
+export function nestedPartOf(value: unknown): unknown {
+  return Array.isArray(value) ? value.find((element) => !isElement(element)) : value;
 }
 
 /** Shortens a value to one line for error messages. */

@@ -10,11 +10,13 @@ import {
   elementsOf,
   finiteNumber,
   integer,
+  nestedPartOf,
   offByDefault,
   oneOf,
   oneOfOrFallback,
   parameter,
   refuse,
+  refusePart,
   replaceValue,
   within,
 } from "../parameters.js";
@@ -41,15 +43,17 @@ const timesteps = z
   .transform((value, context): number[] => {
     const elements = elementsOf(value)?.filter((element) => element !== "");
     const rule = `must be up to ${MAX_TIMESTEPS} descending numbers from 1 to 0`;
-    if (elements === undefined || elements.length === 0) return refuse(context, rule, value);
+    if (elements === undefined) return refusePart(context, rule, nestedPartOf(value));
+    if (elements.length === 0) return refuse(context, rule, value);
     const times = elements.map(Number);
     const isOpen = times.at(-1) !== 0;
     if (isOpen) times.push(0);
-    const isDescending = times.every((time, i) => i === 0 || time < (times[i - 1] as number));
-    const isInRange = times.every((time) => time >= 0 && time <= 1);
+    const isDescent = (time: number, i: number) =>
+      time >= 0 && time <= 1 && (i === 0 || time < (times[i - 1] as number));
+    const wrong = times.findIndex((time, i) => !isDescent(time, i));
+    if (wrong >= 0 || times.length < 2) return refusePart(context, rule, elements[Math.max(wrong, 0)]);
     const steps = times.length - 1;
-    if (!isDescending || !isInRange || steps < 1 || steps > MAX_TIMESTEPS)
-      return refuse(context, rule, value);
+    if (steps > MAX_TIMESTEPS) return refusePart(context, `must hold at most ${MAX_TIMESTEPS} steps`, steps);
     return isOpen ? replaceValue(context, "must end at 0", value, times) : times;
   })
   .meta({ type: ["string", "array"], items: { type: "number", minimum: 0, maximum: 1 } });

@@ -61,9 +61,12 @@ function readCodes(items: unknown[], batchSize: number, codebookSize: number | n
       `audio_code_string must hold codes for one song or for each song of batch_size ${batchSize}, got ${items.length}`,
     );
   const codes = items.map(codesOf);
-  if (!codes.every((item) => item !== undefined && item.length > 0 && item.length <= MAX_CODES)) {
+  const isCodes = (item: number[] | undefined) =>
+    item !== undefined && item.length > 0 && item.length <= MAX_CODES;
+  const wrong = codes.findIndex((item) => !isCodes(item));
+  if (wrong >= 0) {
     throw new RequestError(
-      `audio_code_string must hold 1 to ${MAX_CODES} codes per song, as <|audio_code_N|> or comma-separated integers, got ${describe(items.length === 1 ? items[0] : items)}`,
+      `audio_code_string must hold 1 to ${MAX_CODES} codes per song, as <|audio_code_N|> or comma-separated integers, got ${describeCodes(items[wrong])}`,
     );
   }
   const size = codebookSize ?? MAX_CODEBOOK_SIZE;
@@ -74,6 +77,14 @@ function readCodes(items: unknown[], batchSize: number, codebookSize: number | n
     );
   }
   return codesPerItem(codes as number[][], batchSize);
+}
+
+/** The part of invalid codes that an error shows. */
+function describeCodes(item: unknown): string {
+  const count = codesOf(item)?.length;
+  if (count !== undefined && count > MAX_CODES) return `${count} codes`;
+  const isCode = (element: unknown) => isIntegerList([element]);
+  return describe(Array.isArray(item) ? (item.find((element) => !isCode(element)) ?? item) : item);
 }
 
 /** Repeats a single item for the whole batch, and checks that all items have the same length. */

@@ -4,7 +4,14 @@
  */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
-import { describe, type Fields, isObject, namesOf, type ValueReplacement } from "../../parameters.js";
+import {
+  describe,
+  type Fields,
+  isObject,
+  namesOf,
+  type ValueReplacement,
+  valueAtFault,
+} from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import { tryParseClientJson } from "./json.js";
 
@@ -143,7 +150,7 @@ export function parseField<S extends z.ZodType>(
 
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   const name = found && found.name !== names[0] ? `${names[0]} (sent as ${found.name})` : names[0];
-  const complaint = `${name} ${issue.message}, got ${describe(found?.value)}`;
+  const complaint = `${name} ${issue.message}, got ${describe(valueAtFault(issue, found?.value))}`;
   const replacement = replacementOf(issue, policy);
   if (replacement === undefined) throw new RequestError(complaint);
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import type { SongAdapter } from "../../engine/types.js";
-import { type Fields, refuse, textOrNull } from "../../parameters.js";
+import { type Fields, refuse, refusePart, textOrNull } from "../../parameters.js";
 import type { StoredAdapter } from "../storage/stored-adapter.js";
 import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
 import { tryParseClientJson } from "./json.js";
@@ -48,20 +48,26 @@ export const loraList = z
       return refuse(context, 'must be a list of {"path" or "name", "scale"}, or JSON text of one', value);
     }
     if (list.length > MAX_LORAS) {
-      return refuse(context, `must hold at most ${MAX_LORAS} adapters and holds ${list.length}`, value);
+      return refusePart(context, `must hold at most ${MAX_LORAS} adapters`, list.length);
     }
     const loras: Lora[] = [];
     for (const [index, item] of list.entries()) {
       const { data, error } = lora.safeParse(item);
       if (data === undefined) {
         const [issue] = error.issues as [z.core.$ZodIssue];
-        return refuse(context, [`[${index}]`, ...issue.path, issue.message].join(" "), value);
+        const path = issue.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : issue.path;
+        const part = path.reduce((object, key) => object[key], item);
+        return refusePart(context, [`[${index}]`, ...issue.path, issue.message].join(" "), part);
       }
       if (!data.path && !data.name) {
-        return refuse(context, `[${index}] must have a path, or the name of a loaded adapter`, value);
+        return refusePart(context, `[${index}] must have a path, or the name of a loaded adapter`, data.path);
       }
       if (loras.some(({ path, name }) => path === data.path && name === data.name)) {
-        return refuse(context, `[${index}] names the same adapter as an earlier one`, value);
+        return refusePart(
+          context,
+          `[${index}] names the same adapter as an earlier one`,
+          data.path ?? data.name,
+        );
       }
       loras.push(data);
     }

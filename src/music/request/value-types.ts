@@ -7,13 +7,15 @@ import {
   elementsOf,
   finiteNumber,
   integer,
+  isElement,
   isObject,
   isTooLong,
   lyricsText,
   meansUnset,
   NUMERIC,
+  nestedPartOf,
   orUnset,
-  refuse,
+  refusePart,
   replaceValue,
   textOrNull,
   trimmed,
@@ -34,7 +36,8 @@ export const requestedSeeds = z
     const elements = elementsOf(value)?.slice(0, MAX_SEEDS).map(blankIfUnset);
     if (elements?.length === 0) return [];
     if (elements?.some(isSeed) !== true) {
-      return refuse(context, "must be an integer or a list of integers", value);
+      const wrong = elements === undefined ? nestedPartOf(value) : elements[0];
+      return refusePart(context, "must be an integer or a list of integers", wrong);
     }
     const seeds = elements.map((element) => parseSeed(element));
     const used = seeds.map((seed) => seed ?? null);
@@ -68,11 +71,11 @@ export const textList = z
   .unknown()
   .transform((value, context): string[] => {
     const list = readJsonList(value, "a list of texts") ?? (Array.isArray(value) ? value : [value]);
-    const isText = (element: unknown) => typeof element === "string" || typeof element === "number";
-    if (!list.every(isText)) return refuse(context, "must be text or a list of texts", value);
-    if (list.length > MAX_TEXTS) {
-      return refuse(context, `must hold at most ${MAX_TEXTS} texts and holds ${list.length}`, value);
+    if (!list.every(isElement)) {
+      return refusePart(context, "must be text or a list of texts", nestedPartOf(list));
     }
+    if (list.length > MAX_TEXTS)
+      return refusePart(context, `must hold at most ${MAX_TEXTS} texts`, list.length);
     const texts = list.map(String);
     if (texts.some((text) => isTooLong(text, MAX_LISTED_TEXT, context))) return z.NEVER;
     return texts.map((text) => text.trim()).filter((text) => text !== "");
@@ -107,13 +110,18 @@ export const repaintWindows = z
   .unknown()
   .transform((value, context): RepaintWindow[] => {
     const list = readJsonList(value, "a list of windows") ?? (Array.isArray(value) ? value : [value]);
-    const windows = (windowOf(list) === undefined ? list : [list]).map(windowOf);
+    const sent = windowOf(list) === undefined ? list : [list];
+    const windows = sent.map(windowOf);
     if (windows.length > MAX_WINDOWS) {
-      return refuse(context, `must hold at most ${MAX_WINDOWS} windows and holds ${windows.length}`, value);
+      return refusePart(context, `must hold at most ${MAX_WINDOWS} windows`, windows.length);
     }
-    return windows.every((window) => window !== undefined)
-      ? windows
-      : refuse(context, "must hold windows such as [10, 20.5]: seconds, the start below the end", value);
+    if (windows.every((window) => window !== undefined)) return windows;
+    const wrong = sent[windows.indexOf(undefined)];
+    return refusePart(
+      context,
+      "must hold windows such as [10, 20.5]: seconds, the start below the end",
+      isObject(wrong) ? [wrong.start, wrong.end] : wrong,
+    );
   })
   .meta({
     type: ["array", "string"],

@@ -233,7 +233,7 @@ describe("loading and switching of adapters", () => {
       ["a text in place of an object", ["style"], 'loras [0] must be an object with "path" or "name"'],
       ["an unknown field", [{ path: style, weight: 1 }], 'loras [0] Unrecognized key: "weight"'],
       ["one adapter twice", [{ path: style }, { path: style }], "loras [1] names the same adapter"],
-      ["too many", Array(9).fill({ path: style }), "loras must hold at most 8 adapters and holds 9"],
+      ["too many", Array(9).fill({ path: style }), "loras must hold at most 8 adapters, got 9"],
       ["text that is not JSON", "style", "loras must be a list"],
     ];
     for (const [what, loras, mentions] of refused) {

@@ -89,7 +89,7 @@ describe("values of generation requests", () => {
 
     it("track_classes may have at most 64 elements", () => {
       parsed({ track_classes: Array(64).fill("drums") });
-      expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts and holds 65/);
+      expect(refusal({ track_classes: Array(65).fill("drums") })).to.match(/at most 64 texts, got 65$/);
     });
 
     it("long numbers and flags are parsed in linear time", () => {
@@ -126,6 +126,66 @@ describe("values of generation requests", () => {
         "seed was ignored: use_random_seed is true",
       ]);
     });
+
+    const long = Array.from({ length: 12 }, (_, index) => index);
+    const codes =
+      "audio_code_string must hold 1 to 3000 codes per song, as <|audio_code_N|> or comma-separated integers";
+    const times = "timesteps must be up to 200 descending numbers from 1 to 0";
+    const windows =
+      "repainting_windows must hold windows such as [10, 20.5]: seconds, the start below the end";
+    const parts: [Fields, string][] = [
+      [{ loras: [{ path: "a" }, { path: "b", scale: 3 }] }, "loras [1] scale must be from -2 to 2, got 3"],
+      [{ loras: [{ path: "a", scale: "x" }] }, 'loras [0] scale must be a number, got "x"'],
+      [{ loras: [{ path: ["a"] }] }, 'loras [0] path must be text, got ["a"]'],
+      [{ loras: [{ path: "a", weight: 7 }] }, 'loras [0] Unrecognized key: "weight", got 7'],
+      [
+        { loras: [{ path: "a", dora_epsilon: "f8" }] },
+        'loras [0] dora_epsilon must be one of float32, bfloat16, got "f8"',
+      ],
+      [
+        { loras: [{ path: "a" }, 7] },
+        'loras [1] must be an object with "path" or "name", and "scale", got 7',
+      ],
+      [
+        { loras: [{ path: "a" }, { path: "a" }] },
+        'loras [1] names the same adapter as an earlier one, got "a"',
+      ],
+      [{ loras: [{ path: " " }] }, "loras [0] must have a path, or the name of a loaded adapter, got null"],
+      [{ loras: Array(9).fill({ path: "a" }) }, "loras must hold at most 8 adapters, got 9"],
+      [
+        {
+          repainting_windows: [
+            [1, 2],
+            [4, 2],
+          ],
+        },
+        `${windows}, got [4, 2]`,
+      ],
+      [{ repainting_windows: [{ start: 4, end: 2 }] }, `${windows}, got [4, 2]`],
+      [{ repainting_windows: "[[1,2],[3]]" }, `${windows}, got [3]`],
+      [
+        { repainting_windows: Array(33).fill([1, 2]) },
+        "repainting_windows must hold at most 32 windows, got 33",
+      ],
+      [
+        { track_classes: ["drums", { name: "bass" }] },
+        "track_classes must be text or a list of texts, got an object",
+      ],
+      [{ track_classes: [...long, null] }, "track_classes must be text or a list of texts, got null"],
+      [{ seed: [[1], 2] }, "seed must be an integer or a list of integers, got [1]"],
+      [{ lm_seed: ["one", "two"] }, 'lm_seed must be an integer or a list of integers, got "one"'],
+      [{ timesteps: [...long].reverse() }, `${times}, got 11`],
+      [{ timesteps: [1, 0.5, 0.7, 0] }, `${times}, got 0.7`],
+      [{ timesteps: "1,x,0" }, `${times}, got "x"`],
+      [{ timesteps: [1, [0.5], 0] }, `${times}, got [0.5]`],
+      [{ use_audio_codes: true, audio_code_string: ["1", "two"] }, `${codes}, got "two"`],
+      [{ use_audio_codes: true, audio_code_string: [[1], [...long, 0.5]] }, `${codes}, got 0.5`],
+      [{ use_audio_codes: true, audio_code_string: Array(3001).fill(1) }, `${codes}, got 3001 codes`],
+    ];
+    for (const [fields, detail] of parts) {
+      it(`shows the part of a list that is wrong: ${detail.slice(0, 90)}`, () =>
+        expect(refusal({ ...fields, thinking: true, batch_size: 2 })).to.equal(detail));
+    }
 
     const wrong: [Fields, string][] = [
       [{ bpm: "fast" }, 'bpm must be a number, got "fast"'],
