@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import { loadConfig } from "../config.js";
 import { cityCommand } from "./city.js";
+import { rejectEmptyValues } from "./command.js";
 import { generateCommand } from "./generate.js";
 import { cudaCommand, modelsCommand } from "./models.js";
 import { preprocessCommand } from "./preprocess.js";
@@ -29,6 +30,7 @@ export async function run(path: string): Promise<void> {
   await new Command("carillon")
     .description("Music generation server, and a bridge to a city-building game")
     .version(version)
+    .hook("preAction", (_program, command) => rejectEmptyValues(command))
     .addCommand(serveCommand(path))
     .addCommand(
       fleetCommand(path, "gateway", "accepts tasks for the workers and answers clients; loads no model"),
