@@ -1,5 +1,5 @@
 /**
- * Measures the speed and response times of the city. Uses the compiled code of dist/:
+ * Measures the speed and response times of the city. The server runs the compiled code of dist/:
  * npm run build && node --import tsx scripts/measure/city-load.ts
  *
  * The city has more than 100,000 citizens, 12,000 growables and 5,000 segments, and runs at speed 3 in its own process.
@@ -18,49 +18,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
+import { findBuildingOverlaps } from "../../src/city/anomalies/building-overlaps.js";
+import { RoadIndex } from "../../src/city/anomalies/road-index.js";
+import { findConflictingRoads, findDeadEnds, findShortStubs } from "../../src/city/anomalies/road-network.js";
+import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
+import { findMottledZones } from "../../src/city/anomalies/zone-mottling.js";
+import { paint } from "../../src/city/capture/scene.js";
 import { buildGrid } from "../../src/city/commands/build-grid.js";
 import { repairZoneClusters } from "../../src/city/commands/repair-zone-clusters.js";
 import { repairZonesToGrowables } from "../../src/city/commands/repair-zones-to-growables.js";
-import { EmbeddedGame } from "../../src/city/simulation/embedded-game.js";
+import { READ_ROUTES } from "../../src/city/embedded-routes.js";
+import { EmbeddedGame, FRAMES_PER_SECOND } from "../../src/city/simulation/embedded-game.js";
+import { capturePieces, writeCapture } from "../../src/city/simulation/saves/capture.js";
+import { readSave, SaveFiles } from "../../src/city/simulation/saves/save-files.js";
 import { FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
 import type { World } from "../../src/city/simulation/state/world.js";
-import type { JsonObject } from "../../src/city/wire/answers.js";
+import { tick } from "../../src/city/simulation/tick.js";
+import { type JsonObject, writeJsonPieces } from "../../src/city/wire/answers.js";
+import { Query } from "../../src/city/wire/requests.js";
 import { advance, largeCity, layLattice, newCity } from "../../test/city/simulation/towns.js";
-
-const [
-  { findBuildingOverlaps },
-  { RoadIndex },
-  { findConflictingRoads, findDeadEnds, findShortStubs },
-  { findTerrainMismatches },
-  { findMottledZones },
-  { paint },
-  { READ_ROUTES },
-  { FRAMES_PER_SECOND },
-  { capturePieces, writeCapture },
-  { readSave, SaveFiles },
-  { tick },
-  { writeJsonPieces },
-  { Query },
-] = await Promise.all([
-  compiled<typeof import("../../src/city/anomalies/building-overlaps.js")>("anomalies/building-overlaps"),
-  compiled<typeof import("../../src/city/anomalies/road-index.js")>("anomalies/road-index"),
-  compiled<typeof import("../../src/city/anomalies/road-network.js")>("anomalies/road-network"),
-  compiled<typeof import("../../src/city/anomalies/road-terrain.js")>("anomalies/road-terrain"),
-  compiled<typeof import("../../src/city/anomalies/zone-mottling.js")>("anomalies/zone-mottling"),
-  compiled<typeof import("../../src/city/capture/scene.js")>("capture/scene"),
-  compiled<typeof import("../../src/city/embedded-routes.js")>("embedded-routes"),
-  compiled<typeof import("../../src/city/simulation/embedded-game.js")>("simulation/embedded-game"),
-  compiled<typeof import("../../src/city/simulation/saves/capture.js")>("simulation/saves/capture"),
-  compiled<typeof import("../../src/city/simulation/saves/save-files.js")>("simulation/saves/save-files"),
-  compiled<typeof import("../../src/city/simulation/tick.js")>("simulation/tick"),
-  compiled<typeof import("../../src/city/wire/answers.js")>("wire/answers"),
-  compiled<typeof import("../../src/city/wire/requests.js")>("wire/requests"),
-]);
-
-/** Imports a module of the city from dist/. */
-function compiled<Module>(name: string): Promise<Module> {
-  return import(`../../dist/city/${name}.js`);
-}
 
 const SPEED_SECONDS = 30;
 const GAME_SECONDS_PER_WEEK = 7 * 24 * 3600;
