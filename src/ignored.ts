@@ -4,6 +4,8 @@ const REASONS = {
   SVC_LM_BACKEND: "there is only the built-in backend",
   lm_backend: "there is only the built-in backend",
   use_fp8: "frozen weights keep the precision of the model",
+  prompt_influence: "guidance_scale sets how closely a song follows its prompt",
+  loop: "songs have an end",
   lokr_use_tucker: "it applies only to convolutions, which adapters do not have",
 } as const;
 

@@ -302,10 +302,6 @@ export interface EngineOptions extends BatchLimits {
 
 /** Lists models and devices. */
 export interface ModelCatalog {
-  /** Whether the built-in model replaces a missing or broken default. */
-  readonly usesEmbeddedModel: boolean;
-  /** libtorch's version and the devices that it detects. */
-  runtimeInfo(): RuntimeInfo;
   /** Usable GPUs with their current free memory. */
   gpus(): Promise<readonly Gpu[]>;
   slots(): SlotState[];
@@ -318,6 +314,10 @@ export interface ModelCatalog {
 
 /** Catalog of the models on this machine. */
 export interface OwnCatalog extends ModelCatalog {
+  /** Whether the built-in model replaces a missing or broken default. */
+  readonly usesEmbeddedModel: boolean;
+  /** libtorch's version and the devices that it detects. */
+  runtimeInfo(): RuntimeInfo;
   /** Fingerprint of a model's files, equal on machines with the same model. */
   fingerprint(model: string): Promise<string>;
 }

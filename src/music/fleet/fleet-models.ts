@@ -1,5 +1,5 @@
 /** What a gateway knows of the engines of its workers: their models, and texts that their language models write. */
-import type { CallOptions, RuntimeInfo } from "../../engine/addon.js";
+import type { CallOptions } from "../../engine/addon.js";
 import type {
   FormatRequest,
   LanguageModelInfo,
@@ -14,13 +14,7 @@ import { type RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { noWorkerError, type Workers } from "./workers.js";
 
 export class FleetCatalog implements ModelCatalog {
-  readonly usesEmbeddedModel = false;
-
   constructor(private readonly workers: Workers) {}
-
-  runtimeInfo(): RuntimeInfo {
-    return { libtorchVersion: "", devices: [], cpuDtype: "float32" };
-  }
 
   async gpus() {
     return [];

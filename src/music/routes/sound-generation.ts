@@ -1,5 +1,6 @@
 /** The endpoint for sounds of ElevenLabs and LocalAI: makes a song and answers with its audio. */
 import { z } from "zod";
+import { meaningOfIgnored } from "../../ignored.js";
 import { describe, type Fields, optionalText, parameter } from "../../parameters.js";
 import { contentTypeOf } from "../audio/formats.js";
 import { RequestError, useOpenAiErrors } from "../errors.js";
@@ -23,8 +24,8 @@ const fields = {
     optionalText,
     "Audio format, in the body or in the query: `mp3_44100_128` (codec, sample rate, kbit/s), or only mp3, opus, wav or flac. Unset: mp3.",
   ),
-  influence: parameter("prompt_influence", z.number().optional(), "Accepted without effect."),
-  loop: parameter("loop", z.boolean().optional(), "Accepted without effect."),
+  influence: parameter("prompt_influence", z.number().optional(), meaningOfIgnored("prompt_influence")),
+  loop: parameter("loop", z.boolean().optional(), meaningOfIgnored("loop")),
 };
 
 /** Fields of POST /release_task. @throws RequestError naming the field */
