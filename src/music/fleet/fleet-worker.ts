@@ -165,17 +165,15 @@ export class FleetWorker {
       return;
     }
     this.#isTaking = true;
-    this.#takeAll(includesCold)
-      .catch((err: unknown) => this.log.debug({ err }, "could not take a task"))
-      .finally(() => {
-        const next = this.#nextPoll;
-        this.#isTaking = false;
-        this.#nextPoll = null;
-        if (next !== null) this.#poll(next.includesCold);
-      });
+    void this.#takeAll(includesCold).finally(() => {
+      const next = this.#nextPoll;
+      this.#isTaking = false;
+      this.#nextPoll = null;
+      if (next !== null) this.#poll(next.includesCold);
+    });
   }
 
-  /** Takes one task from each queue in turn, so that no queue starves. */
+  /** Takes one task from each queue in turn, so that no queue starves, even if another one cannot be read. */
   async #takeAll(includesCold: boolean): Promise<void> {
     let isAnyTaken = true;
     while (isAnyTaken) {
@@ -189,7 +187,11 @@ export class FleetWorker {
           this.#isSuspectHeld
         )
           return;
-        if (await this.#take(route)) isAnyTaken = true;
+        const isTaken = await this.#take(route).catch((err: unknown) => {
+          this.log.debug({ err }, "could not take a task");
+          return false;
+        });
+        if (isTaken) isAnyTaken = true;
       }
     }
   }

@@ -28,6 +28,7 @@ const SUBMISSION_MS = 5_000;
 const PING_MS = 10_000;
 /** Disables BullMQ's own limit of attempts; `queue/rules.ts` has the limits. */
 const UNLIMITED = 1_000_000;
+const FAILED_CHECK = "could not check the fleet's queues";
 /** BullMQ's lists of jobs that have not ended. */
 const JOB_LISTS: JobType[] = ["active", "waiting", "prioritized", "delayed"];
 
@@ -200,17 +201,21 @@ export class Fleet {
     if (performance.now() - this.#readySinceMs < this.leaseMs) return;
     try {
       for (const route of await this.#routes()) {
-        const stalled = await this.redis.attempt(() =>
-          this.queueOf(route).getBackend().moveStalledJobsToWait(),
+        await this.#recoverStalled(route).catch((err: unknown) =>
+          this.log.debug({ err, route }, FAILED_CHECK),
         );
-        for (const id of stalled) {
-          this.log.warn({ task: id }, "the worker of a task died; the task is requeued");
-          await this.publish({ type: "queued", id, route });
-        }
       }
       if (await this.tryAcquireLease("reconcile", RECONCILE_MS)) await this.reconcile();
     } catch (err) {
-      this.log.debug({ err }, "could not check the fleet's queues");
+      this.log.debug({ err }, FAILED_CHECK);
+    }
+  }
+
+  async #recoverStalled(route: string): Promise<void> {
+    const stalled = await this.redis.attempt(() => this.queueOf(route).getBackend().moveStalledJobsToWait());
+    for (const id of stalled) {
+      this.log.warn({ task: id }, "the worker of a task died; the task is requeued");
+      await this.publish({ type: "queued", id, route });
     }
   }
 

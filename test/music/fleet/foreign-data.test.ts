@@ -29,14 +29,15 @@ describe("a fleet with foreign data in Redis", () => {
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
   const members: Member[] = [];
 
-  async function join(model: string | null): Promise<Member> {
+  async function join(...models: [null] | string[]): Promise<Member> {
+    const described = models.map((model, index) => model && { ...stubModel(model), slot: index + 1 });
     const fleet = await Fleet.open(server.url, "", log, LEASE_MS);
     const name = `worker ${members.length}`;
-    const worker = model && { name, places: 2, describes: { models: [stubModel(model)] } };
-    const member = { ...memberOf(fleet, { log, worker: worker || null }), calls: new RemoteCalls(fleet) };
+    const worker = models[0] === null ? null : { name, places: 2, describes: { models: described } };
+    const member = { ...memberOf(fleet, { log, worker }), calls: new RemoteCalls(fleet) };
     members.push(member);
     member.queue.start();
-    while (model !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
+    while (worker !== null && !(await fleet.workers.refresh()).some((known) => known.name === name))
       await sleep(5);
     return member;
   }
@@ -124,6 +125,25 @@ describe("a fleet with foreign data in Redis", () => {
     expect(worker.runner.started[2]?.task.id).to.equal(unreadable.id);
     worker.runner.started[2]?.succeed();
     await untilEnded(gateway, unreadable.id);
+  });
+
+  it("a queue that cannot be read keeps no worker from its other queues", async () => {
+    const gateway = await join(null);
+    const worker = await join("stub", "intact");
+    const { task } = await gateway.queue.submit(request);
+    (await worker.runner.startedAtLeast(1)).succeed();
+    await untilEnded(gateway, task.id);
+    for (const list of ["wait", "active", "prioritized", "stalled"]) {
+      await other
+        .multi()
+        .del(`carillon:queue:${task.route}:${list}`)
+        .set(`carillon:queue:${task.route}:${list}`, GARBAGE)
+        .exec();
+    }
+    const intact = (await gateway.queue.submit({ ...request, model: "intact" })).task;
+    expect((await worker.runner.startedAtLeast(2)).task.id).to.equal(intact.id);
+    worker.runner.started[1]?.succeed();
+    expect(await untilEnded(gateway, intact.id)).to.include({ state: "succeeded" });
   });
 
   it("a task with a damaged record leaves all lists and is reported as damaged, and other tasks go on", async () => {
