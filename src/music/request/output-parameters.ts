@@ -68,12 +68,9 @@ export const audioFormat = parameter(
 
 export type OutputParameters = z.output<typeof outputParameters>;
 
-/**
- * Returns the output parameters of a request. Requests stored by older versions lack some of them; these get their
- * defaults.
- */
-export function outputParametersOf(request: Partial<OutputParameters>): OutputParameters {
-  return outputParameters.parse(request);
+/** Adds the defaults of absent parameters. */
+export function outputParametersOf(given: Partial<OutputParameters>): OutputParameters {
+  return outputParameters.parse(given);
 }
 
 /** @throws RequestError for a sample rate that the format does not support */

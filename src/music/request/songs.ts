@@ -2,6 +2,7 @@
 
 import type { Seed } from "../../engine/types.js";
 import type { Fields } from "../../parameters.js";
+import { assignSeeds } from "../song/seeds.js";
 import type { GenerationRequest, RequestedSong } from "./generation-request.js";
 import type { GenerationParameters } from "./schema.js";
 import { makesStems } from "./task-types.js";
@@ -18,10 +19,8 @@ export function drawSongs(
 ): RequestedSong[] {
   const { useRandomSeed, seed, batchSize, taskType, trackClasses } = parameters;
   const isShared = seed.length === 1 && makesStems(taskType) && trackClasses.length > 0;
-  const seeds = Array.from({ length: batchSize }, (_, index) => {
-    const requested = useRandomSeed ? null : seed[isShared ? 0 : index];
-    return requested ?? draw();
-  });
+  const requested = isShared ? trackClasses.map(() => seed[0] ?? null) : seed;
+  const seeds = assignSeeds(useRandomSeed ? [] : requested, batchSize, draw);
   return requestedSongs(parameters, seeds);
 }
 

@@ -9,9 +9,9 @@ import { UNKNOWN_METADATA } from "../../engine/metadata.js";
 import type { LanguageModelInfo, Plan } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { RequestedSong } from "../request/generation-request.js";
-import { planningSeed } from "./compose.js";
-import type { ReadyModels, ReadySlot } from "./prepare.js";
-import type { Recording, Recordings } from "./recordings.js";
+import { planningSeed } from "./composition.js";
+import type { ReadySlot } from "./prepare.js";
+import type { Recordings } from "./recordings.js";
 import type { SongContext } from "./song-context.js";
 import { metasOf } from "./song-record.js";
 import { withStatedFacts } from "./stated-facts.js";
@@ -19,76 +19,60 @@ import { withStatedFacts } from "./stated-facts.js";
 /** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
-/** @throws NativeError, EngineError, or the reason of `context.signal` if aborted */
-export async function analyze(
+function withoutSongs({ request, warnings }: SongContext) {
+  const { prompt, lyrics } = request.words;
+  const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
+  return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
+}
+
+/**
+ * Returns the audio codes of the source and, for the analysis `full`, a description of it.
+ * @throws NativeError, EngineError, or the reason of `context.signal` if aborted
+ */
+export async function analyzeSource(
   context: SongContext,
   { source }: Recordings,
-  { lm, slot }: ReadyModels,
-): Promise<SongResult> {
-  if (slot === null) return describeWords(context, lm);
-  // Cannot happen: the parser refuses an analysis without a source, or with latents.
-  if (source === null || source.audio === null) throw new Error("src_audio is missing");
-  const call = { signal: context.signal, onProgress: context.progress.enter("codes") };
-  const codes = await context.engine.renderer.encodeCodes(slot.slot, source.audio, call);
-  return context.request.analysis === "codes"
-    ? codesResult(context, codes, slot)
-    : describeRecording(context, lm, codes, source, slot);
-}
-
-function codesResult(context: SongContext, codes: Int32Array, { model }: ReadySlot): SongResult {
-  return {
-    ...withoutSongs(context),
-    metas: {},
-    ditModel: model,
-    analysis: {
-      status_message: "Audio Codes Extraction Success",
-      audio_codes: audioCodeText(codes),
-      audio_paths: [],
-      raw_audio_paths: [],
-      first_audio_path: null,
-    },
-  };
-}
-
-async function describeRecording(
-  context: SongContext,
   lm: LanguageModelInfo | null,
-  codes: Int32Array,
-  { seconds }: Recording,
-  { model }: ReadySlot,
+  { slot, model }: ReadySlot,
 ): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
+  // Cannot happen: the parser refuses an analysis without a source, or with latents.
+  if (source === null || source.audio === null) throw new Error("src_audio is missing");
+  const plain = { ...withoutSongs(context), ditModel: model };
+  const codes = await engine.renderer.encodeCodes(slot, source.audio, {
+    ...{ signal, onProgress: progress.enter("codes") },
+  });
+  const audio_codes = audioCodeText(codes);
+  if (request.analysis === "codes") {
+    const status_message = "Audio Codes Extraction Success";
+    const files = { audio_paths: [], raw_audio_paths: [], first_audio_path: null };
+    return { ...plain, metas: {}, analysis: { status_message, audio_codes, ...files } };
+  }
   const { constrained, debug } = request.sampling;
   const { caption, lyrics, language, warnings, ...metadata } = await engine.planner.understand(
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
-      metadata: { ...UNKNOWN_METADATA, durationSeconds: seconds },
+      metadata: { ...UNKNOWN_METADATA, durationSeconds: source.seconds },
       sampling: { ...UNDERSTANDING, constrained, debug },
       seed: planningSeed(request.songs[0] as RequestedSong),
     },
     { signal, onProgress: progress.enter("understand") },
   );
   context.warnings.push(...warnings);
-  const metas = metasOf(request, metadata, seconds);
+  const metas = metasOf(request, metadata, source.seconds);
+  const { bpm, keyscale, timesignature, duration } = metas;
   return {
-    ...withoutSongs(context),
-    prompt: caption,
-    lyrics,
-    metas,
-    lmModel: lm?.name ?? "",
-    ditModel: model,
+    ...plain,
+    ...{ prompt: caption, lyrics, metas, lmModel: lm?.name ?? "" },
     analysis: {
       status_message: "Full Hardware Analysis Success",
       prompt: caption,
       lyrics,
-      bpm: metas.bpm,
-      keyscale: metas.keyscale,
-      timesignature: metas.timesignature,
-      duration: metas.duration,
+      ...{ bpm, keyscale, timesignature, duration },
       genre: "",
       language,
-      audio_codes: audioCodeText(codes),
+      audio_codes,
       audio_paths: [],
     },
   };
@@ -98,7 +82,7 @@ async function describeRecording(
  * Returns metadata that suits caption and lyrics. Keeps facts that the caption states. Ignores metadata that the
  * client set.
  */
-async function describeWords(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
+export async function describeWords(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const { words, facts, planning, sampling } = request;
   const seed = planningSeed(request.songs[0] as RequestedSong);
@@ -132,10 +116,4 @@ async function describeWords(context: SongContext, lm: LanguageModelInfo | null)
       language: plan.language ?? (await detectLanguage(words.lyrics)) ?? "unknown",
     },
   };
-}
-
-function withoutSongs({ request, warnings }: SongContext) {
-  const { prompt, lyrics } = request.words;
-  const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
-  return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
 }

@@ -5,13 +5,14 @@ import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
 import type { OutputParameters } from "../request/output-parameters.js";
-import { isInstrumental, type PlannedComposition } from "./compose.js";
+import { isInstrumental, type PlannedComposition } from "./composition.js";
 import type { ReadySlot } from "./prepare.js";
 import type { Recordings } from "./recordings.js";
 import { scoreSong } from "./scoring.js";
 import type { SongContext } from "./song-context.js";
 import { factsOf } from "./song-facts.js";
-import { describeSong, type FinishedSong, metasOf } from "./song-record.js";
+import { describeSong, metasOf } from "./song-record.js";
+import type { FinishedSong } from "./task-result.js";
 import { titleOf } from "./title.js";
 
 /** Output file of song `index`: its name in the record, and its path. */

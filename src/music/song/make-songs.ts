@@ -5,8 +5,9 @@ import type { MusicEngine, SongAdapter } from "../../engine/types.js";
 import { EncodeError } from "../audio/encode.js";
 import type { SongResult } from "../queue/store.js";
 import type { GenerationRequest } from "../request/generation-request.js";
-import { analyze } from "./analysis.js";
-import { compose, type PlannedComposition } from "./compose.js";
+import { analyzeSource, describeWords } from "./analysis.js";
+import { compose } from "./compose.js";
+import type { PlannedComposition } from "./composition.js";
 import { type Destination, finishSong } from "./finish-song.js";
 import { prepare } from "./prepare.js";
 import type { Preview } from "./preview.js";
@@ -14,7 +15,7 @@ import { SongProgress, type TaskProgress } from "./progress.js";
 import { readRecordings } from "./recordings.js";
 import { renderSongs } from "./render-songs.js";
 import type { PlanSongs, SongContext } from "./song-context.js";
-import { type FinishedSong, songsResult } from "./song-record.js";
+import { type FinishedSong, songsResult } from "./task-result.js";
 
 export interface SongOptions {
   destination: Destination;
@@ -91,9 +92,9 @@ async function makeAll(
   if (makesSongs) await assertWritable(dirname(destination(0, "audio").path));
 
   const recordings = await readRecordings(context);
-  const models = await prepare(context);
-  if (!makesSongs || models.slot === null) return analyze(context, recordings, models);
-  const { lm, slot } = models;
+  const { lm, slot } = await prepare(context);
+  if (slot === null) return describeWords(context, lm);
+  if (!makesSongs) return analyzeSource(context, recordings, lm, slot);
   const finished: FinishedSong[] = [];
   try {
     const songs = await compose(context, lm, recordings.source?.seconds ?? null);

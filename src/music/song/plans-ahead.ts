@@ -8,8 +8,8 @@ import type { CallOptions, Progress } from "../../engine/addon.js";
 import { type BatchLimits, maxPlannedSongs } from "../../engine/batches.js";
 import type { LanguageModelInfo, Plan, PlanRequest, SongPlanner } from "../../engine/types.js";
 import type { Task } from "../queue/store.js";
-import { planRequestsOf } from "./compose.js";
 import { usesLanguageModel } from "./language-model.js";
+import { planRequestsOf } from "./plan-songs.js";
 
 const MAX_SONGS_ON_GPU = 8;
 /**

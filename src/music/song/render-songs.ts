@@ -7,7 +7,7 @@ import {
   type RenderSong,
   SAMPLE_RATE,
 } from "../../engine/types.js";
-import type { PlannedComposition } from "./compose.js";
+import type { PlannedComposition } from "./composition.js";
 import { estimateLength } from "./lyric-length.js";
 import type { ReadySlot } from "./prepare.js";
 import type { Preview } from "./preview.js";

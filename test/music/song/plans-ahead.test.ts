@@ -10,7 +10,7 @@ import {
   parseGenerationRequest,
 } from "../../../src/index.js";
 import type { Task } from "../../../src/music/queue/store.js";
-import { planRequestsOf } from "../../../src/music/song/compose.js";
+import { planRequestsOf } from "../../../src/music/song/plan-songs.js";
 import { PlansAhead } from "../../../src/music/song/plans-ahead.js";
 import { Client, type SongRecord, shortSong } from "../live-server.js";
 import { stubEngine } from "../stub-engine.js";
