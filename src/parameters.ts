@@ -334,3 +334,23 @@ export function namesOf(schema: z.ZodType): readonly [string, ...string[]] {
 export function usesOf(schema: z.ZodType): Uses {
   return wireNames.get(schema)?.uses ?? {};
 }
+
+/** Groups of parameters, each with its schema. */
+export type Grouped<Groups extends Record<string, z.ZodObject>> = {
+  [Group in keyof Groups]: z.output<Groups[Group]>;
+};
+
+/** Groups the values of an object; missing ones get their default. */
+export function grouped<Groups extends Record<string, z.ZodObject>>(
+  groups: Groups,
+  values: Fields,
+): Grouped<Groups> {
+  const own = Object.entries(groups).map(([group, { shape }]) => {
+    const entries = Object.entries(shape as Record<string, z.ZodType>);
+    return [
+      group,
+      Object.fromEntries(entries.map(([key, type]) => [key, values[key] ?? type.parse(undefined)])),
+    ];
+  });
+  return Object.fromEntries(own);
+}

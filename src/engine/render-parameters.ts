@@ -9,6 +9,8 @@ import {
   atLeast,
   elementsOf,
   finiteNumber,
+  type Grouped,
+  grouped,
   integer,
   nestedPartOf,
   offByDefault,
@@ -299,19 +301,11 @@ export const renderParameters = {
   }),
 };
 
-type Groups = typeof renderParameters;
-export type RenderParameters = { [Group in keyof Groups]: z.output<Groups[Group]> };
-/** All parameters in one object, as in requests. */
-export type FlatRenderParameters = RenderParameters["denoise"] &
-  RenderParameters["guidance"] &
-  RenderParameters["edit"];
+export type RenderParameters = Grouped<typeof renderParameters>;
 
-/** Groups the parameters of a request; missing ones get their default. */
-export function renderParametersOf(request: Partial<FlatRenderParameters>): RenderParameters {
-  const flat: Readonly<Record<string, unknown>> = request;
-  const groups = Object.entries(renderParameters).map(([group, { shape }]) => {
-    const values = Object.entries(shape).map(([key, type]) => [key, flat[key] ?? type.parse(undefined)]);
-    return [group, Object.fromEntries(values)];
-  });
-  return Object.fromEntries(groups);
+type AllParameters = RenderParameters["denoise"] & RenderParameters["guidance"] & RenderParameters["edit"];
+
+/** Groups parameters; missing ones get their default. */
+export function renderParametersOf(parameters: Partial<AllParameters>): RenderParameters {
+  return grouped(renderParameters, parameters);
 }

@@ -1,5 +1,4 @@
 /** Checks of parameters that belong together. */
-
 import { RequestError } from "../errors.js";
 import { checkSampleRate } from "./output-parameters.js";
 import type { GenerationParameters } from "./schema.js";

@@ -1,12 +1,10 @@
 /** A parsed request: grouped once, as the engine takes it, and then unchanged. It is stored as JSON with its task. */
-
-import type { z } from "zod";
 import type { Seed } from "../../engine/types.js";
-import type { Fields } from "../../parameters.js";
+import type { Fields, Grouped } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import type { RequestedAdapter } from "./loras.js";
-import { type GenerationParameters, parameterGroups } from "./schema.js";
+import type { GenerationParameters, parameterGroups } from "./schema.js";
 import type { Analysis, TaskType } from "./task-types.js";
 
 /** A recording, or latents in its place. */
@@ -41,7 +39,7 @@ export interface RequestedSong {
   tracks: string[];
 }
 
-type Groups = { [Group in keyof typeof parameterGroups]: z.output<(typeof parameterGroups)[Group]> };
+type Groups = Grouped<typeof parameterGroups>;
 
 export interface GenerationRequest extends Groups {
   taskType: TaskType;
@@ -70,16 +68,4 @@ export interface GenerationRequest extends Groups {
   defaults?: Fields;
   /** Messages about corrected or ignored values. */
   warnings: string[];
-}
-
-/** Groups parameters; missing ones get their default. */
-export function grouped(parameters: Fields): Groups {
-  const groups = Object.entries(parameterGroups).map(([group, { shape }]) => {
-    const values = Object.entries(shape).map(([key, type]) => [
-      key,
-      parameters[key] ?? type.parse(undefined),
-    ]);
-    return [group, Object.fromEntries(values)];
-  });
-  return Object.fromEntries(groups);
 }

@@ -1,5 +1,4 @@
 /** Parameters of the output file; ../audio/encode.ts applies them. */
-
 import { z } from "zod";
 import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from "../../parameters.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";

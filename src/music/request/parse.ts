@@ -4,15 +4,15 @@
  * or ignored adds a line to `warnings`. Seeds are drawn here, so that a task makes the same songs if it is
  * restarted.
  */
-
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
-import type { Fields } from "../../parameters.js";
+import { type Fields, grouped } from "../../parameters.js";
 import { codesInUse } from "./audio-codes.js";
 import { checkTogether } from "./checks.js";
 import { effectsAtSubmission } from "./effects.js";
-import { type GenerationRequest, grouped } from "./generation-request.js";
+import type { GenerationRequest } from "./generation-request.js";
 import { toRequestedAdapter } from "./loras.js";
 import { recordingsOf } from "./recordings.js";
+import { parameterGroups } from "./schema.js";
 import { type GenerationContext, readParameters } from "./sent-parameters.js";
 import { drawSongs } from "./songs.js";
 import { factsStatedIn } from "./stated.js";
@@ -40,7 +40,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const stated = factsStatedIn(used, warnings);
   const songs = drawSongs({ ...parameters, audioCodes }, context.drawSeed);
 
-  const { words, facts, repaint, ...groups } = grouped(parameters);
+  const { words, facts, repaint, ...groups } = grouped(parameterGroups, parameters);
   return {
     ...groups,
     ...{ taskType, analysis, model, callbackUrl },

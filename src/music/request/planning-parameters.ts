@@ -1,5 +1,4 @@
 /** Parameters of the language model: what it plans, and how it draws its tokens. */
-
 import { z } from "zod";
 import { MAX_GUIDANCE } from "../../engine/render-parameters.js";
 import { meaningOfIgnored, reasonToIgnore } from "../../ignored.js";

@@ -1,5 +1,4 @@
 /** The recordings that a task uses. */
-
 import { type UploadKind, type Uploads, uploadFieldName } from "../audio/uploads.js";
 import { RequestError } from "../errors.js";
 import type { AudioInput, GenerationRequest } from "./generation-request.js";

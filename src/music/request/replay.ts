@@ -1,5 +1,4 @@
 /** Converts a parsed request back to a request body that makes the same songs. */
-
 import { type Fields, namesOf } from "../../parameters.js";
 import { uploadFieldName, uploadReference } from "../audio/uploads.js";
 import type { Task, TaskState } from "../queue/store.js";

@@ -1,5 +1,4 @@
 /** First step of parsing: reads the parameters of a body, with the limits of the model and the task type. */
-
 import { isDeepStrictEqual } from "node:util";
 import type { RangePolicy } from "../../config.js";
 import type { Seed, SlotState } from "../../engine/types.js";

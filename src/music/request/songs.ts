@@ -1,5 +1,4 @@
 /** The songs of a request: what differs between them. */
-
 import type { Seed } from "../../engine/types.js";
 import type { Fields } from "../../parameters.js";
 import { assignSeeds } from "../song/seeds.js";

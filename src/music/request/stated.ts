@@ -1,5 +1,4 @@
 /** Facts of a song in a request: known terms, and facts that the prompt states. */
-
 import { canonicalKeyScale, LANGUAGES, UNKNOWN_METADATA } from "../../engine/metadata.js";
 import { describe } from "../../parameters.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";

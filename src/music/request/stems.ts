@@ -1,5 +1,4 @@
 /** Stems that a task makes: `track_name` and `track_classes`. */
-
 import { closest, distance } from "fastest-levenshtein";
 import { STEMS } from "../../engine/conditioning.js";
 import { describe } from "../../parameters.js";

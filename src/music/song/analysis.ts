@@ -2,7 +2,6 @@
  * Analysis tasks. They return audio codes of a recording, a description of a recording, or metadata that suits caption
  * and lyrics.
  */
-
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";

@@ -1,5 +1,4 @@
 /** When a task uses the language model, and which one. */
-
 import type { RuntimeInfo } from "../../engine/addon.js";
 import type { ModelCatalog, SheetWriter } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/generation-request.js";

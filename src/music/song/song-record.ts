@@ -1,5 +1,4 @@
 /** Metadata and texts in the record of a finished song. */
-
 import type { LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
 import type { SongDescription, SongMetas } from "../queue/store.js";
 import type { GenerationRequest } from "../request/generation-request.js";
