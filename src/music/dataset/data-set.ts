@@ -13,7 +13,15 @@ import { writeAtomically } from "../../system/atomic-file.js";
 import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
 import { readTextFile } from "../../system/text-file.js";
 import { RequestError } from "../errors.js";
-import { isTable, parseRecords, type RecordFields, readFlag, readRecord, readText } from "./records.js";
+import {
+  IgnoredNumbers,
+  isTable,
+  parseRecords,
+  type RecordFields,
+  readFlag,
+  readRecord,
+  readText,
+} from "./records.js";
 
 export const TAG_POSITIONS = ["prepend", "append", "replace"] as const;
 export type TagPosition = (typeof TAG_POSITIONS)[number];
@@ -64,7 +72,8 @@ const fieldsSchema = z
   });
 
 /** A sample as stored in files, in the spelling of any tool. Unknown keys are ignored. */
-const sampleSchema = z.preprocess((record) => (isObject(record) ? readRecord(record) : record), fieldsSchema);
+const sampleSchema = (ignored: IgnoredNumbers) =>
+  z.preprocess((record) => (isObject(record) ? readRecord(record, ignored) : record), fieldsSchema);
 
 /** A value that may be missing, null or of any type. */
 const any = z.unknown().optional();
@@ -83,10 +92,11 @@ const metadataSchema = z.object({
 });
 
 /** A data set file; a bare array of samples is accepted, too. */
-const fileSchema = z.preprocess(
-  (value) => (Array.isArray(value) ? { samples: value } : value),
-  z.object({ metadata: metadataSchema.prefault({}), samples: z.array(sampleSchema) }),
-);
+const fileSchema = (ignored: IgnoredNumbers) =>
+  z.preprocess(
+    (value) => (Array.isArray(value) ? { samples: value } : value),
+    z.object({ metadata: metadataSchema.prefault({}), samples: z.array(sampleSchema(ignored)) }),
+  );
 
 /** Field names in files, where they differ from the names in this code. */
 const FIELD_NAMES = {
@@ -122,8 +132,11 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
 }
 
-/** Reads a data set file: JSON, or a table. Makes audio paths absolute, but does not check them. @throws RequestError */
-export async function loadDataSet(path: string): Promise<DataSet> {
+/**
+ * Reads a data set file: JSON, or a table. Makes audio paths absolute, but does not check them.
+ * @throws RequestError
+ */
+export async function loadDataSet(path: string): Promise<LoadedDataSet> {
   const content = await readTextFile(path, MAX_TEXT_BYTES).catch((error: unknown) => {
     if (!(error instanceof UnusableFileError)) throw error;
     const fault = error.reason === "absent" ? "not found" : error.fault;
@@ -132,18 +145,26 @@ export async function loadDataSet(path: string): Promise<DataSet> {
   return parseDataSet(content, path);
 }
 
+export interface LoadedDataSet {
+  dataSet: DataSet;
+  /** Warnings about ignored values. */
+  warnings: string[];
+}
+
 /** @param path path of the file. Relative audio paths start at the folder of the file. */
-export function parseDataSet(content: string, path: string): DataSet {
-  const parsed = fileSchema.safeParse(parseContent(content, path));
+export function parseDataSet(content: string, path: string): LoadedDataSet {
+  const ignored = new IgnoredNumbers();
+  const parsed = fileSchema(ignored).safeParse(parseContent(content, path));
   if (!parsed.success) {
     const issue = parsed.error.issues[0] as z.core.$ZodIssue;
     throw new RequestError(`Dataset ${path}: ${issue.path.join(".") || "its content"}: ${issue.message}`);
   }
   const { metadata, samples } = parsed.data;
-  return {
+  const dataSet = {
     ...renamed<Renamed<MetadataFields>>(metadata, FIELD_NAMES),
     samples: withUniqueIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
   };
+  return { dataSet, warnings: ignored.warnings };
 }
 
 /** The messages do not quote the parser, because it would quote the file, whose content may be private. */

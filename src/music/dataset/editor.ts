@@ -32,14 +32,15 @@ export class DataSetEditor {
 
   /**
    * Loads a data set, and finds the recordings of one that was made on another machine; see `findRecordings`.
-   * @returns a warning for each missing recording
+   * @returns warnings about ignored values and missing recordings
    * @throws RequestError if the file is not a data set or is outside the root
    */
   async load(path: string): Promise<string[]> {
     const file = await this.root.resolve(path);
-    const { dataSet, warnings } = await findRecordings(await loadDataSet(file), dirname(file), this.root);
+    const loaded = await loadDataSet(file);
+    const { dataSet, warnings } = await findRecordings(loaded.dataSet, dirname(file), this.root);
     this.#current = dataSet;
-    return warnings;
+    return [...loaded.warnings, ...warnings];
   }
 
   /** @throws RequestError if there is no data set, or if the file at `path` is not a data set */

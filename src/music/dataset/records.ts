@@ -2,7 +2,9 @@
 import { parse as parseCsv } from "csv-parse/sync";
 import { canonicalLanguage } from "../../engine/metadata.js";
 import {
+  abbreviateList,
   BPM_UNIT,
+  describe,
   FALSE_WORDS,
   type Fields,
   isObject,
@@ -11,6 +13,15 @@ import {
   withoutClock,
   withoutUnit,
 } from "../../parameters.js";
+
+/** Maximum tempo of a sample. */
+export const MAX_SAMPLE_BPM = 1000;
+const MAX_SAMPLE_SECONDS = 24 * 3600;
+
+/** A value that is no number, or too large. */
+class BadNumber {
+  constructor(readonly max: number) {}
+}
 
 const field = <Value>(read: (value: unknown) => Value | null | undefined, ...names: string[]) => ({
   read,
@@ -48,22 +59,50 @@ const FIELDS = {
 
 /** Fields of a record that have a value, by their names in data set files. */
 export type RecordFields = {
-  [Name in keyof typeof FIELDS]?: NonNullable<ReturnType<(typeof FIELDS)[Name]["read"]>>;
+  [Name in keyof typeof FIELDS]?: Exclude<NonNullable<ReturnType<(typeof FIELDS)[Name]["read"]>>, BadNumber>;
 };
 
-export function readRecord(record: Fields): RecordFields {
+/** Numbers of records that were ignored, because they are none or too large. */
+export class IgnoredNumbers {
+  readonly #byRule = new Map<string, string[]>();
+
+  /** @param recording what the value describes */
+  add(rule: string, value: unknown, recording: string): void {
+    const values = this.#byRule.get(rule) ?? [];
+    values.push(`${describe(value)} of ${recording}`);
+    this.#byRule.set(rule, values);
+  }
+
+  /** One line for each field. */
+  get warnings(): string[] {
+    return [...this.#byRule].map(([rule, values]) => `${rule}; ignored: ${abbreviateList(values)}`);
+  }
+}
+
+/**
+ * Reads the known fields of a record.
+ * @param recording what the record describes; by default the recording that it names
+ */
+export function readRecord(record: Fields, ignored: IgnoredNumbers, recording?: string): RecordFields {
   const given = new Map(
     Object.entries(record)
       .filter(([, value]) => String(value ?? "").trim() !== "")
       .map(([name, value]) => [plainName(name), value]),
   );
-  return Object.fromEntries(
-    Object.entries(FIELDS).flatMap(([field, { read, names }]) => {
-      const name = names.find((each) => given.has(each));
-      const value = name === undefined ? undefined : read(given.get(name));
-      return value == null ? [] : [[field, value]];
-    }),
+  const found = Object.entries(FIELDS).flatMap(([field, { read, names }]) => {
+    const name = names.find((each) => given.has(each));
+    const sent = name === undefined ? undefined : given.get(name);
+    const value = read(sent);
+    return value == null ? [] : [{ field, sent, value }];
+  });
+  const fields: RecordFields = Object.fromEntries(
+    found.flatMap(({ field, value }) => (value instanceof BadNumber ? [] : [[field, value]])),
   );
+  const owner = recording ?? fields.filename ?? fields.audio_path ?? "a recording";
+  for (const { field, sent, value } of found) {
+    if (value instanceof BadNumber) ignored.add(`${field} must be a number up to ${value.max}`, sent, owner);
+  }
+  return fields;
 }
 
 function namesOf(field: keyof typeof FIELDS): readonly string[] {
@@ -93,21 +132,22 @@ function readLanguage(value: unknown): string | undefined {
   return text === undefined ? undefined : (canonicalLanguage(text) ?? text);
 }
 
-/** Whole positive beats per minute, from a number or a text such as "98.6 BPM"; null for anything else. */
-function readBpm(value: unknown): number | null {
-  const bpm = readNumber(withoutUnit(value, BPM_UNIT));
-  return bpm !== null && bpm >= 1 ? Math.trunc(bpm) : null;
+/** Whole beats per minute, from a number or a text such as "98.6 BPM". */
+function readBpm(value: unknown): number | BadNumber | undefined {
+  return readPositive(withoutUnit(value, BPM_UNIT), MAX_SAMPLE_BPM);
 }
 
-/** Whole seconds, from a number or a text such as "205.3 s" or "3:25"; null for anything else. */
-function readSeconds(value: unknown): number | null {
-  const seconds = readNumber(withoutClock(value));
-  return seconds !== null && seconds >= 0 ? Math.trunc(seconds) : null;
+/** Whole seconds, from a number or a text such as "205.3 s" or "3:25". */
+function readSeconds(value: unknown): number | BadNumber | undefined {
+  return readPositive(withoutClock(value), MAX_SAMPLE_SECONDS);
 }
 
-function readNumber(value: unknown): number | null {
-  const number = typeof value === "string" && value !== "" ? Number(value) : value;
-  return typeof number === "number" && Number.isFinite(number) ? number : null;
+/** A whole positive number. Undefined for words such as "N/A" and for less than 1, which mean unknown. */
+function readPositive(value: unknown, max: number): number | BadNumber | undefined {
+  if (value == null || (typeof value === "string" && meansUnset(value))) return undefined;
+  const number = typeof value === "string" ? Number(value) : value;
+  if (typeof number !== "number" || !(number <= max)) return new BadNumber(max);
+  return number < 1 ? undefined : Math.trunc(number);
 }
 
 /** A boolean, a number or a word such as "yes"; undefined for anything else. */
@@ -198,6 +238,6 @@ export function parseNamedLines(text: string): Fields | null {
     } else if (name !== "") record[name] += `\n${line}`;
     else if (line.trim() !== "") return null;
   }
-  const { caption, lyrics } = readRecord(record);
+  const { caption, lyrics } = readRecord(record, new IgnoredNumbers());
   return caption === undefined && lyrics === undefined ? null : record;
 }

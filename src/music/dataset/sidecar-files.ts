@@ -6,7 +6,14 @@ import { UnusableFileError } from "../../system/regular-file.js";
 import { readTextFile } from "../../system/text-file.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { looseName } from "./file-names.js";
-import { parseNamedLines, parseObject, parseRecords, type RecordFields, readRecord } from "./records.js";
+import {
+  IgnoredNumbers,
+  parseNamedLines,
+  parseObject,
+  parseRecords,
+  type RecordFields,
+  readRecord,
+} from "./records.js";
 
 /** Description of a piece of music; unknown fields are absent. */
 export type Description = Pick<
@@ -75,7 +82,7 @@ export async function describeAudio(
   const [caption, lyrics] = [await first(CAPTION_FILES), await first(LYRICS_FILES)];
   const json = await sidecar(".json");
   return {
-    ...describeText(await sidecar(".txt"), lyrics === undefined ? "lyrics" : "caption"),
+    ...describeText(await sidecar(".txt"), lyrics === undefined ? "lyrics" : "caption", `${name}.txt`, warn),
     ...withoutUndefined({ caption }),
     ...(json === undefined ? {} : parseSidecarJson(json, `${name}.json`, warn)),
     ...withoutUndefined({ lyrics }),
@@ -84,9 +91,14 @@ export async function describeAudio(
 }
 
 /** `<name>.txt` has one field, or lines of named fields. */
-function describeText(text: string | undefined, field: "lyrics" | "caption"): Description {
+function describeText(
+  text: string | undefined,
+  field: "lyrics" | "caption",
+  name: string,
+  warn: (message: string) => void,
+): Description {
   const record = text === undefined ? null : parseNamedLines(text);
-  return record === null ? withoutUndefined({ [field]: text }) : describeRecord(record);
+  return record === null ? withoutUndefined({ [field]: text }) : describeFile(record, name, warn);
 }
 
 /** @param name file name in warnings */
@@ -97,11 +109,18 @@ export function parseSidecarJson(
 ): Description {
   const record = parseObject(content);
   if (record === null) warn(`${name} is not a JSON object and was skipped`);
-  return record === null ? {} : describeRecord(record);
+  return record === null ? {} : describeFile(record, name, warn);
 }
 
-function describeRecord(record: Fields): Description {
-  const { raw_lyrics, lyrics = raw_lyrics, ...fields } = readRecord(record);
+function describeFile(record: Fields, name: string, warn: (message: string) => void): Description {
+  const ignored = new IgnoredNumbers();
+  const description = describeRecord(readRecord(record, ignored, name));
+  for (const warning of ignored.warnings) warn(warning);
+  return description;
+}
+
+function describeRecord(record: RecordFields): Description {
+  const { raw_lyrics, lyrics = raw_lyrics, ...fields } = record;
   const { id, audio_path, filename, formatted_lyrics, duration, labeled, prompt_override, ...own } = fields;
   return withoutUndefined({ ...own, lyrics });
 }
@@ -168,10 +187,12 @@ export function parseTable(
     warn(`${name} is not a valid table and was skipped: ${(error as Error).message}`);
     return new Map();
   }
+  const ignored = new IgnoredNumbers();
   const described = records.flatMap((record): [string, Description][] => {
-    const file = readRecord(record).audio_path;
-    return file === undefined ? [] : [[file, describeRecord(record)]];
+    const fields = readRecord(record, ignored);
+    return fields.audio_path === undefined ? [] : [[fields.audio_path, describeRecord(fields)]];
   });
+  for (const warning of ignored.warnings) warn(`${name}: ${warning}`);
   if (described.length === 0) warn(`${name} has no values in a column "File" and was skipped`);
   return new Map(described);
 }

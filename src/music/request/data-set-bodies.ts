@@ -14,11 +14,10 @@ import {
   withinOrAuto,
 } from "../../parameters.js";
 import { TAG_POSITIONS } from "../dataset/data-set.js";
+import { MAX_SAMPLE_BPM } from "../dataset/records.js";
 import { strictParser } from "./fields.js";
 import { generationSchema } from "./schema.js";
 import { keyScale, language, lyrics } from "./value-types.js";
-
-const MAX_BPM = 1000;
 
 /** Body of POST /v1/dataset/scan. */
 export const parseDataSetScan = strictParser({
@@ -82,7 +81,7 @@ export const parseSampleChange = strictParser({
     "Describe the sample by caption or genre, regardless of genre_ratio.",
   ),
   lyrics: parameter("lyrics", lyrics.default(INSTRUMENTAL_LYRICS), "Lyrics."),
-  bpm: parameter("bpm", withinOrAuto(strictInteger, 1, MAX_BPM).default(null), "Beats per minute."),
+  bpm: parameter("bpm", withinOrAuto(strictInteger, 1, MAX_SAMPLE_BPM).default(null), "Beats per minute."),
   keyScale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
   timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
   language: parameter("language", language.default("unknown"), "Language of the lyrics."),

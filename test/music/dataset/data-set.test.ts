@@ -24,7 +24,7 @@ function dataSet(count: number, change: Partial<DataSet> = {}): DataSet {
     genre: `genre ${index}`,
     labeled: true,
   }));
-  return { ...parseDataSet(JSON.stringify(samples), "/music/set.json"), ...change };
+  return { ...parseDataSet(JSON.stringify(samples), "/music/set.json").dataSet, ...change };
 }
 
 function changeFirst(set: DataSet, change: Partial<DataSetSample>): DataSet {
@@ -77,7 +77,7 @@ describe("replacement of repeated sample ids", () => {
   });
 });
 
-const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json");
+const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/sets/set.json").dataSet;
 
 describe("parsing and saving of data set files", () => {
   it("a data set file has defaults for missing fields", () => {
@@ -121,6 +121,36 @@ describe("parsing and saving of data set files", () => {
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
   });
 
+  it("ignores a tempo or length that is no number or too large, with a warning", () => {
+    const { dataSet, warnings } = parseDataSet(
+      JSON.stringify([
+        { audio_path: "/a.mp3", bpm: 1_000_000_000, duration: 1e300 },
+        { audio_path: "/b.mp3", bpm: "fast", duration: "an hour" },
+        { audio_path: "/c.mp3", bpm: 1000, duration: 86_400 },
+        { audio_path: "/d.mp3", bpm: -1, duration: null },
+        ...[1001, [90], true].map((bpm) => ({ audio_path: "/e.mp3", filename: "e", bpm })),
+      ]),
+      "/music/set.json",
+    );
+    expect(dataSet.samples.map(({ bpm, durationSeconds }) => [bpm, durationSeconds])).to.deep.equal([
+      ...[
+        [null, 0],
+        [null, 0],
+        [1000, 86_400],
+        [null, 0],
+      ],
+      ...[
+        [null, 0],
+        [null, 0],
+        [null, 0],
+      ],
+    ]);
+    expect(warnings).to.deep.equal([
+      'bpm must be a number up to 1000; ignored: 1000000000 of /a.mp3, "fast" of /b.mp3, 1001 of e, and 2 others',
+      'duration must be a number up to 86400; ignored: 1e+300 of /a.mp3, "an hour" of /b.mp3',
+    ]);
+  });
+
   it("a data set file may spell fields as other tools do", async () => {
     const [sample] = parse([
       {
@@ -151,7 +181,7 @@ describe("parsing and saving of data set files", () => {
       ["set.csv", "file_name;text;lyrics\r\na.mp3;a waltz;la\r\n"],
       ["set.jsonl", `${line}\n`],
     ] as const) {
-      const [sample] = parseDataSet(content, `/music/${name}`).samples;
+      const [sample] = parseDataSet(content, `/music/${name}`).dataSet.samples;
       expect(sample).to.include({ audioPath: "/music/a.mp3", caption: "a waltz", lyrics: "la" });
       expect(sample).to.include({ isInstrumental: false, labeled: true });
     }
@@ -164,7 +194,7 @@ describe("parsing and saving of data set files", () => {
     const path = join(temporaryDirectory(), "set.json");
     for (const bytes of Object.values(encoded('[{"audio_path": "/é.mp3"}]'))) {
       await writeFile(path, bytes);
-      expect((await loadDataSet(path)).samples[0]?.filename).to.equal("é.mp3");
+      expect((await loadDataSet(path)).dataSet.samples[0]?.filename).to.equal("é.mp3");
     }
     await writeFile(path, Buffer.from('[{"audio_path": "/é.mp3"}]', "latin1"));
     const failure = await loadDataSet(path).catch((error: unknown) => error);
@@ -203,7 +233,7 @@ describe("parsing and saving of data set files", () => {
       ],
     });
     await saveDataSet(set, path);
-    expect(await loadDataSet(path)).to.deep.equal(set);
+    expect((await loadDataSet(path)).dataSet).to.deep.equal(set);
     const written = JSON.parse(await readFile(path, "utf8"));
     expect(written.metadata.num_samples).to.equal(2);
     expect(written.samples[0]).to.include({ id: "one", keyscale: "", prompt_override: "genre" });

@@ -57,6 +57,26 @@ describe("reading sidecar files", () => {
     expect(await lyricsOf({ "song.lyrics.txt": "own lyrics" })).to.equal("own lyrics");
   });
 
+  it("ignores a tempo that is no number or too large, with a warning", async () => {
+    const warnings: string[] = [];
+    const warn = (message: string) => warnings.push(message);
+    const json = parseSidecarJson('{"caption": "a", "bpm": 1e9}', "a.json", warn);
+    expect(json).to.deep.equal({ caption: "a" });
+    const table = parseTable("file,bpm\na.mp3,1001\nb.mp3,fast\nc.mp3,90", "songs.csv", warn);
+    expect([...table]).to.deep.equal([
+      ["a.mp3", {}],
+      ["b.mp3", {}],
+      ["c.mp3", { bpm: 90 }],
+    ]);
+    const named = async (path: string) => (path === "/d.txt" ? "caption: a\nbpm: -inf" : null);
+    expect(await describeAudio("/d.mp3", {}, named, warn)).to.deep.equal({ caption: "a" });
+    expect(warnings).to.deep.equal([
+      "bpm must be a number up to 1000; ignored: 1000000000 of a.json",
+      'songs.csv: bpm must be a number up to 1000; ignored: "1001" of a.mp3, "fast" of b.mp3',
+      'bpm must be a number up to 1000; ignored: "-inf" of d.txt',
+    ]);
+  });
+
   it("reads JSON fields in the spellings and types of other tools", async () => {
     const described = async (record: unknown) =>
       (await describeSong({ "song.json": JSON.stringify(record) })).description;
@@ -135,7 +155,7 @@ describe("reading sidecar tables", () => {
       const lines = [
         ["key", "FILE", "Bpm", "caption"],
         ["C major", "a.mp3", "90.4", "a waltz"],
-        ["", "b.mp3", "fast", ""],
+        ["", "b.mp3", "N/A", ""],
       ];
       const { rows, warnings } = read(lines.map((line) => line.join(separator)).join("\r\n"));
       expect(rows).to.deep.equal(expected);
