@@ -106,7 +106,7 @@ export class FleetStore {
         }),
       );
       if (record === null) return undefined;
-      return { task: decodeFleetTask(id, record), head: record.subarray(0, record.indexOf("\n")) };
+      return { task: decodeTask(id, record), head: record.subarray(0, record.indexOf("\n")) };
     } catch (error) {
       if (error instanceof DamagedRecordError && error.kind === "corrupt") {
         this.redis.logUnreadable(redisKey("task"), error.message);
@@ -212,7 +212,6 @@ export class FleetStore {
       sequence,
       state,
       JSON.stringify(summary),
-      summary.isFavorite ? "1" : "0",
       summary.finishedAtMs ?? "",
       summary.submissionKey ?? "",
       task.route ?? "",
@@ -237,21 +236,12 @@ export class FleetStore {
   }
 }
 
-/** Decodes a record. All versions of the fleet wrote a checksum, so a record without one is damaged. */
-function decodeFleetTask(id: string, record: Buffer): Task {
-  if (record.length > 0 && record.indexOf("\n") < 0) {
-    throw new DamagedRecordError(id, "corrupt", "the record has no checksum");
-  }
-  return decodeTask(id, record);
-}
-
 /**
  * Key of the index that contains exactly the tasks of the filter. Null if no index does; the summaries must then be
  * searched.
  */
 function indexOf({ ids, state, favorite, retakesOf, search, order }: CatalogFilter): string | null {
   if (ids !== null || order === "title") return null;
-  if (search.trim() !== "" || favorite === false || retakesOf !== null) return null;
-  if (favorite === null) return state === null ? redisKey("tasks") : redisKey("state", state);
-  return state === null ? redisKey("favorites") : null;
+  if (search.trim() !== "" || favorite !== null || retakesOf !== null) return null;
+  return state === null ? redisKey("tasks") : redisKey("state", state);
 }

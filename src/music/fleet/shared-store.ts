@@ -4,7 +4,6 @@
  * joining server exits, and a running server takes no tasks and rejects new ones (503). The name in Redis
  * expires soon after the last server has stopped.
  */
-import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { ConfigError } from "../../system/config-error.js";
 import type { Logger } from "../../system/log.js";
@@ -74,7 +73,7 @@ export class SharedStore {
     const { data } = announcedSchema.safeParse(parseJson(text ?? ""));
     if (data !== undefined) return data;
     if (text !== null) this.redis.logUnreadable(KEY, "it is not the name of a store");
-    const own = { token: await this.tokens.getOrCreate(randomUUID), storage: this.storage };
+    const own = { token: await this.tokens.getOrCreate(), storage: this.storage };
     const args = [text ?? "", JSON.stringify(own), EXPIRY_MS];
     await this.redis.attempt(() => this.redis.eval(ANNOUNCE, 1, KEY, ...args));
     return this.#announced();

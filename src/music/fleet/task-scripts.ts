@@ -33,8 +33,8 @@ return {sequence, turn, waiting + 1, nowMs}`;
  */
 export const WRITE_TASK_SCRIPT = `
 local p, head, record, id, sequence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local state, summary, favorite, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local turn, channel, ends, deadline = tonumber(ARGV[12]), ARGV[13], ARGV[14], tonumber(ARGV[15])
+local state, summary, ended, submission, route = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local turn, channel, ends, deadline = tonumber(ARGV[11]), ARGV[12], ARGV[13], tonumber(ARGV[14])
 local time = redis.call('TIME')
 if deadline > 0 and time[1] * 1000 + time[2] / 1000 > deadline then
   redis.call('ZREM', p .. ':state:queued', id)
@@ -55,8 +55,6 @@ end
 redis.call('ZADD', p .. ':state:' .. state, sequence, id)
 redis.call('HSET', p .. ':summaries', id, summary)
 redis.call('HSET', p .. ':routes', id, route)
-if favorite == '1' then redis.call('ZADD', p .. ':favorites', sequence, id)
-else redis.call('ZREM', p .. ':favorites', id) end
 if state == 'running' and turn > tonumber(redis.call('GET', p .. ':turn') or 0) then redis.call('SET', p .. ':turn', turn) end
 if ended ~= '' then redis.call('ZADD', p .. ':ended', ended, id) end
 redis.call('SET', key, record)
@@ -66,7 +64,7 @@ return 1`;
 export const REMOVE_TASK_SCRIPT = `
 local p, id, submission = ARGV[1], ARGV[2], ARGV[3]
 if not redis.call('ZSCORE', p .. ':ended', id) then return 0 end
-for _, key in ipairs({'tasks', 'favorites', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
+for _, key in ipairs({'tasks', 'state:succeeded', 'state:failed'}) do redis.call('ZREM', p .. ':' .. key, id) end
 redis.call('HDEL', p .. ':summaries', id)
 redis.call('HDEL', p .. ':routes', id)
 if submission ~= '' then redis.call('HDEL', p .. ':submissions', submission) end
@@ -78,7 +76,7 @@ return 1`;
 export const DROP_ID_SCRIPT = `
 local p, id = ARGV[1], ARGV[2]
 if redis.call('STRLEN', p .. ':task:' .. id) > 0 then return end
-for _, key in ipairs({'tasks', 'favorites', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
+for _, key in ipairs({'tasks', 'ended', 'state:queued', 'state:running', 'state:succeeded', 'state:failed'}) do
   redis.call('ZREM', p .. ':' .. key, id)
 end
 redis.call('HDEL', p .. ':summaries', id)

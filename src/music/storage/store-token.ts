@@ -2,6 +2,7 @@
  * Token files that identify a shared storage. If a server finds the token of the fleet in its storage, it uses the
  * same storage as the fleet.
  */
+import { randomUUID } from "node:crypto";
 import { access, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectStore } from "./object-store.js";
@@ -12,7 +13,7 @@ export interface StoreTokens {
   /** @throws StoreError or a file system error if the storage is unavailable, like `getOrCreate` */
   has(token: string): Promise<boolean>;
   /** Returns the token in the storage, or creates one if there is none. */
-  getOrCreate(create: () => string): Promise<string>;
+  getOrCreate(): Promise<string>;
 }
 
 export function directoryTokens(directory: string): StoreTokens {
@@ -26,11 +27,11 @@ export function directoryTokens(directory: string): StoreTokens {
           throw error;
         },
       ),
-    getOrCreate: async (create) => {
+    getOrCreate: async () => {
       await mkdir(folder).catch(unlessItExists);
       const [known] = (await readdir(folder)).sort();
       if (known !== undefined) return known;
-      const token = create();
+      const token = randomUUID();
       await writeFile(join(folder, token), "");
       return token;
     },
@@ -41,9 +42,9 @@ export function objectTokens(store: ObjectStore): StoreTokens {
   const prefix = `${FOLDER}/`;
   return {
     has: async (token) => (await store.head(prefix + token)) !== null,
-    getOrCreate: async (create) => {
+    getOrCreate: async () => {
       for await (const { name } of store.list(prefix)) return name.slice(prefix.length);
-      const token = create();
+      const token = randomUUID();
       await store.putText(prefix + token, "");
       return token;
     },
