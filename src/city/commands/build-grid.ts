@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { fieldText, groundPoint, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { GRID_FIELDS, gridFromCorner, planGrid, requireGrid } from "./grid.js";
-import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
+import { GRID_FIELDS, gridFromCorner, gridReply, planGrid, requireGrid } from "./grid.js";
+import { buildUnlessDryRun, planNetwork } from "./network-plan.js";
 
 const MAX_BLOCKS = 400;
 
@@ -21,17 +21,6 @@ export const buildGrid = defineCommand({
     const grid = gridFromCorner(fields.origin, fields);
     const { ends, links } = planGrid(world, fields, prefab, grid);
     const plan = planNetwork(world, ends, links, "The grid");
-    const { dryRun, roadPrefab, cols, rows, spacing } = fields;
-    const built = buildUnlessDryRun(world, plan, fields);
-    return {
-      message: builtMessage(dryRun, built),
-      roadPrefab,
-      cols,
-      rows,
-      spacing,
-      ...builtFields(dryRun, built),
-      bbox: { ...grid.bounds },
-      blockCenters: grid.blockCenters,
-    };
+    return gridReply(fields, grid, buildUnlessDryRun(world, plan, fields));
   },
 });

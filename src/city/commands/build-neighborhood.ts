@@ -3,8 +3,8 @@ import { RefusedError } from "../refusal.js";
 import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
-import { GRID_FIELDS, gridAround, gridCells, planGrid, requireGrid } from "./grid.js";
-import { buildUnlessDryRun, builtFields, builtMessage, planNetwork } from "./network-plan.js";
+import { GRID_FIELDS, gridAround, gridCells, gridReply, planGrid, requireGrid } from "./grid.js";
+import { buildUnlessDryRun, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
 import { paintCircle } from "./set-zone.js";
 import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
@@ -68,18 +68,12 @@ export const buildNeighborhood = defineCommand({
       return { ...place, zone, ok: true, changedCells };
     });
     const changedCells = blocks.reduce((sum, block) => sum + block.changedCells, 0);
+    const zoning = { zoneRadius, preserveOccupied, blocks, changedCells, failedBlocks: 0 };
+    const linkIds = connection?.link ? built.segmentIds.slice(-1) : [];
     return {
-      message: builtMessage(dryRun, built),
-      roadPrefab: fields.roadPrefab,
-      cols,
-      rows,
-      spacing: fields.spacing,
-      ...builtFields(dryRun, built),
-      bbox: { ...grid.bounds },
-      blockCenters: grid.blockCenters,
-      connection:
-        connection && connectionFields(connection, connection.link ? built.segmentIds.slice(-1) : []),
-      zoning: { zoneRadius, preserveOccupied, blocks, changedCells, failedBlocks: 0 },
+      ...gridReply(shape, grid, built),
+      connection: connection && connectionFields(connection, linkIds),
+      zoning,
     };
   },
 });
@@ -90,7 +84,7 @@ function requireMix(mix: ZoneMix): void {
   if (entries.length === 0) throw new RefusedError("zoneMix must name at least one zone with its weight");
   for (const [name, weight] of entries) {
     requireZone(name);
-    if (!(weight > 0 && Number.isFinite(weight))) {
+    if (weight <= 0) {
       throw new RefusedError(`zoneMix.${name} must be above 0, not ${weight}`);
     }
   }

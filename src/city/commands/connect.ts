@@ -4,7 +4,7 @@ import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js"
 import { defineCommand } from "./command.js";
 import { connectionFields, connectToService, MAX_CONNECTION_METERS } from "./connection.js";
 import { DEFAULT_SNAP_METERS } from "./grid.js";
-import { buildUnlessDryRun, builtMessage, planNetwork, planSegmentEnd } from "./network-plan.js";
+import { buildUnlessDryRun, planNetwork, planSegmentEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWithin } from "./requirements.js";
 
 export const connect = defineCommand({
@@ -29,22 +29,9 @@ export const connect = defineCommand({
     const { link } = connection;
     const plan = planNetwork(world, link ? [end] : [], link ? [link] : [], "The connection");
     const built = buildUnlessDryRun(world, plan, fields);
-    const { alreadyConnected, nodeId, targetNodeId, targetPosition, distance } = connectionFields(
-      connection,
-      built.segmentIds,
-    );
-    return {
-      message: alreadyConnected ? `Node ${nodeId} is connected already.` : builtMessage(fields.dryRun, built),
-      roadPrefab,
-      alreadyConnected,
-      nodeId,
-      targetNodeId,
-      targetPosition,
-      segmentIds: built.segmentIds,
-      createdNodeIds: built.createdNodeIds,
-      distance,
-      cost: built.cost,
-      warnings: built.warnings,
-    };
+    const { distance, ...joined } = connectionFields(connection, built.segmentIds);
+    const message = link ? built.message : `Node ${joined.nodeId} is connected already.`;
+    const { createdNodeIds, cost, warnings } = built;
+    return { message, roadPrefab, ...joined, createdNodeIds, distance, cost, warnings };
   },
 });

@@ -1,10 +1,9 @@
 /** Street grids around square blocks: fields, geometry, checks and plan. */
 import { type Box, boundsOf, type GroundPoint } from "../geometry.js";
-import { RefusedError } from "../refusal.js";
 import { findNetworkPrefab, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import type { World } from "../simulation/state/world.js";
 import { flag, number, text } from "../wire/requests.js";
-import { type PlannedLink, planSegmentEnd, type SegmentEnd } from "./network-plan.js";
+import { type buildUnlessDryRun, type PlannedLink, planSegmentEnd, type SegmentEnd } from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
 
 /** Default distance between crossings, and default search radius for nodes. `GET /health` reports both. */
@@ -86,15 +85,12 @@ export function gridCells(cols: number, rows: number): [number, number][] {
 /** @throws RefusedError */
 export function requireGrid(shape: GridShape, maxBlocks: number): NetworkPrefab {
   const prefab = requirePrefab(findNetworkPrefab, "network", shape.roadPrefab);
-  const { cols, rows, spacing, rotationDegrees, snapDistance } = shape;
+  const { cols, rows, spacing, snapDistance } = shape;
   requireWholeWithin("cols", cols, 1, maxBlocks);
   requireWholeWithin("rows", rows, 1, maxBlocks);
   requireWithin("cols * rows", cols * rows, 1, maxBlocks);
   requireWithin("spacing", spacing, SPACING_METERS.least, SPACING_METERS.most);
   requireSnapDistance(snapDistance);
-  if (!Number.isFinite(rotationDegrees)) {
-    throw new RefusedError(`rotationDegrees must be a number, not ${rotationDegrees}`);
-  }
   return prefab;
 }
 
@@ -104,4 +100,13 @@ export function planGrid(world: World, { snapDistance }: GridShape, prefab: Netw
     return { prefab, from: ends[from] as SegmentEnd, to: ends[to] as SegmentEnd };
   });
   return { ends, links };
+}
+
+/** Reply to a command that builds a grid. */
+export function gridReply(
+  { roadPrefab, cols, rows, spacing }: GridShape,
+  { bounds, blockCenters }: Grid,
+  { message, details }: ReturnType<typeof buildUnlessDryRun>,
+) {
+  return { message, roadPrefab, cols, rows, spacing, ...details, bbox: { ...bounds }, blockCenters };
 }

@@ -4,7 +4,7 @@ import { createBuilding, removeBuilding } from "../simulation/fabric/buildings.j
 import { requireFunds } from "../simulation/life/finance.js";
 import { fieldText, flag, groundPoint, number, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { requireBuilding, requirePlaceable } from "./placement.js";
+import { requireBuilding, requirePlaceable } from "./requirements.js";
 import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
 
 /** Cost of moving a building, as a share of its price. */
@@ -25,7 +25,7 @@ export const moveBuilding = defineCommand({
     const old = requireBuilding(world, fields.id);
     const { prefab } = old;
     const angleDegrees = fields.angleDegrees ?? old.angleDegrees;
-    requirePlaceable(world, prefab, fields.position, angleDegrees);
+    requirePlaceable(world, prefab, fields.position);
     const warnings = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
     rejectFaultsIfStrict(warnings, fields.strict);
     const cost = RELOCATION_SHARE * prefab.cost;

@@ -13,7 +13,6 @@ import { requireFunds } from "../simulation/life/finance.js";
 import { reportFirstRoad } from "../simulation/life/messages.js";
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import type { JsonObject } from "../wire/answers.js";
 import { requireMinLength, requireOnMap } from "./requirements.js";
 
 /** Spacing of water depth samples, equal to the spacing of terrain samples. */
@@ -27,7 +26,6 @@ export interface SegmentEnd {
   readonly reused: boolean;
 }
 
-/** A planned segment. */
 export interface PlannedLink {
   readonly prefab: NetworkPrefab;
   readonly from: SegmentEnd;
@@ -40,20 +38,6 @@ export interface NetworkPlan {
   /** Number of links that the plan skips, because a segment of the same service already exists. */
   readonly skippedSegments: number;
   readonly cost: number;
-}
-
-/** Result of a build or a dry run. A dry run has no ids. */
-export interface BuiltNetwork {
-  /** All nodes in the order of the plan, including reused ones. */
-  readonly nodeIds: readonly number[];
-  readonly createdNodeIds: readonly number[];
-  readonly segmentIds: readonly number[];
-  readonly reusedNodes: number;
-  readonly skippedSegments: number;
-  readonly plannedNodes: number;
-  readonly plannedSegments: number;
-  readonly cost: number;
-  readonly warnings: readonly string[];
 }
 
 /** Nearest node within `reach` at which a segment of this prefab may end. The lowest id wins a tie. */
@@ -129,28 +113,28 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
   return segments.map(({ id }) => id);
 }
 
-/** Builds a plan. With `dryRun`, only returns the expected result. */
+/**
+ * Builds a plan. With `dryRun`, only returns the expected result, without ids.
+ * @returns `details` are the fields of the reply to a command that builds a grid
+ */
 export function buildUnlessDryRun(
   world: World,
   plan: NetworkPlan,
   { dryRun, name }: { readonly dryRun: boolean; readonly name: string },
-): BuiltNetwork {
+) {
   const { ends, links, skippedSegments, cost } = plan;
-  const reusedNodes = ends.filter(({ reused }) => reused).length;
+  const created = ends.filter(({ reused }) => !reused);
+  const planned = { plannedNodes: created.length, plannedSegments: links.length };
+  const reusedNodes = ends.length - created.length;
   const warnings = warningsOf(world, links);
   const segmentIds = dryRun ? [] : buildPlan(world, plan, name);
   const idsOf = (some: readonly SegmentEnd[]) => (dryRun ? [] : some.map(({ node }) => node?.id ?? 0));
-  return {
-    nodeIds: idsOf(ends),
-    createdNodeIds: idsOf(ends.filter(({ reused }) => !reused)),
-    segmentIds,
-    reusedNodes,
-    skippedSegments,
-    plannedNodes: ends.length - reusedNodes,
-    plannedSegments: links.length,
-    cost,
-    warnings,
-  };
+  const createdNodeIds = idsOf(created);
+  const ids = { nodeIds: idsOf(ends), createdNodeIds, reusedNodes, segmentIds, skippedSegments };
+  const counts = dryRun ? { ...planned, reusedNodes, skippedSegments } : ids;
+  const done = dryRun ? "would be built" : "were built";
+  const message = `${links.length} segments and ${created.length} nodes ${done} for ${cost.toFixed(2)}.`;
+  return { message, segmentIds, createdNodeIds, cost, warnings, details: { ...counts, cost, warnings } };
 }
 
 /** Position of the end's node, or the planned point if it has none yet. */
@@ -229,22 +213,4 @@ function waterDepthUnder({ terrain }: World, { prefab, from, to }: PlannedLink):
     deepest = Math.max(deepest, terrain.surfaceHeight(x, z) - terrain.groundHeight(x, z));
   }
   return deepest;
-}
-
-/** Fields of the reply to a build command. The reply to a dry run has counts instead of ids. */
-export function builtFields(dryRun: boolean, built: BuiltNetwork): JsonObject {
-  const { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments } = built;
-  const { plannedNodes, plannedSegments } = built;
-  return {
-    ...(dryRun
-      ? { plannedNodes, plannedSegments, reusedNodes, skippedSegments }
-      : { nodeIds, createdNodeIds, reusedNodes, segmentIds, skippedSegments }),
-    cost: built.cost,
-    warnings: built.warnings,
-  };
-}
-
-export function builtMessage(dryRun: boolean, { plannedSegments, plannedNodes, cost }: BuiltNetwork): string {
-  const done = dryRun ? "would be built" : "were built";
-  return `${plannedSegments} segments and ${plannedNodes} nodes ${done} for ${cost.toFixed(2)}.`;
 }

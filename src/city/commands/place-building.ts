@@ -6,8 +6,7 @@ import { reportOpening } from "../simulation/life/messages.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { SUGGESTION_RADIUS_METERS, suggestPlaces } from "./place-suggestions.js";
-import { requirePlaceable } from "./placement.js";
-import { requireOnMap, requirePrefab } from "./requirements.js";
+import { requireOnMap, requirePlaceable, requirePrefab } from "./requirements.js";
 import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
 
 export const placeBuilding = defineCommand({
@@ -31,7 +30,7 @@ export const placeBuilding = defineCommand({
       const message = `${suggestions.length} free places lie within ${SUGGESTION_RADIUS_METERS} m.`;
       return { dryRun: true, message, buildingPrefab, constructionCost, suggestions };
     }
-    requirePlaceable(world, prefab, position, angleDegrees);
+    requirePlaceable(world, prefab, position);
     const warnings = siteFaults(world, { prefab, position, angleDegrees });
     rejectFaultsIfStrict(warnings, strict);
     requireFunds(world, constructionCost, `A ${prefab.displayName}`);

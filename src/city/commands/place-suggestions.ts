@@ -3,7 +3,6 @@ import {
   CELL_METERS,
   cornersOf,
   distance,
-  distanceToLine,
   type Footprint,
   footprintRadius,
   footprintsOverlap,
@@ -12,8 +11,7 @@ import {
   squareAround,
 } from "../geometry.js";
 import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import { isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
-import type { NetSegment } from "../simulation/state/entities.js";
+import { hasPipe, isAtShore } from "../simulation/fabric/reach.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 import { inOneGo } from "../steps.js";
@@ -81,18 +79,10 @@ function siteAt(
   near: GroundPoint,
   position: GroundPoint,
   angleDegrees: number,
-  road?: NetSegment,
+  roadSegmentId = 0,
 ) {
-  const waterPipe = world.segments
-    .near(squareAround(position, PIPE_REACH_METERS))
-    .some((pipe) => pipe.prefab.carries === "water" && distanceToLine(position, pipe) <= PIPE_REACH_METERS);
-  return {
-    position,
-    angleDegrees,
-    distance: distance(position, near),
-    roadSegmentId: road?.id ?? 0,
-    waterPipe,
-  };
+  const waterPipe = hasPipe(world, position, "water");
+  return { position, angleDegrees, distance: distance(position, near), roadSegmentId, waterPipe };
 }
 
 /** Candidate places on both sides of every road, one cell apart. */
@@ -116,7 +106,7 @@ function* roadSites(world: World, prefab: BuildingPrefab, near: GroundPoint): Ge
         };
         if (distance(position, near) > SUGGESTION_RADIUS_METERS) continue;
         const angleDegrees = (Math.atan2(along.z * side, along.x * side) * 180) / Math.PI;
-        yield siteAt(world, near, position, angleDegrees, road);
+        yield siteAt(world, near, position, angleDegrees, road.id);
       }
     }
   }

@@ -1,7 +1,10 @@
 /** Checks that commands share. All of them throw RefusedError. */
 import { distance, type GroundPoint, type Position } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
+import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import type { Building } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
+import type { World } from "../simulation/state/world.js";
 
 const MIN_SEGMENT_METERS = 4;
 const MAX_SNAP_METERS = 64;
@@ -53,4 +56,20 @@ export function requireWholeWithin(name: string, value: number, least: number, m
 
 export function requireSnapDistance(meters: number): void {
   requireWithin("snapDistance", meters, 0, MAX_SNAP_METERS);
+}
+
+export function requireBuilding(world: World, id: number): Building {
+  requireId(id);
+  return world.buildings.require(id);
+}
+
+/** Requires a prefab that can be placed, a place on the map, and room for one more building. */
+export function requirePlaceable(
+  world: World,
+  { name, blocked }: BuildingPrefab,
+  position: GroundPoint,
+): void {
+  if (blocked) throw new RefusedError(`"${name}" is one of the game's broken assets and cannot be placed`);
+  requireOnMap(position);
+  world.buildings.requireRoomFor(1);
 }

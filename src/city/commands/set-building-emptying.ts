@@ -3,7 +3,7 @@ import { RefusedError } from "../refusal.js";
 import { FLAG, flagNames } from "../terms.js";
 import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { requireBuilding } from "./placement.js";
+import { requireBuilding } from "./requirements.js";
 
 export const setBuildingEmptying = defineCommand({
   path: "/commands/set-building-emptying",

@@ -3,7 +3,6 @@ import {
   CELL_METERS,
   cornersOf,
   distance,
-  distanceToLine,
   type Footprint,
   footprintRadius,
   footprintsOverlap,
@@ -12,7 +11,13 @@ import {
 } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
 import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import { findAccessRoadId, isAtShore, PIPE_REACH_METERS } from "../simulation/fabric/reach.js";
+import {
+  findAccessRoadId,
+  hasPipe,
+  isAtShore,
+  nearestRoad,
+  PIPE_REACH_METERS,
+} from "../simulation/fabric/reach.js";
 import { zoneAt } from "../simulation/fabric/zone-blocks.js";
 import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
@@ -82,32 +87,22 @@ export function heightRangeUnder(world: World, site: Footprint): number {
 
 function* connectionFaults(world: World, site: Site): Generator<string> {
   const { civic, growable } = site.prefab;
-  if (!civic?.roadless && findAccessRoadId(world, site) === 0) yield nearestRoad(world, site);
+  if (!civic?.roadless && findAccessRoadId(world, site) === 0) yield missingRoad(world, site);
   const needsWater =
     growable !== null || Boolean(civic?.waterM3 || civic?.sewageM3 || (civic && civicWaterM3(civic)));
-  if (needsWater && !hasPipe(world, site, "water")) yield missingPipe("water");
-  if (civic?.heatKw && !hasPipe(world, site, "heat")) yield missingPipe("heating");
+  if (needsWater && !hasPipe(world, site.position, "water")) yield missingPipe("water");
+  if (civic?.heatKw && !hasPipe(world, site.position, "heat")) yield missingPipe("heating");
   const needsPower = growable !== null || civicPowerKw(site.prefab) > 0;
   if (needsPower && !hasPowerAt(world, site))
     yield "No power is within reach: build a power line or a plant beside the building";
 }
 
-function nearestRoad(world: World, { position }: Site): string {
-  const [nearest] = world.segments
-    .near(squareAround(position, NEAREST_ROAD_METERS))
-    .filter(({ prefab }) => prefab.frontage)
-    .map((road) => ({ id: road.id, meters: distanceToLine(position, road) }))
-    .sort((a, b) => a.meters - b.meters);
+function missingRoad(world: World, { position }: Site): string {
+  const nearest = nearestRoad(world, position, NEAREST_ROAD_METERS);
   const where = nearest
     ? `the nearest, segment ${nearest.id}, is ${nearest.meters.toFixed(0)} m away`
     : "none is near";
   return `No road is within reach: ${where}`;
-}
-
-function hasPipe(world: World, { position }: Site, carries: "water" | "heat"): boolean {
-  return world.segments
-    .near(squareAround(position, PIPE_REACH_METERS))
-    .some((pipe) => pipe.prefab.carries === carries && distanceToLine(position, pipe) <= PIPE_REACH_METERS);
 }
 
 function missingPipe(kind: string): string {

@@ -2,7 +2,14 @@
  * Access of buildings to roads, pipes and open water. It depends only on positions, and is updated when roads
  * or pipes are added or removed.
  */
-import { boxAround, CELL_METERS, distanceToLine, type Footprint, squareAround } from "../../geometry.js";
+import {
+  boxAround,
+  CELL_METERS,
+  distanceToLine,
+  type Footprint,
+  type GroundPoint,
+  squareAround,
+} from "../../geometry.js";
 import { cachedByRevision } from "../../revision-cache.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../catalogue/building-prefabs.js";
 import type { NetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -30,19 +37,38 @@ export function updateAccess(world: World, building: Building): void {
   world.setAccessRoad(building, findAccessRoadId(world, building));
 }
 
+/** Whether a water or heating pipe serves a place. */
+export function hasPipe(world: World, place: GroundPoint, carries: "water" | "heat"): boolean {
+  return world.segments
+    .near(squareAround(place, PIPE_REACH_METERS))
+    .some((pipe) => pipe.prefab.carries === carries && distanceToLine(place, pipe) <= PIPE_REACH_METERS);
+}
+
+/** Nearest road of the given area that buildings can connect to, with its distance. The lowest id wins a tie. */
+export function nearestRoad(
+  world: World,
+  place: GroundPoint,
+  areaMeters: number,
+  isInReach: (road: NetSegment, meters: number) => boolean = () => true,
+) {
+  let nearest: { readonly id: number; readonly meters: number } | null = null;
+  for (const road of world.segments.near(squareAround(place, areaMeters))) {
+    if (!road.prefab.frontage) continue;
+    const meters = distanceToLine(place, road);
+    if (meters < (nearest?.meters ?? Number.POSITIVE_INFINITY) && isInReach(road, meters))
+      nearest = { id: road.id, meters };
+  }
+  return nearest;
+}
+
 /** Id of the nearest road that could give access to a building on this site; 0 if there is none. */
 export function findAccessRoadId(world: World, site: Pick<Footprint, "position" | "prefab">): number {
-  const halfExtent = halfExtentOf(site);
-  let roadId = 0;
-  let nearest = Number.POSITIVE_INFINITY;
-  const reach = halfExtent + DRIVEWAY_METERS + WIDEST_ROAD_METERS / 2;
-  for (const segment of world.segments.near(squareAround(site.position, reach))) {
-    const away = distanceToLine(site.position, segment);
-    if (!segment.prefab.frontage || away >= nearest || away > roadReach(segment, halfExtent)) continue;
-    nearest = away;
-    roadId = segment.id;
-  }
-  return roadId;
+  const reach = halfExtentOf(site) + DRIVEWAY_METERS;
+  return (
+    nearestRoad(world, site.position, reach + WIDEST_ROAD_METERS / 2, ({ prefab }, meters) => {
+      return meters <= prefab.widthMeters / 2 + reach;
+    })?.id ?? 0
+  );
 }
 
 /** Updates the access of all buildings near added or removed segments. */
@@ -55,10 +81,6 @@ export function updateAccessNear(world: World, segments: readonly NetSegment[]):
 
 function halfExtentOf(building: Pick<Footprint, "prefab">): number {
   return (Math.max(building.prefab.width, building.prefab.length) / 2) * CELL_METERS;
-}
-
-function roadReach(road: NetSegment, halfExtent: number): number {
-  return road.prefab.widthMeters / 2 + halfExtent + DRIVEWAY_METERS;
 }
 
 /** Whether the building's road leads to the map edge. */

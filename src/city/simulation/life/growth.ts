@@ -2,12 +2,12 @@
  * Growth of a city. Zoned lots become building sites, sites become buildings, and buildings level up. A new site
  * lowers its demand bar. In a town above 150 citizens, a building grows only if a water pipe is in reach.
  */
-import { BLOCK_COLUMNS, distanceToLine, type GroundPoint, squareAround } from "../../geometry.js";
+import { BLOCK_COLUMNS } from "../../geometry.js";
 import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgradeGrowable } from "../fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits, averageEducation } from "../fabric/citizens.js";
-import { PIPE_REACH_METERS } from "../fabric/reach.js";
+import { hasPipe } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
 import type { Building, ZoneBlock } from "../state/entities.js";
@@ -64,16 +64,10 @@ export function growOnBlock(world: World, block: ZoneBlock): void {
   const prefab = fitting[world.random.below(fitting.length)];
   if (!prefab) return;
   const center = cellCenter(block, (lot.length - 1) / 2, lot.row + (lot.width - 1) / 2);
-  if (world.citizens.size > VILLAGE_CITIZENS && !hasPipe(world, center)) return;
+  if (world.citizens.size > VILLAGE_CITIZENS && !hasPipe(world, center, "water")) return;
   const angleDegrees = (block.angleRadians * 180) / Math.PI + 90;
   const lotOf = { blockId: block.id, mask: lotMask(lot) };
   lowerDemand(world, createBuilding(world, prefab, center, angleDegrees, lotOf));
-}
-
-function hasPipe(world: World, place: GroundPoint): boolean {
-  return world.segments
-    .near(squareAround(place, PIPE_REACH_METERS))
-    .some((pipe) => pipe.prefab.carries === "water" && distanceToLine(place, pipe) <= PIPE_REACH_METERS);
 }
 
 /** Completes a building site when its construction time is over. */

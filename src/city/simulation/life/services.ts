@@ -4,10 +4,11 @@
  * land value; pollution, ruins, crime, taxes and long trips lower land value.
  */
 
-import { distance, distanceToLine, type GroundPoint, squareAround } from "../../geometry.js";
+import { distance, type GroundPoint, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import { type Coverage, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isWorking } from "../fabric/buildings.js";
+import { nearestRoad } from "../fabric/reach.js";
 import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 
@@ -76,15 +77,7 @@ export function serviceAt(
 
 /** Id of the nearest road to a place; 0 if none is near. */
 export function nearestRoadId(world: World, place: GroundPoint): number {
-  let nearest = ROADSIDE_METERS;
-  let roadId = 0;
-  for (const segment of world.segments.near(squareAround(place, ROADSIDE_METERS))) {
-    const away = distanceToLine(place, segment);
-    if (!segment.prefab.frontage || away >= nearest) continue;
-    nearest = away;
-    roadId = segment.id;
-  }
-  return roadId;
+  return nearestRoad(world, place, ROADSIDE_METERS, (_, meters) => meters < ROADSIDE_METERS)?.id ?? 0;
 }
 
 /**
