@@ -111,9 +111,9 @@ export const FLAG = Object.fromEntries(BUILDING_FLAGS.map((flag, bit) => [flag, 
   Record<BuildingFlag, number>
 >;
 
-/** The names in a flag mask, ascending by bit. */
-export function flagNames(flags: number): BuildingFlag[] {
-  return BUILDING_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
+/** The names in a flag mask, ascending by bit and separated by commas. */
+export function flagText(flags: number): string {
+  return BUILDING_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0).join(", ");
 }
 
 /** Problems of the first set; the position is the bit. Bits 62 and 63 are the severity markers. */

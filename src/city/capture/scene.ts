@@ -2,12 +2,12 @@
 
 import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, pointInBlock, squareAround } from "../geometry.js";
 import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { isGrowable, isRuin } from "../simulation/fabric/buildings.js";
 import { layerOf } from "../simulation/life/layers.js";
 import type { Building, ZoneBlock } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 import { type GrowableService, type Layer, ZONES } from "../terms.js";
-import { isGrowable, isRuin } from "../views/buildings.js";
 import { type Feature, featureColor, groundColor, ratingColor, waterColor } from "./palette.js";
 import { type ImageFrame, Raster, type Shape, thickLine } from "./raster.js";
 

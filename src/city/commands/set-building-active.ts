@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RUIN_FLAGS, setProblem } from "../simulation/fabric/buildings.js";
-import { FLAG, flagNames } from "../terms.js";
+import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding } from "./requirements.js";
@@ -22,8 +22,8 @@ export const setBuildingActive = defineCommand({
       id,
       active,
       prefab: building.prefab.name,
-      beforeFlags: flagNames(before).join(", "),
-      afterFlags: flagNames(building.flags).join(", "),
+      beforeFlags: flagText(before),
+      afterFlags: flagText(building.flags),
     };
   },
 });

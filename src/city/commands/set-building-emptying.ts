@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RefusedError } from "../refusal.js";
-import { FLAG, flagNames } from "../terms.js";
+import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, number } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireBuilding } from "./requirements.js";
@@ -18,6 +18,6 @@ export const setBuildingEmptying = defineCommand({
     }
     building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
     const message = `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`;
-    return { message, id, emptying, prefab: prefab.name, afterFlags: flagNames(building.flags).join(", ") };
+    return { message, id, emptying, prefab: prefab.name, afterFlags: flagText(building.flags) };
   },
 });

@@ -4,7 +4,7 @@
  */
 import { FLAG } from "../terms.js";
 import { ROAD_COVERAGES } from "./catalogue/building-prefabs.js";
-import { RUIN_FLAGS, updateSeverity } from "./fabric/buildings.js";
+import { isRuin, updateSeverity } from "./fabric/buildings.js";
 import { updateBusiness } from "./life/business.js";
 import {
   abandon,
@@ -69,7 +69,7 @@ export function tick(world: World): void {
 
 function visitBuilding(world: World, building: Building): void {
   if (building.prefab.growable && demolishIfZoneDiffers(world, building)) return;
-  if ((building.flags & RUIN_FLAGS) !== 0) updateRuin(world, building);
+  if (isRuin(building)) updateRuin(world, building);
   else if ((building.flags & FLAG.Completed) === 0) continueConstruction(world, building);
   else if (building.prefab.growable) visitGrowable(world, building);
   else visitCivic(world, building);

@@ -2,16 +2,16 @@
 
 import { copyPosition, middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
-import { RUIN_FLAGS } from "../simulation/fabric/buildings.js";
+import { isRuin } from "../simulation/fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
 import { detailsOf } from "../simulation/life/census.js";
 import { demandBarOf, shownDemand } from "../simulation/life/demand.js";
 import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
 import { budgetOf, LOAN_OFFERS } from "../simulation/life/finance.js";
 import { trafficOf } from "../simulation/life/traffic.js";
+import type { Citizen } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
-import type { Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 import { type LimitRule, paginate } from "./listing.js";
 import { changeTaxRate, commandOf, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
@@ -58,15 +58,8 @@ export const advice: ReadRoute = {
 function* findAdvice(world: World): Generator<void, Advice[]> {
   const missing = yield* missingServicesInPieces(world);
   const found = [...(yield* fromHomes(world, missing)), ...fromWishes(world, missing)];
-  for (const find of [
-    fromProblems,
-    fromUtilities,
-    fromMoney,
-    fromServices,
-    fromDemand,
-    fromAges,
-    fromRoads,
-  ]) {
+  const finders = [fromProblems, fromUtilities, fromMoney, fromServices, fromDemand, fromAges, fromRoads];
+  for (const find of finders) {
     yield;
     found.push(...find(world));
   }
@@ -102,7 +95,7 @@ function fromWishes(world: World, missing: readonly MissingService[]): Advice[] 
 /** Causes of lost happiness in homes. Building problems and missing services have separate entries. */
 function* fromHomes(world: World, missing: readonly MissingService[]): Generator<void, Advice[]> {
   const wished: string[] = missing.map(({ service }) => service);
-  const homes = world.buildings.all().filter(({ homes, flags }) => homes > 0 && (flags & RUIN_FLAGS) === 0);
+  const homes = world.buildings.all().filter((home) => home.homes > 0 && !isRuin(home));
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);
   const causes = new Map<string, { lost: number; worst: number; place: Position }>();
@@ -122,194 +115,142 @@ function* fromHomes(world: World, missing: readonly MissingService[]): Generator
     if (value < LEAST_POINTS) return [];
     const message = `Homes lose ${value.toFixed(1)} points of happiness on average because of ${cause}.`;
     const gravity = GRAVITY_PER_POINT * value;
-    return [
-      {
-        topic: cause,
-        message,
-        gravity,
-        value,
-        unit: "points",
-        place,
-        commands: () => remediesFor(world, cause, place),
-      },
-    ];
+    const commands = () => remediesFor(world, cause, place);
+    return [{ topic: cause, message, gravity, value, unit: "points", place, commands }];
   });
 }
 
-/** Advice about buildings with a problem. */
-function fromProblems(world: World): Advice[] {
+function* fromProblems(world: World): Generator<Advice> {
   const places = new Map<string, Position[]>();
   const buildings = world.buildings.all();
-  for (const building of buildings) {
-    for (const name of building.problems.names) {
-      const known = places.get(name) ?? [];
-      places.set(name, known);
-      known.push(building.position);
+  for (const { problems, position } of buildings) {
+    for (const name of problems.names) {
+      const known = places.get(name);
+      if (known) known.push(position);
+      else places.set(name, [position]);
     }
   }
-  return [...places].map(([name, found]) => {
+  for (const [name, found] of places) {
     const [place] = found as [Position];
-    const message = `${found.length} buildings have the problem ${name}.`;
-    const gravity = 10 + (90 * found.length) / buildings.length;
+    const value = found.length;
+    const message = `${value} buildings have the problem ${name}.`;
+    const gravity = 10 + (90 * value) / buildings.length;
     const commands = () => remediesFor(world, name, place);
-    return { topic: name, message, gravity, value: found.length, unit: "buildings", place, commands };
-  });
+    yield { topic: name, message, gravity, value, unit: "buildings", place, commands };
+  }
 }
 
 const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
 
 /** Advice about utility networks that are at or near capacity. */
-function fromUtilities(world: World): Advice[] {
-  return world.utilities.flatMap(({ carries, supply, demand, plantIds, unserved }): Advice[] => {
+function* fromUtilities(world: World): Generator<Advice> {
+  for (const { carries, supply, demand, plantIds, unserved } of world.utilities) {
     const used = demand / supply;
     const plant = world.buildings.get(plantIds[0] ?? 0);
-    if (!plant || used < NEARLY_USED) return [];
+    if (!plant || used < NEARLY_USED) continue;
     const value = 100 * used;
     const message = `${value.toFixed(0)} % of the ${carries} is used, and ${unserved} buildings get none.`;
     const gravity = used > 1 ? 60 + Math.min(unserved, 40) : 20 + 100 * (used - NEARLY_USED);
     const place = plant.position;
-    return [
-      {
-        topic: carries,
-        message,
-        gravity,
-        value,
-        unit: "%",
-        place,
-        commands: () => remediesFor(world, PLANTS[carries], place),
-      },
-    ];
-  });
+    const commands = () => remediesFor(world, PLANTS[carries], place);
+    yield { topic: carries, message, gravity, value, unit: "%", place, commands };
+  }
 }
 
 const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
 
 /** Advice about a deficit. Estimates how long the money lasts. */
-function fromMoney(world: World): Advice[] {
+function* fromMoney(world: World): Generator<Advice> {
   const { balance, income, expenses, loans, history } = budgetOf(world);
   const sum = (lines: typeof income) =>
     lines.reduce((all, { name, lastWeek }) => all + (NOT_RUNNING_COSTS.includes(name) ? 0 : lastWeek), 0);
   const net = sum(income) - sum(expenses);
-  if (net >= 0 || history.length === 0) return [];
+  if (net >= 0 || history.length === 0) return;
   const value = Math.max(balance / -net, 0);
   const offer = LOAN_OFFERS.find(({ lender }) => !loans.some((loan) => loan.lender === lender));
   const loan = offer ? [{ command: "take-loan", fields: { lender: offer.lender } }] : [];
-  return [
-    {
-      topic: "money",
-      message: `The city loses ${(-net).toFixed(0)} per week; its money lasts ${value.toFixed(0)} weeks.`,
-      gravity: value < 4 ? 80 : value < 26 ? 50 : 15,
-      value,
-      unit: "weeks",
-      place: { x: 0, y: world.terrain.surfaceHeight(0, 0), z: 0 },
-      commands: () => [changeTaxRate(world, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])],
-    },
-  ];
+  const message = `The city loses ${(-net).toFixed(0)} per week; its money lasts ${value.toFixed(0)} weeks.`;
+  const gravity = value < 4 ? 80 : value < 26 ? 50 : 15;
+  const place = { x: 0, y: world.terrain.surfaceHeight(0, 0), z: 0 };
+  const commands = () => [changeTaxRate(world, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])];
+  yield { topic: "money", message, gravity, value, unit: "weeks", place, commands };
 }
 
 /** Advice about overloaded services, and about landfills and cemeteries that are nearly full. */
-function fromServices(world: World): Advice[] {
-  return world.buildings.all().flatMap((building): Advice[] => {
-    const { prefab, id, lastLoad, stored, position: place } = building;
+function* fromServices(world: World): Generator<Advice> {
+  for (const { prefab, id, lastLoad, stored, position: place } of world.buildings.all()) {
     const { coverage, storage } = prefab.civic ?? {};
     const load = coverage ? (100 * lastLoad) / coverage.capacity : 0;
     const filled = storage ? (100 * stored) / storage : 0;
-    if (load < 100 * NEARLY_USED && filled < 100 * NEARLY_FULL) return [];
     const isFull = filled >= 100 * NEARLY_FULL;
+    if (load < 100 * NEARLY_USED && !isFull) continue;
     const value = isFull ? filled : load;
-    const message = isFull
-      ? `${prefab.displayName} ${id} is ${filled.toFixed(0)} % full.`
-      : `${prefab.displayName} ${id} has a load of ${load.toFixed(0)} % of its capacity.`;
+    const state = isFull
+      ? `is ${value.toFixed(0)} % full`
+      : `has a load of ${value.toFixed(0)} % of its capacity`;
+    const message = `${prefab.displayName} ${id} ${state}.`;
     const empty = { command: "set-building-emptying", fields: { id } };
     const commands = () => [...(isFull ? [empty] : []), { build: prefab, near: place }];
-    return [
-      {
-        topic: coverage?.kind ?? prefab.name,
-        message,
-        gravity: value / 4,
-        value,
-        unit: "%",
-        place,
-        commands,
-      },
-    ];
-  });
+    const topic = coverage?.kind ?? prefab.name;
+    yield { topic, message, gravity: value / 4, value, unit: "%", place, commands };
+  }
 }
 
-const ZONES_OF_BARS = {
-  residential: "ResidentialLow",
-  commercial: "CommercialLow",
-  workplace: "Industrial",
-} as const;
+const ZONES_OF_BARS = [
+  ["residential", "ResidentialLow"],
+  ["commercial", "CommercialLow"],
+  ["workplace", "Industrial"],
+] as const;
 
 /** Advice to zone land for which demand is high. */
-function fromDemand(world: World): Advice[] {
+function* fromDemand(world: World): Generator<Advice> {
+  const growables = world.buildings.all().filter(({ prefab }) => prefab.growable);
+  const [road] = world.segments.all();
+  const near = growables[0]?.position ?? (road && middle(road));
+  if (!near) return;
   const demand = shownDemand(world);
-  const site = world.buildings.all().find(({ prefab }) => prefab.growable) ?? world.segments.all()[0];
-  if (!site) return [];
-  const near = "position" in site ? site.position : middle(site);
-  return Object.entries(ZONES_OF_BARS).flatMap(([bar, zone]): Advice[] => {
-    const value = demand[bar as keyof typeof ZONES_OF_BARS];
-    const sites = world.buildings
-      .all()
-      .filter(({ prefab }) => prefab.growable && demandBarOf(prefab.service) === bar);
-    if (value < HIGH_DEMAND) return [];
+  for (const [bar, zone] of ZONES_OF_BARS) {
+    const value = demand[bar];
+    if (value < HIGH_DEMAND) continue;
     const message = `The ${bar} demand is ${value}.`;
-    const place = sites.at(-1)?.position ?? near;
-    const commands = () => zoneNear(world, place, zone as Zone);
-    return [{ topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands }];
-  });
+    const newest = growables.findLast(({ prefab }) => demandBarOf(prefab.service) === bar);
+    const place = newest?.position ?? near;
+    const commands = () => zoneNear(world, place, zone);
+    yield { topic: `${bar} demand`, message, gravity: value / 4, value, unit: "of 100", place, commands };
+  }
 }
 
 const WEEKS_PER_YEAR = 52;
 const NOTABLE_LOSS = 0.02;
 
 /** Warns if more citizens will soon die of old age than were born in the last year. */
-function fromAges(world: World): Advice[] {
+function* fromAges(world: World): Generator<Advice> {
   const home = world.buildings.all().find(({ householdIds }) => householdIds.length > 0);
-  const retired = world.citizens
-    .all()
-    .filter((citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.retired).length;
+  const isRetired = (citizen: Citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.retired;
+  const retired = world.citizens.all().filter(isRetired).length;
   const births = world.statistics.samples.slice(-WEEKS_PER_YEAR).reduce((sum, week) => sum + week.births, 0);
   const value = retired - births;
-  if (!home || value < NOTABLE_LOSS * world.citizens.size) return [];
-  return [
-    {
-      topic: "ageing",
-      message: `${retired} citizens are old and will die within about a year; ${births} were born in the last year. New homes bring young families.`,
-      gravity: (100 * value) / world.citizens.size,
-      value,
-      unit: "citizens",
-      place: home.position,
-      commands: () => zoneNear(world, home.position, "ResidentialLow"),
-    },
-  ];
+  if (!home || value < NOTABLE_LOSS * world.citizens.size) return;
+  const message = `${retired} citizens are old and will die within about a year; ${births} were born in the last year. New homes bring young families.`;
+  const gravity = (100 * value) / world.citizens.size;
+  const place = home.position;
+  const commands = () => zoneNear(world, place, "ResidentialLow");
+  yield { topic: "ageing", message, gravity, value, unit: "citizens", place, commands };
 }
 
 /** The three most crowded roads. */
-function fromRoads(world: World): Advice[] {
-  return world.segments
-    .all()
-    .flatMap((segment) => {
-      const load = trafficOf(segment);
-      return load && load.densityPercent >= CROWDED_PERCENT ? [{ segment, load }] : [];
-    })
-    .sort(
-      (a, b) => b.load.volumePerHour / b.load.capacityPerHour - a.load.volumePerHour / a.load.capacityPerHour,
-    )
-    .slice(0, 3)
-    .map(({ segment, load }) => {
-      const value = (100 * load.volumePerHour) / load.capacityPerHour;
-      const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
-      const commands = () => widenRoad(world, segment.id);
-      return {
-        topic: "traffic",
-        message,
-        gravity: value / 4,
-        value,
-        unit: "%",
-        place: middle(segment),
-        commands,
-      };
-    });
+function* fromRoads(world: World): Generator<Advice> {
+  const crowded = world.segments.all().flatMap((segment) => {
+    const load = trafficOf(segment);
+    return load && load.densityPercent >= CROWDED_PERCENT
+      ? [{ segment, load, used: load.volumePerHour / load.capacityPerHour }]
+      : [];
+  });
+  for (const { segment, load } of crowded.sort((a, b) => b.used - a.used).slice(0, 3)) {
+    const value = (100 * load.volumePerHour) / load.capacityPerHour;
+    const message = `${segment.name || segment.prefab.displayName} carries ${value.toFixed(0)} % of its capacity at ${load.speedKmh.toFixed(0)} km/h.`;
+    const place = middle(segment);
+    const commands = () => widenRoad(world, segment.id);
+    yield { topic: "traffic", message, gravity: value / 4, value, unit: "%", place, commands };
+  }
 }

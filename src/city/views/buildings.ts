@@ -3,29 +3,16 @@
 import { z } from "zod";
 import { copyPosition } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
+import { isActive } from "../simulation/fabric/buildings.js";
 import type { Building } from "../simulation/state/entities.js";
-import { FACILITY_SERVICES, FLAG, flagNames, GROWABLE_SERVICES, levelName, type Service } from "../terms.js";
+import { FACILITY_SERVICES, flagText, levelName, type Service } from "../terms.js";
 import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
-const GROWABLE: ReadonlySet<Service> = new Set(GROWABLE_SERVICES);
 
 /** Whether a building is a service building; pipe junctions do not count. */
 export function isFacility({ prefab }: Building): boolean {
   return FACILITY.has(prefab.service) && !prefab.helper;
-}
-
-export function isGrowable({ prefab }: Building): boolean {
-  return GROWABLE.has(prefab.service);
-}
-
-export function isActive({ flags }: Building): boolean {
-  return (flags & FLAG.Active) !== 0;
-}
-
-/** Whether a building is abandoned, collapsed or burned down. */
-export function isRuin({ flags }: Building): boolean {
-  return (flags & (FLAG.Abandoned | FLAG.BurnedDown | FLAG.Collapsed)) !== 0;
 }
 
 /**
@@ -37,18 +24,6 @@ export function countByService(buildings: readonly Building[]) {
     countsByService: sumBy(counts, ({ service }) => service),
     countsBySubService: sumBy(counts, ({ service, subService }) => `${service}/${subService}`),
   };
-}
-
-/** Cache of flag texts by mask: thousands of rows share few combinations of flags. */
-const FLAG_TEXTS = new Map<number, string>();
-
-/** Names of the flags in a mask, in bit order, separated by commas. */
-export function flagText(flags: number): string {
-  const known = FLAG_TEXTS.get(flags);
-  if (known !== undefined) return known;
-  const text = flagNames(flags).join(", ");
-  FLAG_TEXTS.set(flags, text);
-  return text;
 }
 
 /** Last columns of every building row: size, place and problems. */

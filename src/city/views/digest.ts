@@ -1,24 +1,17 @@
 /** Takes a snapshot of a city, and lists the changes since the snapshot. */
 
 import { copyPosition } from "../geometry.js";
+import { isAbandoned, isGrowable } from "../simulation/fabric/buildings.js";
 import { shownDemand } from "../simulation/life/demand.js";
 import { totalsOf } from "../simulation/state/economy.js";
 import type { Building } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import { FLAG, type Level } from "../terms.js";
+import type { Level } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
-import { isGrowable } from "./buildings.js";
 import { countBy } from "./listing.js";
 
 /** Maximum length of each list. The counts include entities beyond this maximum. */
 const MAX_ROWS = 20;
-
-interface GrowableState {
-  readonly level: Level;
-  readonly abandoned: boolean;
-}
-
-const isAbandoned = ({ flags }: Building) => (flags & FLAG.Abandoned) !== 0;
 
 /** The state of a city at one moment. `changesSince` compares it with the current state. */
 export class CitySnapshot {
@@ -26,7 +19,7 @@ export class CitySnapshot {
   readonly #figures;
   readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
   /** Keys are the building objects, because ids are reused. */
-  readonly #growables: ReadonlyMap<Building, GrowableState>;
+  readonly #growables: ReadonlyMap<Building, { readonly level: Level; readonly abandoned: boolean }>;
   readonly #messages;
   readonly #lastSample;
 

@@ -1,8 +1,9 @@
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
+import { isAbandoned, isActive, isGrowable } from "../simulation/fabric/buildings.js";
 import type { Building } from "../simulation/state/entities.js";
-import { FLAG, levelName } from "../terms.js";
+import { flagText, levelName } from "../terms.js";
 import { RowCache } from "../wire/answers.js";
-import { countByService, flagText, isActive, isGrowable, lastBuildingColumns } from "./buildings.js";
+import { countByService, lastBuildingColumns } from "./buildings.js";
 import { ENTITY_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/growables: homes, shops, industry and offices. */
@@ -34,7 +35,7 @@ function row(building: Building) {
     prefab: prefab.name,
     displayName: prefab.displayName,
     active: isActive(building),
-    abandoned: (flags & FLAG.Abandoned) !== 0,
+    abandoned: isAbandoned(building),
     flags: flagText(flags),
     service: prefab.service,
     subService: prefab.subService,

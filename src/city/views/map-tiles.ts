@@ -5,11 +5,11 @@ import { z } from "zod";
 import { squareKey } from "../geometry.js";
 import type { ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
+import { isActive, isRuin } from "../simulation/fabric/buildings.js";
 import type { Building } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { levelName } from "../terms.js";
 import { type Json, RowCache } from "../wire/answers.js";
-import { isActive, isRuin } from "./buildings.js";
 import { problemText } from "./listing.js";
 
 const TILE_METERS = 256;

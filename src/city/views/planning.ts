@@ -4,13 +4,13 @@ import { z } from "zod";
 import { HttpError } from "../../http/http-error.js";
 import { lengthOf } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
+import { isAbandoned } from "../simulation/fabric/buildings.js";
 import { crossedSegments } from "../simulation/fabric/network.js";
 import { detailsOf } from "../simulation/life/census.js";
 import { budgetOf } from "../simulation/life/finance.js";
 import { trafficOf } from "../simulation/life/traffic.js";
 import type { NetSegment, UtilityNetwork } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
-import { FLAG } from "../terms.js";
 import { facilityRow } from "./buildings.js";
 import { ENTITY_LIMIT, type LimitRule, paginate, problemNames, timestamp } from "./listing.js";
 import { segmentRow } from "./networks.js";
@@ -79,7 +79,7 @@ export const buildingDetails: ReadRoute = {
     if (!building) throw new HttpError(404, `No building has id ${id}`);
     return {
       ...facilityRow(building),
-      abandoned: (building.flags & FLAG.Abandoned) !== 0,
+      abandoned: isAbandoned(building),
       problemNames: problemNames(building.problems),
       ...detailsOf(world, building),
     };

@@ -5,9 +5,8 @@ import { type MissingService, missingServicesInPieces } from "../simulation/life
 import type { Problems } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
-import { type BuildingFlag, FLAG, problemMasks } from "../terms.js";
+import { type BuildingFlag, FLAG, flagText, problemMasks } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
-import { flagText } from "./buildings.js";
 import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
 /** Building flags that GET /state/problems reports as problems. */

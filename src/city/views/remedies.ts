@@ -103,12 +103,11 @@ export function zoneNear(world: World, place: GroundPoint, zone: Zone): Command[
 }
 
 /** Command that upgrades a segment to the next wider road; none for the widest. */
-export function widenRoad(world: World, segmentId: number): Command[] {
-  const prefab = world.segments.get(segmentId)?.prefab;
-  const own = prefab && findNetworkPrefab(prefab.name)?.capacityPerHour;
-  const wider = ["Medium Road", "Large Road"].find(
-    (name) => (findNetworkPrefab(name)?.capacityPerHour ?? 0) > (own ?? Number.POSITIVE_INFINITY),
-  );
-  if (!wider || prefab?.name.startsWith("Highway")) return [];
-  return [{ command: "upgrade-road", fields: { id: segmentId, roadPrefab: wider } }];
+export function widenRoad(world: World, id: number): Command[] {
+  const prefab = world.segments.get(id)?.prefab;
+  if (!prefab || prefab.name.startsWith("Highway")) return [];
+  const wider = ["Medium Road", "Large Road"].find((name) => {
+    return (findNetworkPrefab(name)?.capacityPerHour ?? 0) > prefab.capacityPerHour;
+  });
+  return wider ? [{ command: "upgrade-road", fields: { id, roadPrefab: wider } }] : [];
 }

@@ -122,8 +122,17 @@ export function isActive(building: Building): boolean {
 }
 
 /** Whether a building is abandoned and still standing. */
-export function isAbandoned(building: Building): boolean {
-  return (building.flags & FLAG.Abandoned) !== 0;
+export function isAbandoned({ flags }: Building): boolean {
+  return (flags & FLAG.Abandoned) !== 0;
+}
+
+/** Whether a building is abandoned, collapsed or burned down. */
+export function isRuin({ flags }: Building): boolean {
+  return (flags & RUIN_FLAGS) !== 0;
+}
+
+export function isGrowable({ prefab }: Building): boolean {
+  return prefab.growable !== null;
 }
 
 /** Whether a building has power, water and sewage disposal. */

@@ -1,6 +1,4 @@
-/** Totals and statistics of the city, and details of a building. */
-import { FLAG } from "../../terms.js";
-import { RUIN_FLAGS } from "../fabric/buildings.js";
+import { isAbandoned, isRuin } from "../fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits, countResidents, isOfWorkingAge } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { type StatisticsSample, totalsOf } from "../state/economy.js";
@@ -26,7 +24,7 @@ export function cityTotals(world: World) {
     freeVisitorPlaces: 0,
   };
   for (const building of world.buildings.values()) {
-    if ((building.flags & RUIN_FLAGS) !== 0) continue;
+    if (isRuin(building)) continue;
     const { jobs, homes, workerIds, householdIds, visitorPlaces, visitors } = building;
     totals.jobs += jobs;
     totals.openJobs += Math.max(jobs - workerIds.length, 0);
@@ -73,7 +71,7 @@ function meansOfGrowables(world: World) {
   for (const building of world.buildings.values()) {
     if (!building.prefab.growable) continue;
     sums.growables++;
-    if ((building.flags & FLAG.Abandoned) !== 0) sums.abandoned++;
+    if (isAbandoned(building)) sums.abandoned++;
     const { length } = building.householdIds;
     households += length;
     sums.happiness += length * building.happiness;

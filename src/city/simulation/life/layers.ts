@@ -2,7 +2,7 @@
 import { distance, type GroundPoint, lengthOf, pointAlong, squareKey } from "../../geometry.js";
 import type { Layer } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
-import { RUIN_FLAGS } from "../fabric/buildings.js";
+import { isRuin } from "../fabric/buildings.js";
 import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { nearestRoadId, pollutionAt, serviceAt } from "./services.js";
@@ -75,7 +75,7 @@ type AddSample = (place: GroundPoint, value: number) => void;
 
 function sampleBuildings(world: World, of: Measure["of"], add: AddSample): void {
   for (const building of world.buildings.values()) {
-    if (!building.prefab.growable || (building.flags & RUIN_FLAGS) !== 0) continue;
+    if (!building.prefab.growable || isRuin(building)) continue;
     add(building.position, of?.(building) ?? 0);
   }
 }

@@ -5,9 +5,8 @@
  */
 
 import { distance, type GroundPoint, squareAround } from "../../geometry.js";
-import { FLAG } from "../../terms.js";
 import { type Coverage, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
-import { isActive, isWorking } from "../fabric/buildings.js";
+import { isAbandoned, isActive, isWorking } from "../fabric/buildings.js";
 import { nearestRoad } from "../fabric/reach.js";
 import type { Building } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -267,7 +266,7 @@ function nuisances(world: World, place: GroundPoint, exceptId: number): { pollut
     const away = distance(other.position, place);
     if (id === exceptId || away > NUISANCE_METERS) continue;
     pollution += pollutionOf(other) * (1 - away / NUISANCE_METERS);
-    if ((other.flags & FLAG.Abandoned) !== 0) ruins++;
+    if (isAbandoned(other)) ruins++;
   }
   return { pollution: Math.min(pollution, 100), ruins };
 }
