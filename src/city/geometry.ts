@@ -3,10 +3,8 @@
 /** A place on the ground plane: x to the east, z to the north. */
 export type GroundPoint = { readonly x: number; readonly z: number };
 
-export interface Position extends GroundPoint {
-  /** Height. */
-  readonly y: number;
-}
+/** A place in space; `y` is the height. */
+export type Position = { readonly x: number; readonly y: number; readonly z: number };
 
 /** Edge length of a zoning cell and of a footprint cell. */
 export const CELL_METERS = 8;
@@ -25,23 +23,18 @@ export interface Span {
   readonly end: Position;
 }
 
-export interface Box {
+export type Box = {
   readonly minX: number;
   readonly minZ: number;
   readonly maxX: number;
   readonly maxZ: number;
-}
+};
 
 /** Rectangle that a building covers; width and length in cells. */
 export interface Footprint {
   readonly position: GroundPoint;
   readonly angleDegrees: number;
   readonly prefab: { readonly width: number; readonly length: number };
-}
-
-/** Copies a position for a reply, without any other fields. */
-export function copyPosition({ x, y, z }: Position) {
-  return { x, y, z };
 }
 
 export function middle({ start, end }: Span): Position {

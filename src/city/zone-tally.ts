@@ -8,20 +8,7 @@ import { ZONES, type Zone } from "./terms.js";
 
 const UNZONED = ZONES.indexOf("Unzoned");
 
-export interface ZoneTally {
-  /** Cells per zone, Unzoned included, in order of first occurrence. */
-  readonly counts: ReadonlyMap<Zone, number>;
-  readonly cells: number;
-  readonly zonedCells: number;
-  readonly unzonedCells: number;
-  /** The most frequent zone other than Unzoned; Unzoned when there is none. */
-  readonly dominantZone: Zone;
-  readonly dominantCells: number;
-  /** Zoned cells that are not of the dominant zone. */
-  readonly minorityCells: number;
-  /** Number of different zones other than Unzoned. */
-  readonly distinctZoned: number;
-}
+export type ZoneTally = ReturnType<typeof summarize>;
 
 export interface ZoneThresholds {
   readonly minMinorityCells: number;
@@ -31,7 +18,7 @@ export interface ZoneThresholds {
 export interface ZoneCluster {
   readonly ix: number;
   readonly iz: number;
-  readonly blocks: readonly ZoneBlock[];
+  readonly blocks: ZoneBlock[];
 }
 
 /** Zone of all cells, or -1 if they differ. */
@@ -50,7 +37,7 @@ export function areUniform(blocks: readonly ZoneBlock[]): boolean {
 }
 
 /** Counts one block row by row. A tie for the dominant zone goes to the zone that reached the count first. */
-export function tallyBlock(block: ZoneBlock): ZoneTally {
+export function tallyBlock(block: ZoneBlock) {
   const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];
   let dominant = UNZONED;
@@ -64,7 +51,7 @@ export function tallyBlock(block: ZoneBlock): ZoneTally {
 }
 
 /** Adds up blocks. A tie for the dominant zone goes to the zone that occurs first. */
-export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
+export function tallyCells(blocks: readonly ZoneBlock[]) {
   const counts: number[] = ZONES.map(() => 0);
   const met: number[] = [];
   const add = (zone: number, cells: number) => {
@@ -81,19 +68,23 @@ export function tallyCells(blocks: readonly ZoneBlock[]): ZoneTally {
 }
 
 /** @param met the zones that occur, in the order of first occurrence */
-function summarize(met: readonly number[], counts: readonly number[], dominant: number): ZoneTally {
+function summarize(met: readonly number[], counts: readonly number[], dominant: number) {
   const countOf = (zone: number) => counts[zone] as number;
   const cells = met.reduce((sum, zone) => sum + countOf(zone), 0);
   const unzonedCells = countOf(UNZONED);
   const dominantCells = dominant === UNZONED ? 0 : countOf(dominant);
   return {
+    /** Cells per zone, Unzoned included, in order of first occurrence. */
     counts: new Map(met.map((zone) => [ZONES[zone] as Zone, countOf(zone)])),
     cells,
     zonedCells: cells - unzonedCells,
     unzonedCells,
+    /** The most frequent zone other than Unzoned; Unzoned when there is none. */
     dominantZone: ZONES[dominant] as Zone,
     dominantCells,
+    /** Zoned cells that are not of the dominant zone. */
     minorityCells: cells - unzonedCells - dominantCells,
+    /** Number of different zones other than Unzoned. */
     distinctZoned: met.length - (unzonedCells > 0 ? 1 : 0),
   };
 }
@@ -120,7 +111,7 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
  * sides of `gridSize` metres.
  */
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
-  const clusters = new Map<number, { ix: number; iz: number; blocks: ZoneBlock[] }>();
+  const clusters = new Map<number, ZoneCluster>();
   for (const block of blocks) {
     const ix = gridIndexOf(block.position.x, gridSize);
     const iz = gridIndexOf(block.position.z, gridSize);

@@ -1,4 +1,4 @@
-import { CELL_METERS, copyPosition, type Line, squareAround, toFootprintCoordinates } from "../geometry.js";
+import { CELL_METERS, type Line, squareAround, toFootprintCoordinates } from "../geometry.js";
 import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { isFacility } from "../views/buildings.js";
@@ -21,7 +21,7 @@ export function findBuildingOverlaps(world: World, roads: RoadIndex): Anomaly[] 
       const { name, displayName, service } = building.prefab;
       const ids = { buildingId: building.id, segmentId: segment.id };
       const row = { type: "buildingRoadOverlap", ...ids, prefab: name, displayName, service };
-      return [{ ...row, position: copyPosition(building.position) }];
+      return [{ ...row, position: building.position }];
     });
 }
 

@@ -1,7 +1,7 @@
 /** Index of a city's roads for the anomaly detectors. Finds roads by area and by node. */
 
 import Flatbush from "flatbush";
-import { type Box, boxAround, copyPosition } from "../geometry.js";
+import { type Box, boxAround } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
@@ -57,7 +57,7 @@ function treeOf(segments: readonly NetSegment[]): Flatbush {
 }
 
 export function segmentEnds({ startNodeId, endNodeId, start, end }: NetSegment) {
-  return { startNodeId, endNodeId, start: copyPosition(start), end: copyPosition(end) };
+  return { startNodeId, endNodeId, start, end };
 }
 
 /** Whether a client of the HTTP bridge built the segment, according to the name of the segment. */

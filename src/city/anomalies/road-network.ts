@@ -2,7 +2,6 @@
 
 import {
   boxAround,
-  copyPosition,
   cosineBetween,
   crossingOf,
   distanceToLine,
@@ -31,8 +30,8 @@ export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): An
       length,
       startConnections,
       endConnections,
-      start: copyPosition(segment.start),
-      end: copyPosition(segment.end),
+      start: segment.start,
+      end: segment.end,
     };
     return [row];
   });
@@ -54,7 +53,7 @@ export function findDeadEnds(world: World, roads: RoadIndex, rules: DeadEndRules
     const miss = nearestForeignRoad(roads, node, rules.nearMissDistance);
     if (!miss && !rules.includeDeadEnds) return [];
     const type = miss ? "deadEndNearRoad" : "deadEndRoad";
-    return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: copyPosition(node.position) }];
+    return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: node.position }];
   });
 }
 

@@ -1,15 +1,6 @@
 /** Detects ground roads that do not fit the terrain: far below the town's level, or beside a cliff. */
 
-import {
-  type Box,
-  boxAround,
-  boxesTouch,
-  copyPosition,
-  lengthOf,
-  middle,
-  type Position,
-  pointAlong,
-} from "../geometry.js";
+import { type Box, boxAround, boxesTouch, lengthOf, middle, type Position, pointAlong } from "../geometry.js";
 import type { NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { Anomaly } from "../views/listing.js";
@@ -92,7 +83,7 @@ function cliff(world: World, segment: NetSegment): Anomaly | null {
     maxRoadToTerrainDelta: roadToTerrain,
     maxSideToSideDelta: relief.sideToSide,
     maxAdjacentTerrainDelta: relief.adjacent,
-    samplePosition: copyPosition(relief.samplePosition),
+    samplePosition: relief.samplePosition,
     segment: segmentEnds(segment),
   };
 }

@@ -1,6 +1,6 @@
 /** Detects zoning that is probably unintended: mixed zones, or a zone with many unzoned cells. */
 
-import { boundsOf, copyPosition, meanOf } from "../geometry.js";
+import { boundsOf, meanOf } from "../geometry.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { ZoneBlock } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
@@ -23,15 +23,12 @@ export interface ZoneRules extends ZoneThresholds {
   readonly includeUnzonedHoles: boolean;
 }
 
-/** A detected anomaly. `describe` builds the row of the anomaly, and is called only for the requested page. */
-export interface ZoneAnomaly {
-  readonly type: string;
-  describe(): Anomaly;
-}
-
-/** Returns the anomalies of blocks by id, and after these the anomalies of clusters by their first block. */
-export function findMottledZones(world: World, rules: ZoneRules): ZoneAnomaly[] {
-  return mixturesOf(world).flatMap(({ tally, mixed, patchy, describe }): ZoneAnomaly[] => {
+/**
+ * Anomalies of blocks by id, then of clusters by their first block. `describe` builds a row, and is called only for the
+ * requested page.
+ */
+export function findMottledZones(world: World, rules: ZoneRules) {
+  return mixturesOf(world).flatMap(({ tally, mixed, patchy, describe }) => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
     if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];
     return [{ type: patchy, describe: () => describe(patchy, tally.unzonedCells) }];
@@ -61,37 +58,36 @@ function blockMixture(block: ZoneBlock): Mixture {
     type,
     blockId: block.id,
     rowCount: block.rows,
-    cellCount: tally.cells,
-    zonedCells: tally.zonedCells,
-    unzonedCells: tally.unzonedCells,
-    dominantZone: tally.dominantZone,
+    ...figuresOf(tally),
     suspiciousCells,
     zoneCounts: Object.fromEntries(tally.counts),
-    position: copyPosition(block.position),
+    position: block.position,
   });
   return { tally, mixed: "mixedZoneBlock", patchy: "patchyUnzonedHoles", describe };
 }
 
 function clusterMixture({ ix, iz, blocks }: ZoneCluster): Mixture {
   const tally = tallyCells(blocks);
+  const { dominantCells, minorityCells, distinctZoned } = tally;
   const describe = (type: string, suspiciousCells: number): Anomaly => {
     const places = blocks.map((block) => block.position);
     return {
       type,
       clusterKey: `${ix}:${iz}`,
       blockCount: blocks.length,
-      cellCount: tally.cells,
-      zonedCells: tally.zonedCells,
-      unzonedCells: tally.unzonedCells,
-      dominantZone: tally.dominantZone,
-      dominantCells: tally.dominantCells,
-      minorityCells: tally.minorityCells,
-      distinctZoned: tally.distinctZoned,
+      ...figuresOf(tally),
+      dominantCells,
+      minorityCells,
+      distinctZoned,
       suspiciousCells,
       zoneCounts: Object.fromEntries(tally.counts),
-      position: copyPosition(meanOf(places)),
-      bounds: { ...boundsOf(places) },
+      position: meanOf(places),
+      bounds: boundsOf(places),
     };
   };
   return { tally, mixed: "mixedZoneCluster", patchy: "patchyZoneCluster", describe };
+}
+
+function figuresOf({ cells: cellCount, zonedCells, unzonedCells, dominantZone }: ZoneTally) {
+  return { cellCount, zonedCells, unzonedCells, dominantZone };
 }

@@ -108,5 +108,5 @@ export function gridReply(
   { bounds, blockCenters }: Grid,
   { message, details }: ReturnType<typeof buildUnlessDryRun>,
 ) {
-  return { message, roadPrefab, cols, rows, spacing, ...details, bbox: { ...bounds }, blockCenters };
+  return { message, roadPrefab, cols, rows, spacing, ...details, bbox: bounds, blockCenters };
 }

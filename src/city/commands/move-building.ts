@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { copyPosition } from "../geometry.js";
 import { createBuilding, removeBuilding } from "../simulation/fabric/buildings.js";
 import { requireFunds } from "../simulation/life/finance.js";
 import { fieldText, flag, groundPoint, number, optionalNumber } from "../wire/requests.js";
@@ -39,6 +38,6 @@ export const moveBuilding = defineCommand({
     removeBuilding(world, old);
     const message = `Building ${id} is now building ${moved.id}.`;
     const ids = { oldBuildingId: id, newBuildingId: moved.id };
-    return { message, ...ids, buildingPrefab, position: copyPosition(moved.position), warnings };
+    return { message, ...ids, buildingPrefab, position: moved.position, warnings };
   },
 });

@@ -1,6 +1,6 @@
 /** Advice: what lowers happiness in the city, and what will run short next. */
 
-import { copyPosition, middle, type Position } from "../geometry.js";
+import { middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { isRuin } from "../simulation/fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
@@ -71,7 +71,7 @@ function* writeRows(world: World, found: readonly Advice[]): Generator<void, Jso
   for (const { place, commands: remedies, gravity, ...same } of found) {
     const commands: JsonObject[] = [];
     for (const remedy of remedies()) commands.push(yield* commandOf(world, remedy));
-    rows.push({ ...same, gravity: Math.min(gravity, 100), position: copyPosition(place), commands });
+    rows.push({ ...same, gravity: Math.min(gravity, 100), position: place, commands });
     yield;
   }
   return rows;

@@ -1,7 +1,6 @@
 /** Categories of buildings, columns that all building lists share, and the list of facilities. */
 
 import { z } from "zod";
-import { copyPosition } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { isActive } from "../simulation/fabric/buildings.js";
 import type { Building } from "../simulation/state/entities.js";
@@ -34,7 +33,7 @@ export function lastBuildingColumns(building: Building) {
     length: prefab.length,
     angleDegrees,
     problems: problemText(problems),
-    position: copyPosition(building.position),
+    position: building.position,
   };
 }
 

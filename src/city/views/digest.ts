@@ -1,6 +1,5 @@
 /** Takes a snapshot of a city, and lists the changes since the snapshot. */
 
-import { copyPosition } from "../geometry.js";
 import { isAbandoned, isGrowable } from "../simulation/fabric/buildings.js";
 import { shownDemand } from "../simulation/life/demand.js";
 import { totalsOf } from "../simulation/state/economy.js";
@@ -17,7 +16,7 @@ const MAX_ROWS = 20;
 export class CitySnapshot {
   readonly #world: World;
   readonly #figures;
-  readonly #problems: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly #problems: EntitiesByProblem;
   /** Keys are the building objects, because ids are reused. */
   readonly #growables: ReadonlyMap<Building, { readonly level: Level; readonly abandoned: boolean }>;
   readonly #messages;
@@ -51,17 +50,12 @@ export class CitySnapshot {
     const [before, after] = [this.#figures, figuresOf(this.#world)];
     const samples = this.#world.statistics.samples;
     const weeks = samples.slice(this.#lastSample ? samples.indexOf(this.#lastSample) + 1 : 0);
-    const sumOf = (figure: keyof typeof before.week) =>
-      weeks.reduce((sum, week) => sum + week[figure], 0) + after.week[figure] - before.week[figure];
+    const events = (["births", "deaths", "arrivals", "departures"] as const).map((event) => {
+      const whole = weeks.reduce((sum, week) => sum + week[event], 0);
+      return [event, whole + after.week[event] - before.week[event]];
+    });
     return {
-      citizens: {
-        before: before.citizens,
-        after: after.citizens,
-        births: sumOf("births"),
-        deaths: sumOf("deaths"),
-        arrivals: sumOf("arrivals"),
-        departures: sumOf("departures"),
-      },
+      citizens: { before: before.citizens, after: after.citizens, ...Object.fromEntries(events) },
       money: {
         before: before.balance,
         after: after.balance,
@@ -103,15 +97,11 @@ export class CitySnapshot {
 
   #problemsSince(): JsonObject {
     const now = problemsOf(this.#world);
+    const began = onlyInFirst(now, this.#problems);
+    const ended = onlyInFirst(this.#problems, now);
     return {
-      began: entitiesOnlyInFirst(now, this.#problems).map(([problem, places]) => ({
-        problem,
-        ...placesOf(places),
-      })),
-      ended: entitiesOnlyInFirst(this.#problems, now).map(([problem, places]) => ({
-        problem,
-        count: places.length,
-      })),
+      began: began.map(([problem, places]) => ({ problem, ...placesOf(places) })),
+      ended: ended.map(([problem, places]) => ({ problem, count: places.length })),
       standing: Object.fromEntries([...now].map(([name, places]) => [name, places.size])),
     };
   }
@@ -122,7 +112,7 @@ function some(buildings: readonly Building[]): JsonObject {
     id: building.id,
     displayName: building.prefab.displayName,
     service: building.prefab.service,
-    position: copyPosition(building.position),
+    position: building.position,
   }));
   return { buildings: rows };
 }
@@ -138,15 +128,10 @@ function figuresOf(world: World) {
 }
 
 /** Maps each problem to the entities with the problem, such as `building 7`. */
-function problemsOf(world: World): ReadonlyMap<string, ReadonlySet<string>> {
+function problemsOf({ buildings, nodes, segments }: World): EntitiesByProblem {
   const found = new Map<string, Set<string>>();
-  const kinds = {
-    building: world.buildings.all(),
-    netNode: world.nodes.all(),
-    netSegment: world.segments.all(),
-  };
-  for (const [kind, things] of Object.entries(kinds)) {
-    for (const { id, problems } of things) {
+  for (const [kind, pool] of Object.entries({ building: buildings, netNode: nodes, netSegment: segments })) {
+    for (const { id, problems } of pool.all()) {
       for (const name of problems.names) {
         const places = found.get(name) ?? new Set<string>();
         found.set(name, places.add(`${kind} ${id}`));
@@ -158,16 +143,11 @@ function problemsOf(world: World): ReadonlyMap<string, ReadonlySet<string>> {
 
 type EntitiesByProblem = ReadonlyMap<string, ReadonlySet<string>>;
 
-function entitiesOnlyInFirst(
-  first: EntitiesByProblem,
-  second: EntitiesByProblem,
-): [problem: string, places: string[]][] {
-  return [...first]
-    .map(([name, places]): [string, string[]] => [
-      name,
-      [...places].filter((place) => !second.get(name)?.has(place)),
-    ])
-    .filter(([, places]) => places.length > 0);
+function onlyInFirst(first: EntitiesByProblem, second: EntitiesByProblem) {
+  return [...first].flatMap(([name, places]): [problem: string, places: string[]][] => {
+    const own = [...places].filter((place) => !second.get(name)?.has(place));
+    return own.length > 0 ? [[name, own]] : [];
+  });
 }
 
 function placesOf(places: readonly string[]) {

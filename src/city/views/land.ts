@@ -1,7 +1,7 @@
 /** Endpoints about places on the map: zones, terrain, water, owned areas, data layers and service coverage. */
 
 import { z } from "zod";
-import { CELL_METERS, copyPosition, type GroundPoint } from "../geometry.js";
+import { CELL_METERS, type GroundPoint } from "../geometry.js";
 import { LIST_PARAMETERS, PLACE_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { RefusedError } from "../refusal.js";
 import { coverageAt, layerOf } from "../simulation/life/layers.js";
@@ -59,7 +59,7 @@ export const zoneBlocks: ReadRoute = {
 const rowCache = new RowCache(row, ({ cells }: ZoneBlock) => [cells]);
 
 function row({ id, segmentId, position: at, angleRadians, rows, cells }: ZoneBlock) {
-  return { id, segmentId, position: copyPosition(at), angleRadians, rows, cells: cells.join("") };
+  return { id, segmentId, position: at, angleRadians, rows, cells: cells.join("") };
 }
 
 /** Distance between samples. It is large, because one response contains the whole map. */

@@ -1,7 +1,7 @@
 /** Endpoints that list networks and check whether the town is connected to the map edge. */
 
 import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
-import { copyPosition, meanOf, middle } from "../geometry.js";
+import { meanOf, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
@@ -39,9 +39,9 @@ export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId,
     problems: problemText(problems),
     startNodeId,
     endNodeId,
-    start: copyPosition(start),
-    end: copyPosition(end),
-    middle: copyPosition(middle({ start, end })),
+    start,
+    end,
+    middle: middle({ start, end }),
   };
 }
 
@@ -110,7 +110,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
       isLocalRoadComponent: segments.some(isLocalRoad),
       sampleSegmentId: (segments[0] as NetSegment).id,
       sampleName: segments.find(({ name }) => name !== "")?.name ?? "",
-      center: copyPosition(meanOf(segments.map(middle))),
+      center: meanOf(segments.map(middle)),
     };
   });
 }

@@ -1,22 +1,16 @@
 import { z } from "zod";
-import { copyPosition, middle, type Position } from "../geometry.js";
+import { middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
-import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
+import { missingServicesInPieces } from "../simulation/life/expectations.js";
 import type { Problems } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
-import { type BuildingFlag, FLAG, flagText, problemMasks } from "../terms.js";
+import { FLAG, flagText, problemMasks, words } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
-import { PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
+import { countBy, PROBLEM_LIMIT, paginate, problemNames, problemText } from "./listing.js";
 
 /** Building flags that GET /state/problems reports as problems. */
-const ALERT_FLAGS: readonly BuildingFlag[] = [
-  "Abandoned",
-  "BurnedDown",
-  "Collapsed",
-  "Flooded",
-  "RoadAccessFailed",
-];
+const ALERT_FLAGS = words("Abandoned BurnedDown Collapsed Flooded RoadAccessFailed");
 const ALERT_MASK = ALERT_FLAGS.reduce((mask, flag) => mask | FLAG[flag], 0);
 
 interface AffectedEntity {
@@ -28,12 +22,6 @@ interface AffectedEntity {
   readonly flags?: number;
 }
 
-/** Number of entities with the same combination of problems. */
-interface ProblemCount {
-  readonly names: readonly string[];
-  count: number;
-}
-
 /** GET /state/problems: problems of buildings, nodes and segments, in this order, and missing services as `wishes`. */
 export const problems: ReadRoute = {
   path: "/state/problems",
@@ -43,26 +31,21 @@ export const problems: ReadRoute = {
     const entityType = query.text("entityType");
     const found = findAffected(world).filter((each) => entityType === "" || each.entityType === entityType);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
-    const problemCounts = countProblems(found);
-    const counts = new Map(problemCounts.map(({ names, count }) => [names.join(", "), count]));
+    const counts = countBy(found, textOf);
     const countsByProblem: Record<string, number> = {};
-    for (const { names, count } of problemCounts) {
-      for (const name of names) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
+    for (const [text, count] of Object.entries(counts)) {
+      for (const name of text.split(", ")) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
     }
+    const wishes = await inSteps(missingServicesInPieces(world));
     return {
       ...page,
-      counts: Object.fromEntries(counts),
+      counts,
       countsByProblem,
       problems: rows.map(row),
-      wishes: (await inSteps(missingServicesInPieces(world))).map(wishRow),
+      wishes: wishes.map(({ place, ...wish }) => ({ ...wish, position: place })),
     };
   },
 };
-
-/** A missing service that the town expects or will expect soon. */
-function wishRow({ place, ...wish }: MissingService): JsonObject {
-  return { ...wish, position: copyPosition(place) };
-}
 
 function findAffected(world: World): AffectedEntity[] {
   const found: AffectedEntity[] = [];
@@ -80,24 +63,13 @@ function findAffected(world: World): AffectedEntity[] {
   return found;
 }
 
-/** Counts combinations of problems, in the order of first occurrence. */
-function countProblems(affected: readonly AffectedEntity[]): ProblemCount[] {
-  const problemCounts = new Map<string, ProblemCount>();
-  for (const entity of affected) {
-    const key = `${problemText(entity.problems)}|${(entity.flags ?? 0) & ALERT_MASK}`;
-    const known = problemCounts.get(key);
-    if (known) known.count++;
-    else problemCounts.set(key, { names: namesOf(entity), count: 1 });
-  }
-  return [...problemCounts.values()];
+function namesOf({ problems: own, flags = 0 }: AffectedEntity): string[] {
+  return [...problemNames(own), ...ALERT_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0)];
 }
 
-function namesOf({ problems: own, flags }: AffectedEntity): string[] {
-  return [...problemNames(own), ...alertsOf(flags ?? 0)];
-}
-
-function alertsOf(flags: number): BuildingFlag[] {
-  return ALERT_FLAGS.filter((flag) => (flags & FLAG[flag]) !== 0);
+function textOf(entity: AffectedEntity): string {
+  const { problems: own, flags = 0 } = entity;
+  return (flags & ALERT_MASK) === 0 ? problemText(own) : namesOf(entity).join(", ");
 }
 
 function row(entity: AffectedEntity): JsonObject {
@@ -115,6 +87,6 @@ function row(entity: AffectedEntity): JsonObject {
     ...(flags === undefined ? {} : { buildingFlags: flagText(flags), buildingFlagsRaw: flags }),
     isMajor: isAny && own.severity === "major",
     isFatal: isAny && own.severity === "fatal",
-    position: copyPosition(at),
+    position: at,
   };
 }

@@ -1,7 +1,7 @@
 /** Traffic of roads: the read endpoint, its histogram and the mean flow. */
 
 import { z } from "zod";
-import { copyPosition, distance, lengthOf, middle } from "../geometry.js";
+import { distance, lengthOf, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
 import { type SegmentTraffic, trafficOf } from "../simulation/life/traffic.js";
@@ -101,6 +101,6 @@ function row({ segment, load }: Road) {
     name,
     density,
     ...rest,
-    position: copyPosition(middle({ start, end })),
+    position: middle({ start, end }),
   };
 }
