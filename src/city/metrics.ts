@@ -15,9 +15,7 @@ const MEASURES: Readonly<Record<string, readonly [help: string, value: (world: W
   carillon_city_segments: ["Segments of roads, pipes and lines", ({ segments }) => segments.size],
 };
 
-/**
- * GET /metrics: works without a city and adds no overlay line. Process metrics are collected from the first request on.
- */
+/** GET /metrics: works without a city. Process metrics are collected from the first request on. */
 export function showMetrics(game: EmbeddedGame): RequestHandler {
   let registry: Registry | undefined;
   return async (_request, response) => {

@@ -45,10 +45,7 @@ type Parameters = Readonly<Record<string, z.ZodType>>;
 const QUIET = z.boolean().default(false).describe("Adds no line to the overlay.");
 const withQuiet = (parameters?: Parameters) => ({ ...parameters, quiet: QUIET });
 
-/**
- * Builds the document. The operation id of a command is the last part of its path; the operation id of a read
- * is its whole path.
- */
+/** The operation id of a command is the last part of its path; that of a read is its whole path. */
 export function openApiDocument(
   version: string,
   commands: readonly Command[],

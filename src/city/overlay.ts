@@ -9,6 +9,7 @@ import { eventText, setEventStreamHeaders } from "../http/event-stream.js";
 import { HttpError } from "../http/http-error.js";
 import type { GroundPoint } from "./geometry.js";
 import { sendJson, writeJson } from "./wire/answers.js";
+import { shorten } from "./wire/requests.js";
 
 const OVERLAY_LINES = 5;
 const OVERLAY_LIFETIME_MS = 6000;
@@ -52,7 +53,9 @@ export class Overlay {
 
   /** The latest lines as `[HH:mm:ss] text`, newest first. */
   console(): string[] {
-    return this.#lines.map(({ text, shownAtMs }) => cut(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH));
+    return this.#lines.map(({ text, shownAtMs }) =>
+      shorten(`[${localTime(shownAtMs)}] ${text}`, CONSOLE_WIDTH),
+    );
   }
 
   /** Calls `listener` with every new line. Returns a function that unsubscribes. */
@@ -71,11 +74,7 @@ function localTime(ms: number): string {
 
 /** Copies the text: a slice would keep the whole request body in memory. */
 function copyOfStart(text: string): string {
-  return Buffer.from(cut(text, MAX_LINE_CHARACTERS)).toString();
-}
-
-function cut(text: string, maxCharacters: number): string {
-  return text.length > maxCharacters ? `${text.slice(0, maxCharacters - 3)}...` : text;
+  return Buffer.from(shorten(text, MAX_LINE_CHARACTERS)).toString();
 }
 
 /** Maximum number of event stream readers. */

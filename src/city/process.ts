@@ -22,10 +22,7 @@ const LONGEST_PAUSE_MS = 30_000;
 const LONG_LIFE_MS = 60_000;
 /** A child that does not answer requests after this time is killed. The largest city loads in a fraction of it. */
 const START_LIMIT_MS = 120_000;
-/**
- * A child that still runs this long after a stop request is killed. Running requests and the save take less
- * time.
- */
+/** A child that runs this long after a stop request is killed. Requests and the save take less. */
 const STOP_LIMIT_MS = 6000;
 
 export interface CityProcessOptions {

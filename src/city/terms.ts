@@ -19,10 +19,7 @@ export type Layer = (typeof LAYERS)[number];
 /** Default name of a save. */
 export const DEFAULT_SAVE_NAME = "AgentAutoSave";
 
-/**
- * Zone types of a cell. A zone's position in this list is the integer that cells store and that requests and
- * responses use.
- */
+/** Zone types of a cell; the position is the integer that cells, requests and responses use. */
 export const ZONES = words(
   "Unzoned Distant ResidentialLow ResidentialHigh CommercialLow CommercialHigh Industrial Office",
 );

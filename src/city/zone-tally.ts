@@ -1,6 +1,4 @@
-/**
- * Counts of zone cells per block and per cluster of neighbouring blocks, shared by the zone detector and the zone repair.
- */
+/** Counts of zone cells per block and cluster, shared by the zone detector and the zone repair. */
 
 import { gridIndexOf, squareKey } from "./geometry.js";
 import type { ZoneBlock } from "./simulation/state/entities.js";
@@ -106,10 +104,7 @@ export function isPatchy(tally: ZoneTally, thresholds: ZoneThresholds): boolean 
   );
 }
 
-/**
- * Groups blocks by the grid square that contains their stored position, in order of first occurrence. A square has
- * sides of `gridSize` metres.
- */
+/** Groups blocks by the square of `gridSize` metres that contains them, in order of first occurrence. */
 export function clusterBlocks(blocks: readonly ZoneBlock[], gridSize: number): ZoneCluster[] {
   const clusters = new Map<number, ZoneCluster>();
   for (const block of blocks) {

@@ -1,7 +1,4 @@
-/**
- * Requests that the map page sends to the bridge, the types of their responses, and the city data that the map
- * draws.
- */
+/** Requests of the page to the bridge, their responses, and the city data that the map draws. */
 
 export interface Place {
   readonly x: number;
@@ -87,10 +84,7 @@ export async function read<T>(path: string): Promise<T> {
   return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
 }
 
-/**
- * Like `read`, but returns null if the bridge has no such endpoint. A running game has fewer endpoints than
- * the embedded city.
- */
+/** Null if the bridge has no such endpoint: a running game has fewer than the embedded city. */
 export async function readOrNull<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
@@ -154,10 +148,7 @@ export const EMPTY_CITY_DATA: CityData = {
   traffic: [],
 };
 
-/**
- * A data layer of the map: a value from 0 to 100 for each square of ground. `x` and `z` are the centre of the
- * square.
- */
+/** A value from 0 to 100 for each square of ground; `x` and `z` are the centre of the square. */
 export interface LayerData {
   readonly layer: string;
   readonly layers: readonly string[];
@@ -253,23 +244,11 @@ export class BuildingTiles {
   }
 
   buildings(): BuildingRow[] {
-    return this.#rows().map(
-      ([id, x, z, angleDegrees, width, length, service, state, , subService, level]) => {
-        const active = state === "active";
-        return {
-          id,
-          service,
-          subService,
-          level,
-          active,
-          abandoned: state === "ruin",
-          width,
-          length,
-          angleDegrees,
-          position: { x, z },
-        };
-      },
-    );
+    return this.#rows().map((row) => {
+      const [id, x, z, angleDegrees, width, length, service, state, , subService, level] = row;
+      const is = { active: state === "active", abandoned: state === "ruin" };
+      return { id, service, subService, level, ...is, width, length, angleDegrees, position: { x, z } };
+    });
   }
 
   problems(): ProblemRow[] {
@@ -298,10 +277,7 @@ export async function readCityNetworkProblems(): Promise<ProblemRow[]> {
 /** Services that the facility list returns only on request. */
 const OTHER_SERVICES = ["Beautification", "Monument", "PublicTransport"];
 
-/**
- * Reads buildings and problems from a bridge without map tiles. The bridge omits items beyond the `limit` of
- * a list.
- */
+/** Reads buildings and problems from a bridge without map tiles, whose lists are limited. */
 export async function readBuildings() {
   const { growables, total } = await read<{ growables: BuildingRow[]; total: number }>(
     `/state/growables?limit=${PAGE_ROWS}`,

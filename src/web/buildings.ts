@@ -4,8 +4,8 @@
  */
 import type { BuildingRow, Place } from "./api.js";
 import { type Colors, serviceStyle } from "./colors.js";
+import { CELL_METERS } from "./drawing.js";
 
-const CELL_METERS = 8;
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;
 /** Distance from the ground floor north to the roof in the drawing, as a share of the building's height. */
@@ -30,7 +30,7 @@ export function drawFootprints(
   context.lineWidth = 1;
   for (const building of buildings) {
     const { width, length } = sizeOf(building);
-    onGround(context, building, () => {
+    onGround(context, building, 0, 0, () => {
       context.fillStyle = colorOf(building);
       context.fillRect(-width / 2, -length / 2, width, length);
       context.strokeRect(-width / 2, -length / 2, width, length);
@@ -53,48 +53,27 @@ export function drawDetailedBuildings(
   for (const building of buildings.toSorted((a, b) => b.position.z - a.position.z)) {
     const height = heightOf(building);
     const { width, length } = sizeOf(building);
-    const box = () => context.fillRect(-width / 2, -length / 2, width, length);
-    onGround(
-      context,
-      building,
-      () => {
-        context.fillStyle = palette.shadow;
-        box();
-      },
-      { x: height * SHADOW_LEAN, z: -height * SHADOW_LEAN },
-    );
+    const fill = (color: string) => {
+      context.fillStyle = color;
+      context.fillRect(-width / 2, -length / 2, width, length);
+    };
+    onGround(context, building, height * SHADOW_LEAN, -height * SHADOW_LEAN, () => fill(palette.shadow));
     for (let up = 0; up < height * LEAN; up += 1) {
-      onGround(
-        context,
-        building,
-        () => {
-          context.fillStyle = colorOf(building);
-          box();
-          context.fillStyle = WALL_SHADE;
-          box();
-        },
-        { x: 0, z: up },
-      );
+      onGround(context, building, 0, up, () => {
+        fill(colorOf(building));
+        fill(WALL_SHADE);
+      });
     }
-    onGround(
-      context,
-      building,
-      () => {
-        context.fillStyle = colorOf(building);
-        box();
-        drawRoof(context, building, width, length);
-        if (darkness > 0.5 && building.active) drawWindows(context, building.id, width, length);
-      },
-      { x: 0, z: height * LEAN },
-    );
+    onGround(context, building, 0, height * LEAN, () => {
+      fill(colorOf(building));
+      drawRoof(context, building, width, length);
+      if (darkness > 0.5 && building.active) drawWindows(context, building.id, width, length);
+    });
     if (isGreen(building)) drawTrees(context, building);
   }
 }
 
-/**
- * Draws the letter or symbol of each service building. The canvas is in pixels with y downwards, so that text is
- * upright.
- */
+/** Letters or symbols of service buildings. The canvas is in pixels with y downwards. */
 export function drawServiceSymbols(
   context: CanvasRenderingContext2D,
   services: readonly BuildingRow[],
@@ -156,32 +135,28 @@ function isGreen({ service, subService }: BuildingRow): boolean {
 function drawTrees(context: CanvasRenderingContext2D, building: BuildingRow): void {
   const { width, length } = sizeOf(building);
   const count = building.service === "Beautification" ? 7 : 2;
-  onGround(context, building, () => {
+  onGround(context, building, 0, 0, () => {
     for (let i = 0; i < count; i++) {
-      const edge = i % 2 === 0 ? 0.46 : -0.46;
+      const x = (i % 2 === 0 ? 0.46 : -0.46) * width;
+      const z = (chance(building.id, i) - 0.5) * length;
       context.beginPath();
-      context.arc(
-        edge * width,
-        (chance(building.id, i) - 0.5) * length,
-        1.6 + chance(building.id, i + 20),
-        0,
-        2 * Math.PI,
-      );
+      context.arc(x, z, 1.6 + chance(building.id, i + 20), 0, 2 * Math.PI);
       context.fillStyle = CROWN;
       context.fill();
     }
   });
 }
 
-/** Calls `draw` with the origin at the middle of a building and the axes along its sides. */
+/** Calls `draw` with the axes along a building's sides and the origin at its middle, moved to the east and north. */
 function onGround(
   context: CanvasRenderingContext2D,
   { position, angleDegrees, active }: BuildingRow,
+  east: number,
+  north: number,
   draw: () => void,
-  shift: Place = { x: 0, z: 0 },
 ): void {
   context.save();
-  context.translate(position.x + shift.x, position.z + shift.z);
+  context.translate(position.x + east, position.z + north);
   context.rotate((angleDegrees * Math.PI) / 180);
   context.globalAlpha = active ? 1 : INACTIVE_OPACITY;
   draw();

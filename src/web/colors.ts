@@ -114,10 +114,7 @@ export function scaleColor(value: number): string {
 
 /** Day and night together last 16 calendar weeks, as in the game. A calendar day would pass in seconds. */
 const LIGHT_DAY_MS = 16 * 7 * 86_400_000;
-/**
- * Time of one midnight in the cycle. With this value, the light on 1 January 2031 begins at eight in the
- * morning.
- */
+/** Time of one midnight in the cycle: the light on 1 January 2031 begins at eight in the morning. */
 const MIDNIGHT_MS = Date.UTC(2031, 0, 1) - LIGHT_DAY_MS / 3;
 
 /** Darkness of the map: 0 by day, 1 at midnight. */

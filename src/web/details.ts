@@ -9,10 +9,7 @@ export type Selection =
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/**
- * Response fields that the panel shows, with their labels, in display order. Fields without a value are left
- * out.
- */
+/** Labels of the shown response fields, in display order. Fields without a value are left out. */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
   service: "Service",
   levelName: "Level",
@@ -152,14 +149,11 @@ export class DetailsPanel {
 
 function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLElement {
   const known = Object.entries(labels).filter(([key]) => hasValue(facts[key]) && applies(facts, key));
-  return element(
-    "dl",
-    {},
-    ...known.flatMap(([key, label]) => [
-      element("dt", { textContent: label }),
-      element("dd", { textContent: inWords(facts[key]) }),
-    ]),
-  );
+  const rows = known.flatMap(([key, label]) => [
+    element("dt", { textContent: label }),
+    element("dd", { textContent: inWords(facts[key]) }),
+  ]);
+  return element("dl", {}, ...rows);
 }
 
 function applies(facts: Facts, key: string): boolean {

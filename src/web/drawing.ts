@@ -11,7 +11,7 @@ import type {
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
 import type { Selection } from "./details.js";
 
-const CELL_METERS = 8;
+export const CELL_METERS = 8;
 
 /** Height above lowGround at which hills have their full colour. */
 const HILL_RANGE_METERS = 60;
@@ -19,6 +19,16 @@ const HILL_RANGE_METERS = 60;
 const DEEP_METERS = 15;
 const SHORE_SHARE = 0.15;
 const MAX_OPACITY = 230;
+
+/** Covers the whole canvas with a colour. */
+export function fillCanvas(context: CanvasRenderingContext2D, color: string, opacity: number): void {
+  context.save();
+  context.resetTransform();
+  context.globalAlpha = opacity;
+  context.fillStyle = color;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  context.restore();
+}
 
 /** Renders hills and water into an image with one pixel per sample, which `drawLand` scales to the map. */
 export function renderLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
@@ -89,10 +99,7 @@ export function drawZones(context: CanvasRenderingContext2D, blocks: readonly Zo
 
 export type LineLayer = "roads" | "water" | "power";
 
-/**
- * Line style of each kind of road, pipe and cable. Lines are at least `minPixels` wide, so that they stay
- * visible when zoomed out.
- */
+/** Lines are at least `minPixels` wide, so that they stay visible when zoomed out. */
 const LINE_STYLES = {
   path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
   track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
@@ -106,10 +113,7 @@ const LINE_STYLES = {
 
 type LineClass = keyof typeof LINE_STYLES;
 
-/**
- * Draws one layer of networks: roads (with paths and tracks), pipes, or power lines. Minor roads are drawn
- * first.
- */
+/** Draws roads (with paths and tracks), pipes or power lines. Minor roads are drawn first. */
 export function drawNetworks(
   context: CanvasRenderingContext2D,
   layer: LineLayer,
@@ -157,10 +161,7 @@ const SQUARE_METERS = 64;
 const OPAQUE_BUILDINGS = 16;
 const MIN_OPACITY = 0.35;
 
-/**
- * Draws the zoomed-out view. Each square of ground has the most frequent colour of its buildings. Squares with more
- * buildings are more opaque.
- */
+/** The zoomed-out view: squares in the most frequent colour of their buildings, opaque with many. */
 export function drawBuildingDensity(
   context: CanvasRenderingContext2D,
   buildings: readonly BuildingRow[],
@@ -188,12 +189,7 @@ export function drawDataLayer(
   { cells, cellMeters, isGood }: LayerData,
   ground: string,
 ): void {
-  context.save();
-  context.resetTransform();
-  context.globalAlpha = VEIL_OPACITY;
-  context.fillStyle = ground;
-  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
-  context.restore();
+  fillCanvas(context, ground, VEIL_OPACITY);
   context.globalAlpha = LAYER_OPACITY;
   for (const { x, z, value } of cells) {
     context.fillStyle = scaleColor(isGood ? value : 100 - value);

@@ -14,6 +14,7 @@ import {
   drawSelection,
   drawZones,
   entityAt,
+  fillCanvas,
   isHighway,
   isStreet,
   type LineLayer,
@@ -157,19 +158,16 @@ export class CityMap {
 
   #draw(nowMs: number): void {
     const [canvas, context, view] = [this.#canvas, this.#context, this.view];
-    const [width, height] = [
-      Math.round(canvas.clientWidth * devicePixelRatio),
-      Math.round(canvas.clientHeight * devicePixelRatio),
-    ];
+    const width = Math.round(canvas.clientWidth * devicePixelRatio);
+    const height = Math.round(canvas.clientHeight * devicePixelRatio);
     if (canvas.width !== width || canvas.height !== height) {
       Object.assign(canvas, { width, height });
       this.#frame = null;
     }
     if (!this.#frame || !view.isWithin(this.#frame, this.#painted.canvas)) this.#paint(width, height);
     const frame = this.#frame as Frame;
+    fillCanvas(context, colors().ground, 1);
     context.resetTransform();
-    context.fillStyle = colors().ground;
-    context.fillRect(0, 0, width, height);
     view.copy(context, this.#painted.canvas, frame);
     if (frame.pixelsPerMeter !== view.pixelsPerMeter) this.#repaintAtRest();
     view.drawInMeters(context);
@@ -220,10 +218,8 @@ export class CityMap {
     const isSeen = this.#sight(canvas, view);
     const palette = colors();
     const segments = this.#picture.segments.filter(({ start, end }) => isSeen(start, end));
-    context.resetTransform();
+    fillCanvas(context, palette.ground, 1);
     context.globalAlpha = 1;
-    context.fillStyle = palette.ground;
-    context.fillRect(0, 0, canvas.width, canvas.height);
     view.drawInMeters(context);
     const drawLines = (layer: LineLayer) => {
       if (layers.shows(layer)) drawNetworks(context, layer, segments, palette, pixelsPerMeter);
@@ -249,7 +245,7 @@ export class CityMap {
     else drawDetailedBuildings(context, buildings, colorOf, palette, this.#darkness);
     drawLines("water");
     drawLines("power");
-    this.#paintNight();
+    if (this.#darkness > 0) fillCanvas(context, NIGHT, this.#darkness * NIGHT_OPACITY);
     if (layer) drawDataLayer(context, layer, palette.ground);
     const moveTo = (place: Place) => view.drawAt(context, place);
     const isSolid = pixelsPerMeter >= SOLIDS_FROM;
@@ -261,16 +257,5 @@ export class CityMap {
       const problems = this.#picture.problems.filter(({ position }) => isSeen(position));
       drawProblems(context, problems, moveTo, palette, pixelsPerMeter);
     }
-  }
-
-  #paintNight(): void {
-    if (this.#darkness === 0) return;
-    const context = this.#painted;
-    context.save();
-    context.resetTransform();
-    context.globalAlpha = this.#darkness * NIGHT_OPACITY;
-    context.fillStyle = NIGHT;
-    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
-    context.restore();
   }
 }

@@ -93,16 +93,13 @@ function fillBar(row: HTMLElement, value: number): void {
   (row.querySelector("output") as HTMLElement).textContent = String(value);
 }
 
-interface Key {
-  readonly label: string;
-  readonly color: () => string;
-  /** Letter shown in the colour swatch. */
-  readonly symbol?: string;
-}
+/** A colour of a legend. */
+type Key = readonly [label: string, color: () => string, symbol?: string];
 
 interface Layer {
   readonly label: string;
-  readonly shown: boolean;
+  /** Whether the layer is hidden until the user shows it. */
+  readonly isHidden?: boolean;
   readonly keys: readonly Key[];
 }
 
@@ -110,58 +107,48 @@ interface Layer {
 const LAYERS = {
   land: {
     label: "Terrain and water",
-    shown: true,
     keys: [
-      { label: "Water", color: () => `rgb(${colors().water.join(" ")})` },
-      { label: "Hills", color: () => `rgb(${colors().hill.join(" ")})` },
+      ["Water", () => `rgb(${colors().water.join(" ")})`],
+      ["Hills", () => `rgb(${colors().hill.join(" ")})`],
     ],
   },
   zones: {
     label: "Zones",
-    shown: true,
-    keys: ZONE_NAMES.map((label, i) => ({
-      label,
-      color: () => ZONE_COLORS[i + FIRST_SHOWN_ZONE_VALUE] ?? "",
-    })),
+    keys: ZONE_NAMES.map((label, i) => [label, () => ZONE_COLORS[i + FIRST_SHOWN_ZONE_VALUE] ?? ""] as const),
   },
   roads: {
     label: "Roads and paths",
-    shown: true,
     keys: [
-      { label: "Small", color: () => colors().smallRoad },
-      { label: "Medium", color: () => colors().mediumRoad },
-      { label: "Large", color: () => colors().largeRoad },
-      { label: "Highway", color: () => colors().highway },
-      { label: "Path", color: () => colors().path },
-      { label: "Track", color: () => colors().track },
+      ["Small", () => colors().smallRoad],
+      ["Medium", () => colors().mediumRoad],
+      ["Large", () => colors().largeRoad],
+      ["Highway", () => colors().highway],
+      ["Path", () => colors().path],
+      ["Track", () => colors().track],
     ],
   },
   buildings: {
     label: "Buildings",
-    shown: true,
     keys: [
-      { label: "Homes", color: () => GROWABLE_COLORS.Residential as string },
-      { label: "Shops", color: () => GROWABLE_COLORS.Commercial as string },
-      { label: "Industry", color: () => GROWABLE_COLORS.Industrial as string },
-      { label: "Offices", color: () => GROWABLE_COLORS.Office as string },
-      { label: "Abandoned", color: () => RUIN_COLOR },
+      ["Homes", () => GROWABLE_COLORS.Residential as string],
+      ["Shops", () => GROWABLE_COLORS.Commercial as string],
+      ["Industry", () => GROWABLE_COLORS.Industrial as string],
+      ["Offices", () => GROWABLE_COLORS.Office as string],
+      ["Abandoned", () => RUIN_COLOR],
     ],
   },
   services: {
     label: "Services",
-    shown: true,
-    keys: Object.values(SERVICE_STYLES).map(({ label, symbol, color }) => ({
-      label,
-      symbol,
-      color: () => color,
-    })),
+    keys: Object.values(SERVICE_STYLES).map(
+      ({ label, symbol, color }) => [label, () => color, symbol] as const,
+    ),
   },
-  names: { label: "Street names", shown: true, keys: [] },
-  cars: { label: "Cars", shown: true, keys: [] },
-  night: { label: "Day and night", shown: true, keys: [] },
-  water: { label: "Water pipes", shown: false, keys: [{ label: "Pipes", color: () => colors().waterPipe }] },
-  power: { label: "Power lines", shown: false, keys: [{ label: "Lines", color: () => colors().powerLine }] },
-  problems: { label: "Problems", shown: true, keys: [{ label: "Problem", color: () => "#b3261e" }] },
+  names: { label: "Street names", keys: [] },
+  cars: { label: "Cars", keys: [] },
+  night: { label: "Day and night", keys: [] },
+  water: { label: "Water pipes", isHidden: true, keys: [["Pipes", () => colors().waterPipe]] },
+  power: { label: "Power lines", isHidden: true, keys: [["Lines", () => colors().powerLine]] },
+  problems: { label: "Problems", keys: [["Problem", () => "#b3261e"]] },
 } satisfies Record<string, Layer>;
 
 type LayerName = keyof typeof LAYERS;
@@ -172,21 +159,15 @@ export class LayerCheckboxes {
 
   /** @param onChange called when the user shows or hides a layer */
   constructor(list: HTMLElement, onChange: () => void) {
-    for (const [name, { label, shown, keys }] of Object.entries<Layer>(LAYERS)) {
-      const box = element("input", { type: "checkbox", checked: shown });
+    for (const [name, { label, isHidden, keys }] of Object.entries<Layer>(LAYERS)) {
+      const box = element("input", { type: "checkbox", checked: !isHidden });
       box.addEventListener("change", onChange);
       this.#boxes.set(name as LayerName, box);
-      const own = keys.length === 1 ? keys.map(({ color }) => swatch(color())) : [];
-      const legend =
-        keys.length === 1 ? [] : keys.map(({ color, label, symbol }) => legendEntry(color(), label, symbol));
-      list.append(
-        element(
-          "li",
-          {},
-          element("label", {}, box, ...own, label),
-          element("div", { className: "legend" }, ...legend),
-        ),
-      );
+      const isOnly = keys.length === 1;
+      const own = isOnly ? keys.map(([, color]) => swatch(color())) : [];
+      const entries = isOnly ? [] : keys.map(([key, color, symbol]) => legendEntry(color(), key, symbol));
+      const legend = element("div", { className: "legend" }, ...entries);
+      list.append(element("li", {}, element("label", {}, box, ...own, label), legend));
     }
   }
 
@@ -207,7 +188,6 @@ function swatch(color: string, symbol = ""): HTMLElement {
   return made;
 }
 
-/** Legend entry. */
 export function legendEntry(color: string, label: string, symbol = ""): HTMLElement {
   return element("span", { className: "key" }, swatch(color, symbol), label);
 }
@@ -255,7 +235,6 @@ interface LogLine {
   readonly place?: Place;
 }
 
-/** Callbacks of `showLog`. */
 export interface LogCallbacks {
   /** Called after a command of any client succeeded. */
   readonly onCommand: () => void;

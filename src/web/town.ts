@@ -28,10 +28,8 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
   const [last] = week.samples;
   if (last && last.gameTime === newestWeek) return;
   newestWeek = last?.gameTime ?? "";
-  byId("budget").replaceChildren(
-    budgetBody("Income", budget.income),
-    budgetBody("Expenses", budget.expenses),
-  );
+  const [income, expenses] = [budgetBody("Income", budget.income), budgetBody("Expenses", budget.expenses)];
+  byId("budget").replaceChildren(income, expenses);
   const { samples } = await read<{ samples: StatisticsRow[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
   showCharts(byId("charts"), samples.toReversed());
   byId("course-weeks").textContent = `of ${samples.length} weeks`;
@@ -42,33 +40,22 @@ function chirpItem(
   placeOf: PlaceOf,
   visit: (place: Place) => void,
 ): HTMLElement {
-  return element(
-    "li",
-    {},
-    element("b", { textContent: senderName }),
-    " ",
-    placeLink(text, placeOf(text), visit),
-  );
+  const sender = element("b", { textContent: senderName });
+  return element("li", {}, sender, " ", placeLink(text, placeOf(text), visit));
 }
 
 /** Table of last week's amounts and their sum. Leaves out lines with amount zero. */
 function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
+  const row = (cell: "th" | "td", name: string, amount: number) =>
+    element(
+      "tr",
+      {},
+      element(cell, { textContent: name }),
+      element(cell, { textContent: formatWholeNumber(amount) }),
+    );
   const rows = lines
     .filter(({ lastWeek }) => lastWeek !== 0)
-    .map(({ name, lastWeek }) =>
-      element(
-        "tr",
-        {},
-        element("td", { textContent: name }),
-        element("td", { textContent: formatWholeNumber(lastWeek) }),
-      ),
-    );
+    .map(({ name, lastWeek }) => row("td", name, lastWeek));
   const sum = lines.reduce((all, { lastWeek }) => all + lastWeek, 0);
-  const head = element(
-    "tr",
-    {},
-    element("th", { textContent: title }),
-    element("th", { textContent: formatWholeNumber(sum) }),
-  );
-  return element("tbody", {}, head, ...rows);
+  return element("tbody", {}, row("th", title, sum), ...rows);
 }

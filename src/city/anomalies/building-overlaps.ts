@@ -5,9 +5,7 @@ import { isFacility } from "../views/buildings.js";
 import type { Anomaly } from "../views/listing.js";
 import type { RoadIndex } from "./road-index.js";
 
-/**
- * Footprints are shrunk by this much on each side, so that buildings right beside a road are not reported.
- */
+/** Footprints are shrunk on each side, so that buildings right beside a road are not reported. */
 const TOLERANCE_METERS = 1.5;
 
 /** Service buildings that overlap roads, in id order. Each row names the overlapped segment with the lowest id. */

@@ -110,9 +110,7 @@ function crossing(a: NetSegment, b: NetSegment): Anomaly | null {
   };
 }
 
-/**
- * Reports two nearly parallel roads within PAIR_REACH_METERS of each other that overlap for MIN_OVERLAP_METERS or more.
- */
+/** Reports nearly parallel roads that are close over MIN_OVERLAP_METERS or more. */
 function overlap(a: NetSegment, b: NetSegment): Anomaly | null {
   const distance = Math.min(
     distanceToLine(a.start, b),

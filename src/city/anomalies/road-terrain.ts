@@ -19,10 +19,7 @@ const ADJACENT_METERS = 14;
 /** Roads to the map edge that clients built are always reported as cliffs from this length on. */
 const MIN_CONNECTOR_METERS = 140;
 
-/**
- * Terrain anomalies in order of segment id. A segment can have two: first `roadBelowLocalGrade`, then
- * `roadTerrainCliff`.
- */
+/** In order of segment id. A segment can have two: `roadBelowLocalGrade`, then `roadTerrainCliff`. */
 export function findTerrainMismatches(world: World, { segments }: RoadIndex): Anomaly[] {
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];

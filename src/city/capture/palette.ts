@@ -1,7 +1,4 @@
-/**
- * Colours of a captured map, the same as the city page's light scheme. The functions return indices into
- * PALETTE.
- */
+/** Colours of a captured map, those of the city page's light scheme, as indices into PALETTE. */
 import type { Rgb } from "./raster.js";
 
 const GROUND: Rgb = [238, 240, 233];

@@ -16,9 +16,7 @@ interface FilledShape {
   readonly color: number;
 }
 
-/**
- * Returns the shapes to fill. It may read only copies of the city's data, because the city may change before the call.
- */
+/** The shapes to fill. Reads only copies of the city's data, because the city may change before. */
 type PaintStep = () => readonly FilledShape[];
 
 const SHAPES_PER_STEP = 64;

@@ -98,9 +98,7 @@ const PLACEMENT_ORDER: Readonly<Record<Placement, readonly Part[]>> = {
   corners: ["corner", "edge", "interior"],
 };
 
-/**
- * Zone of each block. Zones get blocks in proportion to their weights; the zone with the highest weight gets the rest.
- */
+/** Zone of each block, in proportion to the weights; the zone with the highest weight gets the rest. */
 function zonesOfBlocks(cols: number, rows: number, zoneMix: ZoneMix, placement: Placement): string[] {
   const [background, ...lighter] = Object.entries(zoneMix).sort(([, a], [, b]) => b - a);
   const sum = Object.values(zoneMix).reduce((all, weight) => all + weight, 0);

@@ -76,10 +76,7 @@ export function roadsUnder(world: World, site: Footprint): NetSegment[] {
     .filter((road) => footprintsOverlap(site, roadway(road), FOOTPRINT_TOLERANCE_METERS));
 }
 
-/**
- * Difference in metres between the highest and the lowest surface (ground or water) at a footprint's corners and
- * centre.
- */
+/** Height range of the ground or water at a footprint's corners and centre. */
 export function heightRangeUnder(world: World, site: Footprint): number {
   const heights = [...cornersOf(site), site.position].map(({ x, z }) => world.terrain.surfaceHeight(x, z));
   return Math.max(...heights) - Math.min(...heights);

@@ -27,10 +27,7 @@ export function requireZone(requested: string): Zone {
   throw new RefusedError(`Unknown zone "${requested}"; it must be one of ${PAINTABLE_ZONES.join(", ")}`);
 }
 
-/**
- * A building belongs to a block only if the block's stored position is at most this far away. The sides of
- * the building are in cells.
- */
+/** Largest distance from a building's centre to the stored position of a block that it belongs to. */
 export function buildingReachMeters(...sidesInCells: readonly number[]): number {
   return (Math.max(...sidesInCells) / 2) * CELL_METERS + BLOCK_NEIGHBOURHOOD_METERS;
 }

@@ -13,10 +13,7 @@ import { BRIDGE_NAME } from "../embedded-routes.js";
 import { sendBytes, sendJson } from "../wire/answers.js";
 
 const CONNECT_TIMEOUT_MS = 2000;
-/**
- * Timeout of /health. It is shorter than the timeouts of clients, so that clients receive the report that the game
- * hangs.
- */
+/** Timeout of /health, shorter than those of clients, so that they learn that the game hangs. */
 const HEALTH_TIMEOUT_MS = 1500;
 /** Timeout of most requests. A bridge may answer only after 20 seconds: twice its own time limit of 10 seconds. */
 const ANSWER_TIMEOUT_MS = 25_000;
@@ -70,10 +67,7 @@ async function forward(game: URL, request: Request, response: Response): Promise
   }
 }
 
-/**
- * Sends the request without the client's headers. Some bridges refuse an Origin header, and no bridge reads chunked
- * bodies.
- */
+/** Leaves out the client's headers: some bridges refuse an Origin, and none reads chunked bodies. */
 async function ask(game: URL, { method, originalUrl }: Request, body: Buffer, signal: AbortSignal) {
   const headers: OutgoingHttpHeaders =
     method === "POST" ? { "Content-Type": "application/json", "Content-Length": body.length } : {};

@@ -19,10 +19,7 @@ export interface AdvanceLimits {
 
 export type AdvanceOutcome = "frames" | "reached" | "maxSeconds" | "stopped";
 
-/**
- * Advances the city, even if it is paused. The city's regular clock does not tick meanwhile. Commands run
- * between slices.
- */
+/** Advances the city, even if it is paused. Its regular clock does not tick meanwhile. */
 export async function advanceWorld(world: World, limits: AdvanceLimits): Promise<AdvanceOutcome> {
   const { maxFrames, maxSeconds, isReached, isStopped } = limits;
   const lastFrame = world.frame + maxFrames;

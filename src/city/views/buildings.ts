@@ -14,9 +14,7 @@ export function isFacility({ prefab }: Building): boolean {
   return FACILITY.has(prefab.service) && !prefab.helper;
 }
 
-/**
- * Counts buildings by service. Counts them per prefab first, because thousands of buildings share few prefabs.
- */
+/** Counts per prefab first, because thousands of buildings share few prefabs. */
 export function countByService(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);
   return {

@@ -176,10 +176,7 @@ function shoreNear(world: World, { x, z }: GroundPoint): { meters: number; water
   return null;
 }
 
-/**
- * GET /state/areas: tiles of the map that a city can own. The city may also build on tiles that it does not
- * own.
- */
+/** GET /state/areas: tiles that a city can own. It may also build on others. */
 export const areas: ReadRoute = {
   path: "/state/areas",
   label: "Read map areas",

@@ -154,10 +154,7 @@ function hashOfText(text: string): number {
   return hash;
 }
 
-/**
- * Hash of all zones, sent as `zoneRevision`. It survives a restart, so that clients can keep the zones they have
- * cached.
- */
+/** Hash of all zones, sent as `zoneRevision`. It survives a restart, so clients can keep theirs. */
 const zoneHash = cachedByRevision("zoneRevision", (world: World) => {
   let hash = 0;
   for (const { id, cells } of world.blocks.all()) {

@@ -88,9 +88,7 @@ function isOutside({ outside, position: { x, z } }: NetNode): boolean {
   return outside || Math.abs(x) >= OUTSIDE_METERS || Math.abs(z) >= OUTSIDE_METERS;
 }
 
-/**
- * Groups of connected roads. They are numbered from 1, in the order of the lowest segment id in each group.
- */
+/** Groups of connected roads, numbered from 1 in the order of their lowest segment ids. */
 function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
   const visited = new Set<number>();
   const groups: NetSegment[][] = [];
@@ -136,10 +134,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
   return found;
 }
 
-/**
- * Score of a group of connected roads. The group with the highest score counts as the town. Segments that
- * clients built weigh most.
- */
+/** The group with the highest score counts as the town. Segments that clients built weigh most. */
 function townScore({ agentNamedSegments, nonHighwaySegments }: Component): number {
   return 4 * agentNamedSegments + nonHighwaySegments;
 }

@@ -65,9 +65,7 @@ export const buildingPrefabs: ReadRoute = {
   },
 };
 
-/**
- * A building prefab as /prefabs/buildings lists it. The capacities of a growable are minimums, without the random part.
- */
+/** Capacities of a growable are minimums, without the random part. */
 function buildingRow(prefab: BuildingPrefab) {
   const { name, displayName, service, subService, level, width, length, civic } = prefab;
   const { coverage, powerKw = 0, waterM3 = 0, sewageM3 = 0, heatKw = 0 } = civic ?? {};

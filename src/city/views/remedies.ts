@@ -52,10 +52,7 @@ export function remediesFor(world: World, cause: string, place: GroundPoint): Re
   return REMEDIES[cause]?.(world, place) ?? [];
 }
 
-/**
- * The command of a remedy. For a building: the command that places it at the best free place near the point, or lists free
- * places if there is none.
- */
+/** The command of a remedy: a building goes to the best free place, or the command lists free places. */
 export function* commandOf(world: World, remedy: Remedy): Generator<void, Command> {
   if ("command" in remedy) return remedy;
   const { build, near } = remedy;

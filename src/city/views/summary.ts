@@ -54,10 +54,7 @@ export const chirps: ReadRoute = {
   },
 };
 
-/**
- * GET /state/economy: the tax rates. Each slider shows the rate of level 1 of its sub-service; the table
- * shows the rates of all levels.
- */
+/** GET /state/economy: the tax rates. A slider shows the rate of level 1 of its sub-service. */
 export const economy: ReadRoute = {
   path: "/state/economy",
   label: "Read economy state",

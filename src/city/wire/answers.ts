@@ -38,9 +38,7 @@ export function writeJson(value: Json): string {
   return writeJsonPieces(value).join("");
 }
 
-/**
- * JSON text of a value, in pieces. For a long list, joining the pieces would take longer than writing them.
- */
+/** JSON text of a value, in pieces: joining those of a long list would take longer than writing. */
 export function writeJsonPieces(value: Json): string[] {
   const marked: (string | JsonText)[] = [];
   const text = JSON.stringify(value, (_key, part) => printable(part, marked));
@@ -90,9 +88,7 @@ export function sendBytes(response: Response, status: number, type: string, ...p
   response.end(parts.at(-1));
 }
 
-/**
- * Converts an error to an HttpError. The message of an unexpected error starts with the error's type name.
- */
+/** The message of an unexpected error starts with the error's type name. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof RefusedError) return new HttpError(500, error.message);

@@ -110,8 +110,8 @@ function objectIn(schema: unknown): z.ZodObject | null {
   return null;
 }
 
-function shorten(value: string): string {
-  return value.length > MAX_SHOWN_CHARACTERS ? `${value.slice(0, MAX_SHOWN_CHARACTERS - 3)}...` : value;
+export function shorten(value: string, maxCharacters = MAX_SHOWN_CHARACTERS): string {
+  return value.length > maxCharacters ? `${value.slice(0, maxCharacters - 3)}...` : value;
 }
 
 /** Text of a field for an overlay line, shortened if it is long. */

@@ -27,10 +27,7 @@ export interface BuildingPrefab {
   readonly upkeepPerWeek: number;
 }
 
-/**
- * Homes, jobs and visitors per cell in hundredths, one value per level. `buildingCapacities` adds a random part and a
- * minimum.
- */
+/** Places per cell in hundredths, one value per level, without `buildingCapacities`' random part. */
 interface GrowableClass {
   readonly homes: readonly number[];
   readonly jobs: readonly number[];

@@ -1,7 +1,4 @@
-/**
- * The network prefabs of the embedded city, by their names in the game. Widths, lanes and costs approximate the game's
- * values.
- */
+/** Network prefabs, by their names in the game. Widths, lanes and costs approximate the game's values. */
 import type { Service, SubService } from "../../terms.js";
 
 export interface NetworkPrefab {
@@ -27,10 +24,7 @@ export interface NetworkPrefab {
   readonly capacityPerHour: number;
 }
 
-/**
- * A row of the road table. Most elevated variants are named like the road plus a suffix; `elevatedName` is
- * the name of any other variant.
- */
+/** Most elevated variants are named like the road plus a suffix; `elevatedName` is any other name. */
 type RoadRow = readonly [
   name: string,
   displayName: string,
@@ -80,9 +74,7 @@ const ROAD_CLASSES: readonly (readonly [prefix: string, carLanes: number, speedK
 ];
 /** Weekly upkeep as a share of the price. It gives 0.32 per cell for a two-lane road, as in the game. */
 const UPKEEP_SHARE = 0.008;
-/**
- * Vehicles that a lane carries per hour. Streets carry fewer than highways, because streets have crossings.
- */
+/** Vehicles per hour. Streets carry fewer than highways, because streets have crossings. */
 const LANE_CAPACITY_PER_HOUR = { street: 700, highway: 1_800 };
 
 const RAISED = [

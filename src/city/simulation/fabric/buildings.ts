@@ -147,10 +147,7 @@ export function isWorking(building: Building): boolean {
   return isActive(building) && power && water && reachable && acceptsMore(building);
 }
 
-/**
- * Whether the building's storage can take more: it is neither full nor being emptied. True for buildings
- * without storage.
- */
+/** Whether the building's storage is neither full nor being emptied. True without storage. */
 function acceptsMore({ prefab, flags, stored }: Building): boolean {
   const storage = prefab.civic?.storage;
   return storage === undefined || (stored < storage && (flags & FLAG.Downgrading) === 0);
@@ -193,10 +190,7 @@ const ORDER = new Map<ProblemName, number>(
   [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET].map((name, index) => [name, index]),
 );
 
-/**
- * A grave problem becomes major, and later fatal, once it has lasted these shares of the `patience` that is
- * passed to `updateSeverity`.
- */
+/** A grave problem becomes major, and later fatal, after these shares of the `patience`. */
 const MAJOR_AFTER = 1 / 4;
 const FATAL_AFTER = 2 / 3;
 

@@ -35,10 +35,7 @@ const COUPLES_PERCENT = 70;
 /** Percentage of new households with children. */
 const FAMILIES_PERCENT = 80;
 
-/**
- * A new household from outside moves into a home, unless the city has no room for more citizens or
- * households.
- */
+/** A household from outside moves into a home, unless the city is full. */
 export function moveIn(world: World, home: Building): void {
   const { random, citizens, households } = world;
   const adults = random.percent(COUPLES_PERCENT) ? 2 : 1;
@@ -53,10 +50,7 @@ export function moveIn(world: World, home: Building): void {
   world.statistics.week.arrivals += adults + children;
 }
 
-/**
- * A grown child and a partner from outside move into a home, unless the city has no room for more citizens or
- * households.
- */
+/** A grown child and a partner from outside move into a home, unless the city is full. */
 export function leaveParents(world: World, child: Citizen, home: Building): void {
   const { citizens, households } = world;
   if (!citizens.hasRoomFor(1) || !households.hasRoomFor(1)) return;

@@ -38,10 +38,7 @@ export function isCompatible(own: NetworkPrefab, other: NetworkPrefab): boolean 
   return own === other || (own.service === "Road" && other.service === "Road");
 }
 
-/**
- * Existing segments for the same traffic or utility that the span crosses without a shared node. Such a crossing
- * does not connect the segments.
- */
+/** Segments for the same use that the span crosses without a shared node, so without a connection. */
 export function crossedSegments(world: World, prefab: NetworkPrefab, span: Span): NetSegment[] {
   return world.segments.near(boxAround(span, 0)).filter((other) => {
     const isAlike = prefab.carries !== "other" && other.prefab.carries === prefab.carries;
@@ -49,10 +46,7 @@ export function crossedSegments(world: World, prefab: NetworkPrefab, span: Span)
   });
 }
 
-/**
- * Finds the node that a new segment of this prefab shares if the segment ends at `point`. Of several nodes in
- * reach, returns the one with the lowest id.
- */
+/** The node that a new segment shares if it ends at `point`: the one with the lowest id in reach. */
 export function findReusableNode(
   world: World,
   prefab: NetworkPrefab,

@@ -1,7 +1,4 @@
-/**
- * Access of buildings to roads, pipes and open water. It depends only on positions, and is updated when roads
- * or pipes are added or removed.
- */
+/** Access of buildings to roads, pipes and open water, updated with every new or removed segment. */
 import {
   boxAround,
   CELL_METERS,

@@ -69,10 +69,7 @@ export function updateTravelTimes(world: World, graph: RoadGraph = roadGraph(wor
   }
 }
 
-/**
- * Quickest paths from start nodes to all other nodes, up to the maximum trip time. The search grows on
- * demand, because most trips are short.
- */
+/** Quickest paths from start nodes. The search grows on demand, because most trips are short. */
 export class RoadTree {
   /**
    * For each node id: the `root` value of the start node with the quickest path; -1 if no path is known. The

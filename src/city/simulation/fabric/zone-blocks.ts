@@ -62,9 +62,7 @@ export function createBlocks(world: World, segment: NetSegment): void {
   }
 }
 
-/**
- * Moves the blocks of a segment to the road edges of its new prefab. Zones and buildings on the blocks stay.
- */
+/** Moves a segment's blocks to the edges of its new prefab. Zones and buildings on them stay. */
 export function moveBlocks(world: World, segment: NetSegment): void {
   const plans = planBlocks(segment.start, segment.end, segment.prefab.widthMeters);
   segment.blockIds.forEach((id) => {
@@ -154,10 +152,7 @@ export function usableCellMask(world: World, block: ZoneBlock): number {
   return block.usable;
 }
 
-/**
- * Cells under a building, and those of the block's lots, one bit per cell. The buildings of a narrowed road no longer
- * stand on their lots.
- */
+/** Cells under a building or in a lot: buildings of a narrowed road no longer stand on their lots. */
 export function occupiedCellMask(world: World, block: ZoneBlock): number {
   if (block.occupied === null) {
     block.occupied = 0;

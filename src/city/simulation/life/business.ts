@@ -16,9 +16,7 @@ const WARES_PER_WORKER = 2;
 /** Maximum number of unsold wares in the whole city. */
 const WARES_STORAGE = 20_000;
 const SHELF_PER_VISITOR_PLACE = 10;
-/**
- * Wares that a shop at the map edge gets by lorry in a cycle, per visitor place. Even a full shop sells fewer.
- */
+/** Wares for a shop at the map edge in a cycle, per visitor place. Even a full shop sells fewer. */
 const FULL_DELIVERY_SHARE = 4;
 const HALF_DELIVERY_SECONDS = 600;
 /** Mean education, in percent, that a business of each level requires of its workers. */

@@ -139,9 +139,7 @@ export function abandon(world: World, building: Building): void {
   building.declineFrame = world.frame;
 }
 
-/**
- * One cycle of a ruin. An abandoned building may be reoccupied or collapse. Rubble is cleared after some weeks.
- */
+/** One cycle of a ruin, which may be reoccupied or collapse. Rubble is cleared after some weeks. */
 export function updateRuin(world: World, building: Building): void {
   const age = world.frame - building.declineFrame;
   if ((building.flags & FLAG.Collapsed) !== 0) {
@@ -153,10 +151,7 @@ export function updateRuin(world: World, building: Building): void {
   }
 }
 
-/**
- * Decides by chance whether an abandoned building with all supplies is reoccupied. The chance grows with
- * demand.
- */
+/** Whether an abandoned building with all supplies is reoccupied, by chance and demand. */
 function isReoccupied(world: World, { supply, roadId, prefab, switchedOff }: Building): boolean {
   const isServed = supply.power && supply.water && supply.sewage && roadId !== 0 && !switchedOff;
   const demand = world.demand[demandBarOf(prefab.service)];

@@ -25,10 +25,7 @@ export function shownDemand({ demand: { residential, commercial, workplace } }: 
   };
 }
 
-/**
- * Moves each bar towards its target by at most one point. Runs once a cycle, so a bar moves about two points
- * a day.
- */
+/** Moves each bar towards its target by at most one point a cycle, so about two points a day. */
 export function updateDemand(world: World): void {
   const target = demandTargets(cityTotals(world));
   for (const bar of ["residential", "commercial", "workplace"] as const) {
@@ -65,9 +62,7 @@ const HOUSING_WEIGHT = 800;
 /** A town with fewer homes counts as having this many, so that a few empty homes have little effect. */
 const SMALL_TOWN_HOMES = 200;
 
-/**
- * Targets of the demand bars, each 0 to 100. The bars ignore homeless people, because they leave the city.
- */
+/** Targets of the bars, each 0 to 100. Homeless people do not count, because they leave the city. */
 export function demandTargets(totals: CityTotals): Demand {
   const { jobs, openJobs, homes, emptyHomes, unemployed, filledShopJobs, visitorPlaces, freeVisitorPlaces } =
     totals;

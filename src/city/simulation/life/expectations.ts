@@ -30,10 +30,7 @@ interface Expectation {
   readonly points: number;
 }
 
-/**
- * Services in the order in which a town expects them. A growing town has about two months from one threshold to the
- * next.
- */
+/** Services in this order. A growing town has about two months from one threshold to the next. */
 export const EXPECTATIONS: readonly Expectation[] = [
   { kind: "garbage", fromCitizens: 600, points: 4 },
   { kind: "health", fromCitizens: 800, points: 5 },

@@ -27,9 +27,7 @@ export const LOAN_OFFERS = [
   { lender: "State Development Bank", amount: 200_000, weeks: 208, weeklyPayment: 1_200 },
 ];
 
-/**
- * The state grants a bailout if the balance falls below the first amount. The bailout is the second amount.
- */
+/** The state grants a bailout, the second amount, if the balance falls below the first. */
 const BAILOUT_BELOW_MONEY = -10_000;
 const BAILOUT_MONEY = 50_000;
 
@@ -74,10 +72,7 @@ function payNetworks({ segments, ledger }: World): void {
 /** Services that a bankrupt city closes last. */
 const VITAL: readonly Service[] = ["Electricity", "Water"];
 
-/**
- * Closes the most expensive service building if the city spent more than it earned this week. Vital services
- * close last.
- */
+/** Closes the most expensive service building after a week of loss. Vital services close last. */
 function closeService(world: World): void {
   const { income, expenses } = totalsOf(world.ledger.week);
   if (income >= expenses) return;
@@ -96,10 +91,7 @@ function closeService(world: World): void {
   postCityMessage(world, "CHIRP_POLICY", text);
 }
 
-/**
- * Income and expenses of the current week, of the last week and of all weeks by line, loans, and the accounts of the last
- * two years, oldest first.
- */
+/** Accounts by line, loans, and the weeks of the last two years, oldest first. */
 export function budgetOf({ ledger, unlimitedMoney }: World) {
   const lastWeek = ledger.history.at(-1)?.amounts ?? {};
   const line = (name: IncomeLine | ExpenseLine) => ({

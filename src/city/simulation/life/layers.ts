@@ -44,9 +44,7 @@ function served(...kinds: Coverage[]): Measure {
   return { isGood: true, at };
 }
 
-/**
- * Values of a layer, one for each square with growables. The traffic layer has one for each square with roads.
- */
+/** A value for each square with growables; in the traffic layer, for each square with roads. */
 export function layerOf(world: World, layer: Layer) {
   const { isGood, of, at } = MEASURES[layer];
   const cells = new Map<number, { center: GroundPoint; sum: number; count: number }>();

@@ -25,9 +25,7 @@ const HIGH_DEMAND = 80;
 const MILESTONES = [100, 1_000, 10_000].flatMap((unit) =>
   [1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8].map((step) => step * unit),
 );
-/**
- * Reward at a milestone for each citizen gained since the previous milestone. The game rewards growth, too.
- */
+/** Reward at a milestone for each citizen since the previous one. The game rewards growth, too. */
 const REWARD_PER_CITIZEN = 50;
 
 /** Alternative wordings of a message. `@` stands for the street. */

@@ -30,19 +30,13 @@ const LARGEST_FAMILY = 6;
 /** Chances of births and shopping trips, in percent per cycle. */
 const BIRTH_PERCENT = 0.9;
 const SHOPPING_PERCENT = 60;
-/**
- * Chance in percent that a shopper chooses the nearest shop. Otherwise the next nearest has the same chance,
- * and so on.
- */
+/** Chance that a shopper chooses the nearest shop, else the next nearest, and so on. */
 const SHOP_PERCENT = 60;
 /** A failed shopping trip raises the unmet shopping need of a home by this number. */
 const WANT_GROWN = 1;
 /** A successful shopping trip lowers the unmet shopping need of a home by this number. */
 const WANT_EASED = 4;
-/**
- * Chance to graduate from a school of full quality, in percent per cycle. On average graduation takes half a year, at
- * a university a year.
- */
+/** Chances to graduate, per cycle: half a year on average, at a university a year. */
 const LEARNING_PERCENT: Partial<Record<Coverage, number>> = {
   elementary: 0.24,
   highSchool: 0.24,
@@ -134,10 +128,7 @@ function schoolFor(education: number, age: number): Coverage | null {
   return null;
 }
 
-/**
- * Sends a household to a nearby shop, or beyond the map edge if no shop serves it. A failed trip raises the
- * unmet need.
- */
+/** Sends a household to a near shop or beyond the map edge. A failed trip raises the unmet need. */
 function goShopping(world: World, home: Building): void {
   const traffic = world.segments.get(home.roadId)?.traffic;
   const shop = traffic?.shopIds

@@ -14,10 +14,7 @@ import type { World } from "../state/world.js";
 /** Ratio of street distance to straight distance. */
 const DETOUR = 1.4;
 const STREET_METERS_PER_SECOND = 40 / 3.6;
-/**
- * Growth of waiting times. If the demand is twice a provider's capacity, the wait grows in each cycle by this share
- * of the longest wait.
- */
+/** At twice a provider's capacity, the wait grows in each cycle by this share of the longest wait. */
 const WAIT_STEP = 0.05;
 /** Maximum distance from a place to its road. */
 const ROADSIDE_METERS = 60;
@@ -79,10 +76,7 @@ export function nearestRoadId(world: World, place: GroundPoint): number {
   return nearestRoad(world, place, ROADSIDE_METERS, (_, meters) => meters < ROADSIDE_METERS)?.id ?? 0;
 }
 
-/**
- * Quality by travel time: 1 within the range, falling to 0 at twice the range. The range is a travel time, so
- * it covers fewer metres in dense traffic.
- */
+/** 1 within the range, falling to 0 at twice the range. Dense traffic makes the range shorter. */
 function nearness(rangeMeters: number, seconds: number): number {
   return Math.min(Math.max(2 - seconds / rangeSeconds(rangeMeters), 0), 1);
 }

@@ -1,7 +1,4 @@
-/**
- * Storage of civic buildings: garbage in landfills, the dead in cemeteries, and fuel in power plants. Fuel is
- * delivered by road from the map edge.
- */
+/** Garbage in landfills, the dead in cemeteries, and fuel in power plants, brought from the map edge. */
 import { FLAG } from "../../terms.js";
 import type { Coverage } from "../catalogue/building-prefabs.js";
 import { setProblem } from "../fabric/buildings.js";

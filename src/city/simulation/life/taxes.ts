@@ -15,10 +15,7 @@ const INCOME_PER_RESIDENT = 0.8;
 const INCOME_PER_WORKER = 1.09;
 const INCOME_PER_LEVEL = 0.04;
 
-/**
- * Wages raise the upkeep of services in larger towns. The increase is 0 up to TOWN_CITIZENS. It reaches this
- * share at twice TOWN_CITIZENS.
- */
+/** Wages raise the upkeep of services by this share, from 0 at TOWN_CITIZENS to all at twice as many. */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;
 

@@ -37,16 +37,10 @@ const SHOPS_PER_STREET = 6;
 /** Maximum number of vacant workplaces that the residents of a street consider in one count. */
 const OFFERS_PER_STREET = 64;
 const FEW_VACANCIES = 512;
-/**
- * Longest travel time to a job; it covers 14 km on an empty street. Citizens take no job beyond it, and quit if jams
- * make their trip longer.
- */
+/** Citizens take no job beyond this travel time, and quit if jams make their trip longer. */
 const LONGEST_COMMUTE_SECONDS = 1_200;
 const LONGEST_SHOPPING_SECONDS = 900;
-/**
- * Chance in percent that a citizen takes the nearest vacancy. Otherwise the next nearest has the same chance, and so
- * on.
- */
+/** Chance that a citizen takes the nearest vacancy, else the next nearest, and so on. */
 const TAKING_PERCENT = 70;
 
 /** Advances the traffic count by one frame. */
@@ -207,10 +201,7 @@ interface Reached {
   readonly seconds: number;
 }
 
-/**
- * The `limit` nearest suitable workplaces by travel time. Searches the street itself first, then the other roads,
- * nearest first.
- */
+/** The `limit` nearest suitable workplaces by travel time, those of the street itself first. */
 function nearest(
   { world, graph, tree, street }: StreetRoutes,
   isSuitable: (place: Building) => boolean,

@@ -70,10 +70,7 @@ export function captureCity(world: World) {
   return inOneGo(capturePieces(world));
 }
 
-/**
- * Copies mutable state, and yields after every few milliseconds of work. Objects that the city replaces but never
- * mutates are not copied.
- */
+/** Copies what the city mutates, not what it replaces. Yields after every few milliseconds. */
 export function* capturePieces(world: World) {
   const identity: { cityId?: string } = world.cityId === null ? {} : { cityId: world.cityId };
   const land: { areas?: number[] } = { areas: [...world.areas] };
@@ -152,10 +149,7 @@ function* piecesOf(value: Capture[keyof Capture]): Generator<string> {
   } else yield JSON.stringify(value);
 }
 
-/**
- * Numbers per piece. The byte count of a piece is a multiple of three, so the base64 texts of pieces can be
- * concatenated.
- */
+/** A piece's byte count is a multiple of three, so that base64 texts can be concatenated. */
 const NUMBERS_PER_PIECE = 3 * 2 ** 14;
 
 function* writeNumbers(values: Float64Array): Generator<string> {
@@ -288,9 +282,7 @@ function readersOf<T>(fields: NumberFields<T>): ((record: T) => number)[] {
   return Object.values(fields).map(({ read }) => read);
 }
 
-/**
- * Reads numeric fields of records into one array: all fields of the first record, then those of the second.
- */
+/** Numeric fields of records in one array: all of the first record, then those of the second. */
 export function packFields<T>(
   records: readonly T[],
   readers: readonly ((record: T) => number)[],

@@ -194,10 +194,7 @@ export class SaveFiles {
     this.#last = { path, digest };
   }
 
-  /**
-   * Modification time for a new save. It is later than that of every existing save, even if the system clock was once
-   * ahead.
-   */
+  /** Later than the time of every existing save, even if the system clock was once ahead. */
   async #nextWriteTime(): Promise<Date> {
     const newestMs = (await this.list())[0]?.lastWriteTimeMs ?? 0;
     return new Date(Math.max(Date.now(), Math.ceil(newestMs) + 1));

@@ -1,7 +1,4 @@
-/**
- * The map is a square of 5 x 5 areas. A city begins with the area in the middle and can buy areas next to its
- * own.
- */
+/** The map has 5 x 5 areas. A city begins with the one in the middle and can buy those beside its own. */
 import type { World } from "./world.js";
 
 /** Tiles along each side of the map. */

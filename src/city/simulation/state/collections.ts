@@ -191,9 +191,7 @@ export class PlacedPool<T extends { readonly id: number }> extends Pool<T> {
   }
 }
 
-/**
- * Finds the neighbours of many places quickly. Entities are stored in flat arrays, sorted by grid square, row by row.
- */
+/** Finds neighbours of many places quickly: flat arrays, sorted by grid square, row by row. */
 export class SquareGrid {
   readonly #side: number;
   readonly #west: number;
@@ -242,10 +240,7 @@ export class SquareGrid {
     return this.#indices[id] as number;
   }
 
-  /**
-   * Visits all entities in the grid square of a place and in the eight adjacent squares. Calls `visit` with the
-   * index and the squared distance of each.
-   */
+  /** Visits the entities in the square of a place and in the eight adjacent squares. */
   visitAround({ x, z }: GroundPoint, visit: (index: number, squaredMeters: number) => void): void {
     const column = gridIndexOf(x, this.#side) - this.#west;
     const row = gridIndexOf(z, this.#side) - this.#north;

@@ -28,9 +28,7 @@ const VALLEY_METERS = 300;
 const VALLEY_SIDE_METERS = 1500;
 
 export class Terrain {
-  /**
-   * Each sample is a height in steps of 1/64 m, plus 1. The value 0 marks a sample that is not computed yet.
-   */
+  /** Heights in steps of 1/64 m, plus 1. The value 0 marks a sample that is not computed yet. */
   readonly #samples = new Uint16Array(SAMPLES * SAMPLES);
 
   constructor(readonly seed: number) {}

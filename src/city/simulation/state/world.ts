@@ -1,6 +1,4 @@
-/**
- * The state of one city: its records and their indexes. The rules are in other modules, which work on a World.
- */
+/** The records of one city and their indexes. The rules are in other modules. */
 import { BLOCK_COLUMNS, boxAround, CELL_METERS, footprintRadius, squareAround } from "../../geometry.js";
 import { FLAG } from "../../terms.js";
 import { COVERAGES, type Coverage } from "../catalogue/building-prefabs.js";
@@ -62,10 +60,7 @@ export interface RunningCapture {
 }
 
 export class World {
-  /**
-   * Id in the names of this city's automatic saves. A city of an old save has none before its first automatic
-   * save.
-   */
+  /** Id in the names of automatic saves. A city of an old save has none before its first. */
   cityId: string | null = null;
   readonly terrain: Terrain;
   random: Random;
@@ -82,10 +77,7 @@ export class World {
   readonly areas = new Set([12]);
   /** Largest population milestone reached. */
   milestone = 0;
-  /**
-   * Whether the game's broken assets `Block Services - ...` are enabled. The value is only reported to
-   * clients.
-   */
+  /** Whether the game's broken assets `Block Services - ...` are enabled; only reported to clients. */
   blockedAssetEnabled = true;
   /** Whether commands are accepted even without money. A setting of the program, so it is not saved. */
   unlimitedMoney = false;
@@ -208,10 +200,7 @@ export class World {
     for (const places of this.#roadsidesOf(building)) places.add(building);
   }
 
-  /**
-   * Sets a building's flags and updates the index of nuisances. Required for flags that decide whether the building
-   * is a nuisance.
-   */
+  /** Sets flags that decide whether the building is a nuisance, and updates the index of nuisances. */
   changeFlags(building: Building, flags: number): void {
     const bounds = squareAround(building.position, 0);
     if (isNuisance(building)) this.nuisanceGrid.remove(building.id, bounds);

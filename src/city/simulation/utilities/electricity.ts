@@ -89,10 +89,7 @@ function powerOutput(world: World, building: Building): number {
   return civic.powerKw * (civic.wind ? windAt(world, building.position) : 1);
 }
 
-/**
- * Consumption in kW; 0 for building sites, ruins, switched-off buildings, power plants and civic buildings without
- * upkeep.
- */
+/** Consumption in kW; 0 for buildings not in use, power plants and buildings without upkeep. */
 export function powerNeedKw(world: World, building: Building): number {
   if (!isInUse(building)) return 0;
   if (building.prefab.civic) return civicPowerKw(building.prefab);
@@ -105,10 +102,7 @@ export function civicPowerKw({ civic, helper, upkeepPerWeek, width, length }: Bu
   return civic?.powerKw || helper || upkeepPerWeek === 0 ? 0 : KW_PER_CIVIC_CELL * width * length;
 }
 
-/**
- * Whether a place is near a power line or near a building with power. The power line itself may be without
- * power.
- */
+/** Whether a place is near a building with power or a power line, even one without power. */
 export function hasPowerAt(world: World, site: Footprint): boolean {
   const reach = footprintRadius(site) + 2 * FIELD_METERS;
   const isLive = (building: Building) => {

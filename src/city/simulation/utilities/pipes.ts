@@ -115,10 +115,7 @@ function pipesOf(
   return { carries, network: connectedComponents(world, carries), plants, consumers, ruins, pipeIds };
 }
 
-/**
- * Distributes one utility. A plant feeds every network it touches. A consumer draws from the network with the most
- * supply.
- */
+/** A plant feeds every network it touches; a consumer draws from the one with the most supply. */
 function distribute(
   world: World,
   { network, plants, consumers, ruins, pipeIds }: Pipes,
