@@ -50,11 +50,7 @@ export function renderLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement
 }
 
 /** Draws the image of `renderLand`. Its first row is the southernmost row of the map. */
-export function drawLand(
-  context: CanvasRenderingContext2D,
-  grid: TerrainGrid,
-  land: HTMLCanvasElement,
-): void {
+export function drawLand(context: CanvasRenderingContext2D, grid: TerrainGrid, land: HTMLCanvasElement) {
   const from = -grid.halfSizeMeters - grid.spacingMeters / 2;
   const size = grid.samplesPerRow * grid.spacingMeters;
   context.imageSmoothingEnabled = true;

@@ -64,11 +64,7 @@ export function requireBuilding(world: World, id: number): Building {
 }
 
 /** Requires a prefab that can be placed, a place on the map, and room for one more building. */
-export function requirePlaceable(
-  world: World,
-  { name, blocked }: BuildingPrefab,
-  position: GroundPoint,
-): void {
+export function requirePlaceable(world: World, { name, blocked }: BuildingPrefab, position: GroundPoint) {
   if (blocked) throw new RefusedError(`"${name}" is one of the game's broken assets and cannot be placed`);
   requireOnMap(position);
   world.buildings.requireRoomFor(1);

@@ -1,10 +1,11 @@
-/** Categories of buildings, columns that all building lists share, and the list of facilities. */
+/** The lists of growables and facilities. */
 
 import { z } from "zod";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
-import { isActive } from "../simulation/fabric/buildings.js";
+import { isAbandoned, isActive, isGrowable } from "../simulation/fabric/buildings.js";
 import type { Building } from "../simulation/state/entities.js";
 import { FACILITY_SERVICES, flagText, levelName, type Service } from "../terms.js";
+import { RowCache } from "../wire/answers.js";
 import { ENTITY_LIMIT, paginate, problemText, sumBy, tally } from "./listing.js";
 
 const FACILITY: ReadonlySet<Service> = new Set(FACILITY_SERVICES);
@@ -15,7 +16,7 @@ export function isFacility({ prefab }: Building): boolean {
 }
 
 /** Counts per prefab first, because thousands of buildings share few prefabs. */
-export function countByService(buildings: readonly Building[]) {
+function countByService(buildings: readonly Building[]) {
   const counts = tally(buildings, ({ prefab }) => prefab);
   return {
     countsByService: sumBy(counts, ({ service }) => service),
@@ -24,7 +25,7 @@ export function countByService(buildings: readonly Building[]) {
 }
 
 /** Last columns of every building row: size, place and problems. */
-export function lastBuildingColumns(building: Building) {
+function lastBuildingColumns(building: Building) {
   const { prefab, angleDegrees, problems } = building;
   return {
     width: prefab.width,
@@ -70,6 +71,43 @@ export function facilityRow(building: Building) {
     subService: prefab.subService,
     level: prefab.level,
     levelName: levelName(prefab.level),
+    ...lastBuildingColumns(building),
+  };
+}
+
+/** GET /state/growables: homes, shops, industry and offices. */
+export const growables: ReadRoute = {
+  path: "/state/growables",
+  label: "Read growable buildings",
+  parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
+  read: ({ world, query }) => {
+    const service = query.text("service");
+    const isListed = ({ prefab }: Building) => service === "" || prefab.service === service;
+    const found = world.buildings.all().filter((building) => isGrowable(building) && isListed(building));
+    const { page, rows } = paginate(found, query, ENTITY_LIMIT);
+    const counts = countByService(found);
+    return { ...page, serviceFilter: service, ...counts, growables: growableRows.write(rows) };
+  },
+};
+
+const growableRows = new RowCache(growableRow, ({ prefab, flags, problems }: Building) => [
+  prefab,
+  flags,
+  problems,
+]);
+
+function growableRow(building: Building) {
+  const { id, prefab, flags } = building;
+  return {
+    id,
+    prefab: prefab.name,
+    displayName: prefab.displayName,
+    active: isActive(building),
+    abandoned: isAbandoned(building),
+    flags: flagText(flags),
+    service: prefab.service,
+    subService: prefab.subService,
+    level: levelName(prefab.level),
     ...lastBuildingColumns(building),
   };
 }

@@ -59,11 +59,7 @@ export function findReusableNode(
 }
 
 /** @throws RefusedError if a segment between these ends would exceed a limit of the network */
-export function requireRoomForSegment(
-  world: World,
-  start: NetNode | undefined,
-  end: NetNode | undefined,
-): void {
+export function requireRoomForSegment(world: World, start: NetNode | undefined, end: NetNode | undefined) {
   if (start && start === end) {
     throw new RefusedError(`Both ends are at node ${start.id}; the segment would have no length`);
   }

@@ -125,10 +125,7 @@ export class RoadTree {
    * Visits roads in order of the travel time to their nearer end.
    * @param shouldContinue called with the seconds to the next node; the walk stops if it returns false
    */
-  walk(
-    shouldContinue: (seconds: number) => boolean,
-    visit: (segmentId: number, seconds: number) => void,
-  ): void {
+  walk(shouldContinue: (seconds: number) => boolean, visit: (segmentId: number, seconds: number) => void) {
     const { first, segmentIds, farNodeIds } = this.#graph;
     for (let place = 1; place <= this.#reached.length || this.#reachNext(); place++) {
       const nodeId = this.#reached[place - 1] as number;

@@ -107,10 +107,7 @@ export function removeBlocks(world: World, segment: NetSegment): void {
 }
 
 /** Invalidates the cached usable cells of blocks near an added or removed road. */
-export function invalidateUsableCells(
-  world: World,
-  segment: Pick<NetSegment, "prefab" | "start" | "end">,
-): void {
+export function invalidateUsableCells(world: World, segment: Pick<NetSegment, "prefab" | "start" | "end">) {
   const grow = segment.prefab.widthMeters / 2 + 5 * CELL_METERS + ZONE_BLOCK_RADIUS_METERS;
   for (const block of world.blocks.near(boxAround(segment, grow))) block.usable = null;
 }

@@ -199,12 +199,7 @@ function speak(world: World, building: Building, [messageId, ...texts]: Saying):
 }
 
 /** Posts a message of the city, unless one of the same kind was posted recently. */
-export function postCityMessage(
-  world: World,
-  messageId: string,
-  text: string,
-  quietFrames = QUIET_FRAMES,
-): void {
+export function postCityMessage(world: World, messageId: string, text: string, quietFrames = QUIET_FRAMES) {
   if (world.board.isQuiet(messageId, world.frame)) return;
   const sender = { type: "GenericMessage", senderName: "City", senderId: 0 } as const;
   const message = { ...sender, text, messageId, senderKey: "", randomId: world.random.below(100) };
