@@ -1,8 +1,6 @@
 import { expect } from "chai";
-import { findFaults } from "../../src/city/simulation/saves/integrity.js";
-import { restoreSnapshot } from "../../src/city/simulation/saves/snapshot.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
-import { advance, fingerprint, smallTown } from "./simulation/towns.js";
+import { advance, findFaults, fingerprint, restoreSnapshot, smallTown } from "./simulation/towns.js";
 
 const WEEK = 4096;
 

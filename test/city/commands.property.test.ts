@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { READ_ROUTES } from "../../src/city/embedded-routes.js";
-import { findFaults } from "../../src/city/simulation/saves/integrity.js";
 import { propertyRuns } from "../property-runs.js";
 import { bridgeForEach } from "./bridge.js";
-import { advance, fingerprint, smallTown } from "./simulation/towns.js";
+import { advance, findFaults, fingerprint, smallTown } from "./simulation/towns.js";
 
 const coordinate = fc.oneof(
   { weight: 12, arbitrary: fc.integer({ min: 0, max: 12 }).map((i) => i * 40) },

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { budgetOf } from "../../src/city/simulation/life/finance.js";
-import { restoreSnapshot } from "../../src/city/simulation/saves/snapshot.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
-import { advance, fingerprint, smallTown } from "./simulation/towns.js";
+import { advance, fingerprint, restoreSnapshot, smallTown } from "./simulation/towns.js";
 
 const WEEK = 4096;
 

@@ -3,11 +3,9 @@ import fc from "fast-check";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { COMMAND_ROUTES } from "../../../src/city/embedded-routes.js";
 import { RefusedError } from "../../../src/city/refusal.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
 import { propertyRuns } from "../../property-runs.js";
-import { advance, fingerprint, newCity, smallTown } from "./towns.js";
+import { advance, findFaults, fingerprint, newCity, restoreSnapshot, smallTown } from "./towns.js";
 
 /** Coordinates in and near the small town, from a small set so that they often coincide, and a few extreme ones. */
 const coordinate = fc.oneof(

@@ -1,10 +1,19 @@
 import { expect } from "chai";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
 import { FLAG, GROWABLE_SERVICES, type Service } from "../../../src/city/terms.js";
-import { advance, bulldozeAll, countFlag, countProblem, newCity, place, smallTown, zone } from "./towns.js";
+import {
+  advance,
+  bulldozeAll,
+  countFlag,
+  countProblem,
+  findFaults,
+  newCity,
+  place,
+  smallTown,
+  zone,
+} from "./towns.js";
 
 const WEEK = 4096;
 

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import { FRAMES_PER_WEEK } from "../../../src/city/simulation/state/calendar.js";
-import { advance, fingerprint, newCity, place, smallTown, zone } from "./towns.js";
+import { advance, fingerprint, newCity, place, restoreSnapshot, smallTown, zone } from "./towns.js";
 
 const TEN_YEARS_WEEKS = 522;
 

@@ -5,8 +5,6 @@ import { setBuildingActive } from "../../../src/city/commands/set-building-activ
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
 import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
-import { restoreSnapshot } from "../../../src/city/simulation/saves/snapshot.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
 import { FLAG } from "../../../src/city/terms.js";
 import {
@@ -14,10 +12,12 @@ import {
   bulldozeAll,
   countFlag,
   countProblem,
+  findFaults,
   fingerprint,
   firstTown,
   homesOnly,
   newCity,
+  restoreSnapshot,
   servedTown,
   settleByForce,
   smallTown,

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { lastYear, MAYORS, type Mayor, NEGLECT_WEEKS, play } from "./mayors.js";
+import { findFaults } from "./towns.js";
 
 describe("towns built by scripted mayors", () => {
   for (const seed of [1, 2, 3]) {

@@ -5,10 +5,10 @@ import { moveBuilding } from "../../../src/city/commands/move-building.js";
 import { placeBuilding } from "../../../src/city/commands/place-building.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { shownDemand } from "../../../src/city/simulation/life/demand.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import {
   advance,
   connectToHighway,
+  findFaults,
   fingerprint,
   layLattice,
   newCity,

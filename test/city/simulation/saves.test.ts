@@ -12,11 +12,10 @@ import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";
 import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
 import { SaveFileError } from "../../../src/city/simulation/saves/crp.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import { fileNameFor, SaveFiles } from "../../../src/city/simulation/saves/save-files.js";
 import { START_MONEY } from "../../../src/city/simulation/state/economy.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
-import { advance, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
+import { advance, findFaults, fingerprint, loadWorld, newCity, smallTown } from "./towns.js";
 
 describe("saves of the embedded city", () => {
   let directory: string;

@@ -8,11 +8,14 @@ import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
 import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";
 import { growOnBlock } from "../../../src/city/simulation/life/growth.js";
-import { captureCity, writeCapture } from "../../../src/city/simulation/saves/capture.js";
+import { capturePieces, writeCapture } from "../../../src/city/simulation/saves/capture.js";
+import { faultsOf } from "../../../src/city/simulation/saves/integrity.js";
 import { readSave } from "../../../src/city/simulation/saves/save-files.js";
+import { restoreInPieces } from "../../../src/city/simulation/saves/snapshot.js";
 import type { ZoneBlock } from "../../../src/city/simulation/state/entities.js";
 import { World } from "../../../src/city/simulation/state/world.js";
 import { tick } from "../../../src/city/simulation/tick.js";
+import { inOneGo } from "../../../src/city/steps.js";
 import { type BuildingFlag, FLAG, type ProblemName, ZONES, type Zone } from "../../../src/city/terms.js";
 
 /** A new city with unlimited money and without saves. Only `advance` moves its clock. */
@@ -306,9 +309,19 @@ export async function loadWorld(path: string): Promise<World> {
   return (await readSave(path)).world;
 }
 
+/** Builds the city of a snapshot. @throws Error if a value is wrong or an invariant is broken */
+export function restoreSnapshot(snapshot: Parameters<typeof restoreInPieces>[0]): World {
+  return inOneGo(restoreInPieces(snapshot));
+}
+
+/** Describes every broken invariant; empty for a valid city. */
+export function findFaults(world: World): string[] {
+  return [...faultsOf(world)].filter((fault) => fault !== undefined);
+}
+
 /** The whole state of a city as one string, for comparison. */
 export function fingerprint(city: World): string {
-  return [...writeCapture(captureCity(city))].join("");
+  return [...writeCapture(inOneGo(capturePieces(city)))].join("");
 }
 
 /** Number of buildings with a problem. */

@@ -6,9 +6,18 @@ import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
-import { findFaults } from "../../../src/city/simulation/saves/integrity.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
-import { advance, connectToHighway, layLattice, newCity, place, road, supply, zone } from "./towns.js";
+import {
+  advance,
+  connectToHighway,
+  findFaults,
+  layLattice,
+  newCity,
+  place,
+  road,
+  supply,
+  zone,
+} from "./towns.js";
 
 const WEEK = 4096;
 

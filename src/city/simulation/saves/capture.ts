@@ -34,7 +34,7 @@ class Rows<T> {
 }
 
 /** Immutable copy of a city at one moment. */
-export type Capture = ReturnType<typeof captureCity>;
+export type Capture = ReturnType<typeof capturePieces> extends Generator<unknown, infer Copy> ? Copy : never;
 
 /** Content of a save. Saves of older versions have no `cityId`, `areas` or `replies`. */
 export type Snapshot = { [K in keyof Capture]: Written<Capture[K]> };
@@ -63,11 +63,6 @@ export async function captureInSteps(world: World): Promise<Capture> {
   });
   world.capture = { finish, done };
   return done;
-}
-
-/** Captures a city without yielding. */
-export function captureCity(world: World) {
-  return inOneGo(capturePieces(world));
 }
 
 /** Copies what the city mutates, not what it replaces. Yields after every few milliseconds. */

@@ -7,11 +7,6 @@ import type { World } from "../state/world.js";
 
 const CITY_ID = /^[0-9a-f]{12}$/;
 
-/** Describes every broken invariant; empty for a valid city. */
-export function findFaults(world: World): string[] {
-  return [...faultsOf(world)].filter((fault) => fault !== undefined);
-}
-
 /** Finds broken invariants in steps: yields undefined after each record, and after its faults. */
 export function* faultsOf(world: World): Generator<string | undefined> {
   yield* identityFaults(world);

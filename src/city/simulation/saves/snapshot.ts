@@ -5,7 +5,6 @@
  */
 import type { z } from "zod";
 import { BLOCK_COLUMNS, type Position } from "../../geometry.js";
-import { inOneGo } from "../../steps.js";
 import { commonZoneOf } from "../../zone-tally.js";
 import { findBuildingPrefab, ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../catalogue/network-prefabs.js";
@@ -115,11 +114,6 @@ export function* restoreInPieces(snapshot: Migrated): Generator<void, World> {
     yield;
   }
   return world;
-}
-
-/** Builds the city of a snapshot. @throws Error if a value is wrong or an invariant is broken */
-export function restoreSnapshot(snapshot: Migrated): World {
-  return inOneGo(restoreInPieces(snapshot));
 }
 
 /** Checks the rows of a list one by one. */
