@@ -10,8 +10,10 @@ export function checkTogether(
   warnings: string[],
 ): void {
   const { taskType, repaintingStartSeconds: start, repaintingEndSeconds: end } = parameters;
+  const hasWindow =
+    (taskType === "repaint" || taskType === "lego") && parameters.repaintingWindows.length === 0;
   // The length of the source is not known yet.
-  if ((taskType === "repaint" || taskType === "lego") && end !== null && start >= end) {
+  if (hasWindow && end !== null && start >= end) {
     throw new RequestError(`repainting_start must be below repainting_end, got ${start} and ${end}`);
   }
   const { cfgIntervalStart: from, cfgIntervalEnd: to } = parameters;

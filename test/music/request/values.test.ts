@@ -904,7 +904,7 @@ describe("values of generation requests", () => {
         );
       }
       expect(refusal({ repainting_windows: Array(33).fill([1, 2]) })).to.include("at most 32 windows");
-      const both = parsed({ ...repaint, repainting_windows: two, repainting_start: 1, repainting_end: 3 });
+      const both = parsed({ ...repaint, repainting_windows: two, repainting_start: 5, repainting_end: 3 });
       expect(both).to.deep.include({
         repaintingStartSeconds: 0,
         repaintingEndSeconds: null,
