@@ -18,7 +18,7 @@ import { titleOf } from "./title.js";
 /** Output file of song `index`: its name in the record, and its path. */
 export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
 
-export interface SongParts {
+interface SongParts {
   index: number;
   recordings: Recordings;
   lm: LanguageModelInfo | null;

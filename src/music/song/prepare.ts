@@ -15,7 +15,7 @@ export interface ReadySlot {
   denoise: GenerationRequest["denoise"];
 }
 
-export interface ReadyModels {
+interface ReadyModels {
   /** Language model of the task; null: it uses none. */
   lm: LanguageModelInfo | null;
   /** null: the analysis of a text needs no other model. */

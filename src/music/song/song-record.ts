@@ -20,7 +20,7 @@ export function metasOf(request: GenerationRequest, metadata: Metadata, seconds:
 }
 
 /** Inputs and measurements of a song, from which its record is written. */
-export interface SongInputs {
+interface SongInputs {
   song: PlannedComposition;
   slot: ReadySlot;
   rendered: Rendering;
