@@ -48,7 +48,7 @@ export class Catalog implements OwnCatalog {
         name,
         isDefault: name === defaultName,
         isLoaded: renderer !== undefined,
-        isTurbo: renderer?.isTurbo ?? this.checkpoints.isTurbo(name),
+        isTurbo: renderer?.info.isTurbo ?? this.checkpoints.isTurbo(name),
         supportedTasks: this.checkpoints.supportedTasks(name, renderer?.model),
       };
     });

@@ -86,33 +86,24 @@ export interface TextConditions {
 /** @param warnings receives a line if the prompt is truncated */
 export function encodeTextPrompt(
   tokenizer: Tokenizer,
-  conditions: TextConditions,
+  { instruction, caption, metadata }: TextConditions,
   warnings: string[] = [],
 ): Promise<Int32Array> {
-  return withFinalToken(tokenizer, textPrompt(conditions), MAX_TEXT_TOKENS, "words of the prompt", warnings);
+  const text =
+    `# Instruction\n${instruction}${instruction.endsWith(":") ? "" : ":"}\n\n` +
+    `# Caption\n${captionBody(caption)}\n\n# Metas\n${metasBlock(metadata)}`;
+  const parts = [{ text }, { control: END_OF_TEXT }, { text: "\n" }];
+  return withFinalToken(tokenizer, parts, MAX_TEXT_TOKENS, "words of the prompt", warnings);
 }
 
 /** @param warnings receives a line if the lyrics are truncated */
 export function encodeLyricPrompt(
   tokenizer: Tokenizer,
-  conditions: TextConditions,
+  { language, lyrics }: TextConditions,
   warnings: string[] = [],
 ): Promise<Int32Array> {
-  return withFinalToken(tokenizer, lyricPrompt(conditions), MAX_LYRIC_TOKENS, "lyrics", warnings);
-}
-
-function textPrompt(conditions: TextConditions): PromptPart[] {
-  const instruction = conditions.instruction.endsWith(":")
-    ? conditions.instruction
-    : `${conditions.instruction}:`;
-  const text =
-    `# Instruction\n${instruction}\n\n# Caption\n${captionBody(conditions.caption)}\n\n` +
-    `# Metas\n${metasBlock(conditions.metadata)}`;
-  return [{ text }, { control: END_OF_TEXT }, { text: "\n" }];
-}
-
-function lyricPrompt({ language, lyrics }: TextConditions): PromptPart[] {
-  return [{ text: lyricHeading(language) + lyrics }, { control: END_OF_TEXT }];
+  const parts = [{ text: lyricHeading(language) + lyrics }, { control: END_OF_TEXT }];
+  return withFinalToken(tokenizer, parts, MAX_LYRIC_TOKENS, "lyrics", warnings);
 }
 
 /** Heading of the lyric prompt. */

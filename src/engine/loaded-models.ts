@@ -19,7 +19,7 @@ interface Slot {
   device: string;
   renderer: Renderer | null;
   /** Model that was unloaded while idle and reloads on next use; null if there is none. */
-  unloaded: Pick<Renderer, "name" | "isTurbo" | "isLegoSft" | "codebookSize"> | null;
+  unloaded: Pick<Renderer, "name" | "info"> | null;
 }
 
 /** How often idle models are checked within the idle time. Checks are at most MAX_IDLE_CHECK_MS apart. */
@@ -193,7 +193,7 @@ export class LoadedModels implements ModelLoader {
   async ensureLanguageModel(requested: string | null, call: CallOptions): Promise<LanguageModel> {
     const name = requested ?? this.#defaultLanguageModel;
     const slot = this.#slot(1);
-    const { codebookSize } = slot.renderer ?? (await this.#ensureRenderer(slot, call));
+    const { codebookSize } = (slot.renderer ?? (await this.#ensureRenderer(slot, call))).info;
     const load = async () => {
       const checkpoint = this.#languageCheckpoint(name);
       const old = this.#languageModel;
@@ -321,8 +321,7 @@ export class LoadedModels implements ModelLoader {
     for (const slot of this.#slots) {
       const renderer = slot?.renderer ?? null;
       if (slot === null || renderer === null || !isIdle(renderer, slot.device)) continue;
-      const { name, isTurbo, isLegoSft, codebookSize } = renderer;
-      slot.unloaded = { name, isTurbo, isLegoSft, codebookSize };
+      slot.unloaded = { name: renderer.name, info: renderer.info };
       slot.renderer = null;
       idle.push(renderer);
     }
@@ -370,8 +369,8 @@ function stateOf({ renderer, unloaded }: Slot, slotNumber: number): SlotState {
     slot: slotNumber,
     model: model?.name ?? null,
     isLoaded: renderer !== null,
-    isTurbo: model?.isTurbo ?? false,
-    isLegoSft: model?.isLegoSft ?? false,
-    codebookSize: model?.codebookSize ?? null,
+    isTurbo: model?.info.isTurbo ?? false,
+    isLegoSft: model?.info.isLegoSft ?? false,
+    codebookSize: model?.info.codebookSize ?? null,
   };
 }

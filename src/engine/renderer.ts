@@ -8,6 +8,7 @@ import type {
   PlacementOptions,
   PromptIds,
   RenderCall,
+  RendererInfo,
   RenderJob,
 } from "./addon.js";
 import type { Checkpoint, RendererCheckpoint } from "./checkpoints.js";
@@ -19,7 +20,6 @@ import {
   lyricSpan,
   sungLines,
   TEXT_TO_MUSIC_INSTRUCTION,
-  type TextConditions,
 } from "./conditioning.js";
 import { EngineError } from "./errors.js";
 import { Tokenizer } from "./tokenizer.js";
@@ -75,20 +75,12 @@ export class Renderer {
     }
   }
 
+  get info(): RendererInfo {
+    return this.#native.info;
+  }
+
   get unusedTensors(): readonly string[] {
-    return this.#native.info.unusedTensors;
-  }
-
-  get isTurbo(): boolean {
-    return this.#native.info.isTurbo;
-  }
-
-  get isLegoSft(): boolean {
-    return this.#native.info.isLegoSft;
-  }
-
-  get codebookSize(): number {
-    return this.#native.info.codebookSize;
+    return this.info.unusedTensors;
   }
 
   /** Renders songs of equal length as one batch. */
@@ -111,7 +103,7 @@ export class Renderer {
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
     const { songs, samplesPerChannel, timings } = await this.#native.render(job, call);
-    const { silentFrame } = this.#native.info;
+    const { silentFrame } = this.info;
     const share = (seconds: number) => seconds / songs.length;
     return songs.map(({ audio, latents: values, gain, lyricSeconds }, item) => {
       const { prompt, warnings: own } = prompts[item] as EncodedPrompt;
@@ -133,7 +125,7 @@ export class Renderer {
 
   /** Checks that latents belong to this model's VAE. The addon checks the number of channels. */
   #assertOwnSpace(name: string, latents: SongLatents | null | undefined): void {
-    const own = this.#native.info.silentFrame;
+    const own = this.info.silentFrame;
     const other = latents?.silentFrame ?? own;
     if (other.length !== own.length) return;
     const tolerance = FRAME_TOLERANCE * own.reduce((peak, value) => Math.max(peak, Math.abs(value)), 0);
@@ -177,30 +169,18 @@ export class Renderer {
     song: RenderSong,
   ): Promise<EncodedPrompt> {
     const warnings: string[] = [];
-    const { caption, globalCaption, lyrics, language, metadata } = song;
-    const plain: TextConditions = {
-      instruction: TEXT_TO_MUSIC_INSTRUCTION,
-      caption,
-      lyrics,
-      language,
-      metadata,
-    };
     const instruction = instructionOf({ ...song, task, hasAudioCodes: song.codes !== null });
-    const own = {
-      ...plain,
-      instruction,
-      caption: this.#native.info.isLegoSft
-        ? legoCaption(caption, globalCaption, instruction, edit.chunkMaskMode)
-        : caption,
-    };
-    const hasPlainSteps = denoise.audioCoverStrength < 1;
-    const text = await encodeTextPrompt(this.#tokenizer, own, warnings);
-    const lyricIds = await encodeLyricPrompt(this.#tokenizer, own, warnings);
+    const caption = this.info.isLegoSft
+      ? legoCaption(song.caption, song.globalCaption, instruction, edit.chunkMaskMode)
+      : song.caption;
+    const plain = { ...song, instruction: TEXT_TO_MUSIC_INSTRUCTION };
+    const text = await encodeTextPrompt(this.#tokenizer, { ...song, instruction, caption }, warnings);
+    const lyrics = await encodeLyricPrompt(this.#tokenizer, song, warnings);
     const prompt: PromptIds = {
       text,
-      lyrics: lyricIds,
-      plainText: hasPlainSteps ? await encodeTextPrompt(this.#tokenizer, plain) : null,
-      timedLyrics: timesLyrics ? await lyricSpan(this.#tokenizer, song, lyricIds) : null,
+      lyrics,
+      plainText: denoise.audioCoverStrength < 1 ? await encodeTextPrompt(this.#tokenizer, plain) : null,
+      timedLyrics: timesLyrics ? await lyricSpan(this.#tokenizer, song, lyrics) : null,
     };
     return { prompt, warnings };
   }
@@ -214,7 +194,7 @@ export class Renderer {
     warnings: string[],
   ): { samples: number; codesPerSong: number } {
     const { codes, metadata } = song as RenderSong;
-    const { sampleRate, samplesPerFrame, maxFrames, framesPerCode } = this.#native.info;
+    const { sampleRate, samplesPerFrame, maxFrames, framesPerCode } = this.info;
     const planned = Math.max(samplesPerFrame, Math.round(sampleRate * metadata.durationSeconds));
     const samples = source?.latents?.samples ?? planned;
     if (codes === null) return { samples, codesPerSong: 0 };
