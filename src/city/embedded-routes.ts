@@ -141,51 +141,62 @@ export function embeddedRoutes(game: EmbeddedGame, overlay: Overlay, closing: Ab
   router.use(pageRoutes(DOCS));
   router.get("/overlay", showOverlay(overlay));
   router.get("/overlay/events", streamOverlay(overlay, closing));
-  for (const { path, label, read } of [...READ_ROUTES, ...ENTITY_ROUTES]) {
-    router.get(path, async (request, response) => {
-      const world = requireCity(game);
-      const id = request.params.id as string | undefined;
-      if (id !== undefined && !ENTITY_ID.test(id)) throw new HttpError(404, "Not found");
-      const query = new Query(request.url);
-      const work = async () => {
-        return writeJsonPieces({ ok: true, ...(await read({ game, world, query, id: Number(id) })) });
-      };
-      const line = id === undefined ? label : `${label} ${id}`;
-      sendJsonPieces(response, 200, await withOverlayLine(overlayOf(query), line, work));
-    });
-  }
-  router.get("/capture", async (request, response) => {
+  for (const route of [...READ_ROUTES, ...ENTITY_ROUTES])
+    router.get(route.path, answerRead(game, overlay, route));
+  router.get("/capture", answerCapture(game, overlay));
+  for (const route of COMMAND_ROUTES) router.post(route.path, answerCommand(game, overlay, route));
+  return router;
+}
+
+function answerRead(game: EmbeddedGame, overlay: Overlay, { label, read }: ReadRoute): RequestHandler {
+  return async (request, response) => {
+    const world = requireCity(game);
+    const id = request.params.id as string | undefined;
+    if (id !== undefined && !ENTITY_ID.test(id)) throw new HttpError(404, "Not found");
+    const query = new Query(request.url);
+    const work = async () => {
+      return writeJsonPieces({ ok: true, ...(await read({ game, world, query, id: Number(id) })) });
+    };
+    const line = id === undefined ? label : `${label} ${id}`;
+    sendJsonPieces(response, 200, await withOverlayLine(unlessQuiet(query, overlay), line, work));
+  };
+}
+
+function answerCapture(game: EmbeddedGame, overlay: Overlay): RequestHandler {
+  return async (request, response) => {
     const world = requireCity(game);
     const query = new Query(request.url);
     const work = () => capture(world, query);
-    const { png, mode, distinctColors } = await withOverlayLine(overlayOf(query), "Capture map", work);
-    response.set({ "X-Bridge-Info-Mode": mode, "X-Bridge-Distinct-Colors": String(distinctColors) });
-    sendBytes(response, 200, "image/png", png);
-  });
-  for (const { path, label, replacesCity, send } of COMMAND_ROUTES) {
-    router.post(path, async (request, response) => {
-      const world = replacesCity ? null : requireCity(game);
-      const body = parseBodyOf(label, request.body);
-      const work = async () => writeJsonPieces(await send(game, world, body));
-      sendJsonPieces(response, 200, await withOverlayLine(overlay, label(body), work, placeOf(body)));
-    });
-  }
-  return router;
+    const image = await withOverlayLine(unlessQuiet(query, overlay), "Capture map", work);
+    response.set("X-Bridge-Info-Mode", image.mode);
+    response.set("X-Bridge-Distinct-Colors", String(image.distinctColors));
+    sendBytes(response, 200, "image/png", image.png);
+  };
+}
 
-  /** Returns the overlay that shows the read; null for a request with quiet=true. */
-  function overlayOf(query: Query): Overlay | null {
-    return query.flag("quiet", false) ? null : overlay;
-  }
+function answerCommand(game: EmbeddedGame, overlay: Overlay, command: CommandRoute): RequestHandler {
+  return async (request, response) => {
+    const world = command.replacesCity ? null : requireCity(game);
+    const body = parseLogged(request.body, overlay, command);
+    const work = async () => writeJsonPieces(await command.send(game, world, body));
+    const pieces = await withOverlayLine(overlay, command.label(body), work, placeOf(body));
+    sendJsonPieces(response, 200, pieces);
+  };
+}
 
-  /** Refused bodies are shown too. */
-  function parseBodyOf(label: CommandRoute["label"], bytes: Uint8Array): Body {
-    try {
-      return parseBody(bytes);
-    } catch (error) {
-      overlay.notify(`API FAIL: ${label({})}`);
-      throw error;
-    }
+/** Parses a body. Adds a line to the overlay if the body is refused. */
+function parseLogged(bytes: Uint8Array, overlay: Overlay, { label }: CommandRoute): Body {
+  try {
+    return parseBody(bytes);
+  } catch (error) {
+    overlay.notify(`API FAIL: ${label({})}`);
+    throw error;
   }
+}
+
+/** Returns the overlay; null for a request with quiet=true. */
+function unlessQuiet(query: Query, overlay: Overlay): Overlay | null {
+  return query.flag("quiet", false) ? null : overlay;
 }
 
 let document: OpenApiDocument | undefined;
