@@ -306,6 +306,33 @@ Napi::Value encode_codes(OpenRenderer& open, const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value codes_of_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto latents = latents_of(info[0], "latents");
+  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, latents](const Control& control) {
+    require_open(renderer);
+    const auto codes = renderer->codes_of_latents(latents, control);
+    return [codes](Napi::Env env) { return id_array(env, codes); };
+  });
+}
+
+Napi::Value encode_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto audio = audio_of(info[0], "audio");
+  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, audio](const Control& control) {
+    require_open(renderer);
+    const auto latents = renderer->encode_recording(audio, control);
+    return [latents](Napi::Env env) { return float_array(env, latents); };
+  });
+}
+
+Napi::Value decode_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
+  const auto latents = latents_of(info[0], "latents");
+  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, latents](const Control& control) {
+    require_open(renderer);
+    const auto audio = renderer->decode_latents(latents, control);
+    return [audio](Napi::Env env) { return float_array(env, audio); };
+  });
+}
+
 Napi::Value close_renderer(OpenRenderer& open, const Napi::CallbackInfo& info) {
   return Call::start(info.Env(), open.thread, info.Env().Undefined(),
                      [renderer = std::move(open.renderer)](const Control&) mutable {
@@ -324,6 +351,9 @@ Napi::Value renderer_to_js(Napi::Env env, std::shared_ptr<Renderer> renderer, Wo
                              {"prepareSample", prepare_sample},
                              {"loadAdapter", load_adapter},
                              {"encodeCodes", encode_codes},
+                             {"codesOfLatents", codes_of_latents},
+                             {"encodeLatents", encode_latents},
+                             {"decodeLatents", decode_latents},
                              {"close", close_renderer}});
   return object;
 }

@@ -123,10 +123,12 @@ at::Tensor audio_of(const Napi::Value& value, const char* key) {
   return rows_of(value, key, 2, "planar stereo: left and right channels of equal length");
 }
 
-at::Tensor latents_of(const Napi::Object& object, const char* key) {
-  const auto latents = object_of(object, key);
+at::Tensor latents_of(const Napi::Value& value, const char* key) {
+  const auto latents = object_of(value, key);
   return rows_of(latents.Get("values"), key, integer_of(latents, "frames"), "frames with equal numbers of values");
 }
+
+at::Tensor latents_of(const Napi::Object& object, const char* key) { return latents_of(object.Get(key), key); }
 
 at::Tensor audio_of(const Napi::Object& object, const char* key) { return audio_of(object.Get(key), key); }
 

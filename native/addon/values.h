@@ -80,6 +80,7 @@ at::Tensor audio_of(const Napi::Value& value, const char* key);
 
 /// Copies a Latents object (src/engine/addon.ts) to a tensor [frames, C] float32.
 at::Tensor latents_of(const Napi::Object& object, const char* key);
+at::Tensor latents_of(const Napi::Value& value, const char* key);
 
 /// Creates a Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the
 /// array is garbage-collected.

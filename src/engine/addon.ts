@@ -242,6 +242,12 @@ export interface NativeRenderer {
   render(job: RenderJob, call: RenderCall): Promise<RenderResult>;
   /** Encodes planar stereo at the checkpoint's sample rate to audio codes, five a second. */
   encodeCodes(audio: Float32Array, call: CallOptions): Promise<Int32Array>;
+  /** Like `encodeCodes`, of audio that is encoded already. */
+  codesOfLatents(latents: Latents, call: CallOptions): Promise<Int32Array>;
+  /** Encodes planar stereo at its own level, the last frame padded with silence; returns frames * channels values. */
+  encodeLatents(audio: Float32Array, call: CallOptions): Promise<Float32Array>;
+  /** Decodes latents to planar stereo, at the level of the decoder. */
+  decodeLatents(latents: Latents, call: CallOptions): Promise<Float32Array>;
   /** Writes the tensors of one sample to `path` (.pt). Rejects with STORAGE if the file cannot be written. */
   prepareSample(sample: TrainingSample, path: string, call: CallOptions): Promise<void>;
   /**

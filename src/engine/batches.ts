@@ -2,7 +2,7 @@ import { hasCode } from "./errors.js";
 
 /**
  * How many songs share a batch. On a GPU a song's last bits depend on the batch, because libtorch chooses its kernels by
- * size. On the CPU they do not.
+ * size. On the CPU they do not, up to MAX_PLANNED_ON_CPU songs.
  */
 export interface BatchLimits {
   /** Maximum number of songs; null: as many as memory allows. */
@@ -14,9 +14,13 @@ export interface BatchLimits {
   deterministic: boolean;
 }
 
+/** Larger batches of the language model take other kernels, so that a plan would depend on its batch. */
+const MAX_PLANNED_ON_CPU = 8;
+
 /** Maximum number of songs that a device plans at once; Infinity: as many as memory allows. */
 export function maxPlannedSongs({ batchMax, deterministic }: BatchLimits, isOnGpu: boolean): number {
-  return deterministic && isOnGpu ? 1 : (batchMax ?? Number.POSITIVE_INFINITY);
+  if (!isOnGpu) return Math.min(batchMax ?? MAX_PLANNED_ON_CPU, MAX_PLANNED_ON_CPU);
+  return deterministic ? 1 : (batchMax ?? Number.POSITIVE_INFINITY);
 }
 
 /**

@@ -372,5 +372,6 @@ function stateOf({ renderer, unloaded }: Slot, slotNumber: number): SlotState {
     isTurbo: model?.info.isTurbo ?? false,
     isLegoSft: model?.info.isLegoSft ?? false,
     codebookSize: model?.info.codebookSize ?? null,
+    latentChannels: model?.info.silentFrame.length ?? null,
   };
 }

@@ -10,6 +10,7 @@ import type {
   RenderRequest,
   RenderSong,
   SongAdapter,
+  SongLatents,
   SongRenderer,
   TrainingSampleRequest,
 } from "./types.js";
@@ -36,8 +37,20 @@ export class LoadingRenderer implements SongRenderer {
     });
   }
 
-  async encodeCodes(slotNumber: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return this.loaded.withRenderer(slotNumber, call, (renderer) => renderer.encodeCodes(audio, call));
+  async encodeCodes(
+    slot: number,
+    recording: PlanarAudio | SongLatents,
+    call: CallOptions,
+  ): Promise<Int32Array> {
+    return this.loaded.withRenderer(slot, call, (renderer) => renderer.encodeCodes(recording, call));
+  }
+
+  async encodeLatents(slot: number, audio: PlanarAudio, call: CallOptions): Promise<SongLatents> {
+    return this.loaded.withRenderer(slot, call, (renderer) => renderer.encodeLatents(audio, call));
+  }
+
+  async decodeLatents(slot: number, latents: SongLatents, call: CallOptions): Promise<PlanarAudio> {
+    return this.loaded.withRenderer(slot, call, (renderer) => renderer.decodeLatents(latents, call));
   }
 
   async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {

@@ -108,6 +108,14 @@ export const renderParameters = {
       timesteps.nullable().default(null),
       "Flow times of the steps, descending from at most 1 to 0; replaces inference_steps and shift.",
     ),
+    freeTimesteps: parameter(
+      "free_timesteps",
+      offByDefault,
+      "Use timesteps as sent with turbo models, too. Otherwise these use the nearest times of their training.",
+      uses({
+        atSubmission: [({ timesteps }) => (timesteps === null ? "there are no timesteps" : null)],
+      }),
+    ),
     inferMethod: parameter(
       "infer_method",
       inferMethod.default("ode"),

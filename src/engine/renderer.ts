@@ -142,8 +142,31 @@ export class Renderer {
     return sungLines(this.#tokenizer, lyrics.subarray(first, first + count), seconds);
   }
 
-  encodeCodes(audio: PlanarAudio, call: CallOptions): Promise<Int32Array> {
-    return this.#native.encodeCodes(audio, call);
+  /** Audio codes of a recording, or of its latents. */
+  async encodeCodes(recording: PlanarAudio | SongLatents, call: CallOptions): Promise<Int32Array> {
+    if (recording instanceof Float32Array) return this.#native.encodeCodes(recording, call);
+    this.#assertOwnSpace("src_latents", recording);
+    return this.#native.codesOfLatents(recording, call);
+  }
+
+  async encodeLatents(audio: PlanarAudio, call: CallOptions): Promise<SongLatents> {
+    const values = await this.#native.encodeLatents(audio, call);
+    const { silentFrame } = this.info;
+    const frames = values.length / silentFrame.length;
+    return { values, frames, samples: audio.length / 2, silentFrame, gain: 1 };
+  }
+
+  /** Audio of the song, at the level of the decoder. */
+  async decodeLatents(latents: SongLatents, call: CallOptions): Promise<PlanarAudio> {
+    this.#assertOwnSpace("src_latents", latents);
+    const audio = await this.#native.decodeLatents(latents, call);
+    const { samples } = latents;
+    const whole = audio.length / 2;
+    if (samples === whole) return audio;
+    const cut = new Float32Array(2 * samples);
+    cut.set(audio.subarray(0, samples));
+    cut.set(audio.subarray(whole, whole + samples), samples);
+    return cut;
   }
 
   async prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void> {

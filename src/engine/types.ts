@@ -263,6 +263,8 @@ export interface SlotState {
   slot: number;
   /** Number of audio codes, which are 0 to codebookSize - 1; null before the first load of the model. */
   codebookSize: number | null;
+  /** Number of values in a frame of latents; null before the first load of the model. */
+  latentChannels: number | null;
   /** Model name; null before the first successful load. */
   model: string | null;
   /** Whether the model is in memory. An unloaded idle model reloads on use. */
@@ -365,8 +367,12 @@ export interface SongRenderer {
     request: RenderRequest,
     callForBatch: (first: number, count: number) => RenderCall,
   ): AsyncGenerator<Rendering>;
-  /** Audio codes of a recording, five a second, from the model of the slot. */
-  encodeCodes(slot: number, audio: PlanarAudio, call: CallOptions): Promise<Int32Array>;
+  /** Audio codes of a recording or its latents, five a second, from the model of the slot. */
+  encodeCodes(slot: number, recording: PlanarAudio | SongLatents, call: CallOptions): Promise<Int32Array>;
+  /** Latents of a recording at its own level, from the VAE of the slot's model. */
+  encodeLatents(slot: number, audio: PlanarAudio, call: CallOptions): Promise<SongLatents>;
+  /** Audio of latents at the level of the decoder. */
+  decodeLatents(slot: number, latents: SongLatents, call: CallOptions): Promise<PlanarAudio>;
   /** Writes a training sample to `path`, with the model of slot 1. */
   prepareSample(request: TrainingSampleRequest, path: string, call: CallOptions): Promise<void>;
   /** Validates an adapter against the model of slot 1, and keeps it in memory for the next song. */

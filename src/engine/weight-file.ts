@@ -46,6 +46,16 @@ export function readTensors(file: Buffer) {
   return { tensors: new Map(stored), metadata };
 }
 
+/** Where the values of a tensor are in a safetensors file. @throws Error that says what is wrong with the file */
+export function tensorRange(path: string, name: string): { begin: number; bytes: number } {
+  return withFile(path, (read, size) => {
+    const { tensors, dataBegin } = readHeader(read, size);
+    const tensor = tensors.get(name);
+    if (tensor === undefined) throw new Error(`it has no tensor '${name}'`);
+    return { begin: dataBegin + tensor.begin, bytes: tensor.end - tensor.begin };
+  });
+}
+
 function readHeader(read: (position: number, length: number) => Buffer, size: number) {
   const length = size < LENGTH_BYTES ? 0n : read(0, LENGTH_BYTES).readBigUInt64LE();
   if (length < 2n || length > MAX_HEADER_BYTES || Number(length) > size - LENGTH_BYTES) {

@@ -8,6 +8,8 @@ export type Content = Record<string, { schema: JsonSchema; example?: JsonSchema 
 export interface OpenApiDocument {
   openapi: string;
   info: { title: string; version: string; description: string };
+  /** Descriptions of sections. */
+  tags?: { name: string; description: string }[];
   paths: Record<string, Record<string, OpenApiOperation>>;
   components: { schemas: Record<string, JsonSchema>; securitySchemes: JsonSchema };
 }
@@ -30,21 +32,22 @@ export interface Endpoint extends OpenApiOperation {
   path: string;
   /** Descriptions of the error responses, by status or "default". */
   errors: Readonly<Record<string, string>>;
+  /** Schema of error responses; default: the named schema "Error". */
+  errorSchema?: JsonSchema;
 }
 
-/** @param parts must have the schema "Error", of error responses */
 export function buildDocument(
-  parts: Pick<OpenApiDocument, "info" | "components">,
+  parts: Pick<OpenApiDocument, "info" | "tags" | "components">,
   endpoints: readonly Endpoint[],
   pathParameter: JsonSchema,
 ): OpenApiDocument {
   const paths: OpenApiDocument["paths"] = {};
-  for (const { method, path: route, errors, ...operation } of endpoints) {
+  for (const { method, path: route, errors, errorSchema = reference("Error"), ...operation } of endpoints) {
     const inPath = [...route.matchAll(/:(\w+)/g)].map(([, name = ""]) => {
       return { name, in: "path" as const, required: true, schema: pathParameter };
     });
     const failures = Object.entries(errors).map(([status, description]) => {
-      return [status, { description, content: json(reference("Error")) }];
+      return [status, { description, content: json(errorSchema) }];
     });
     const path = route.replace(/:(\w+)/g, "{$1}");
     paths[path] ??= {};

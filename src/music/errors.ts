@@ -105,8 +105,8 @@ export function answerErrors(
     },
     (response, failure) => {
       const detail = shown(failure.detail);
-      const error = response.locals.usesOpenAiErrors === true ? openAiError(failure.status, detail) : detail;
-      response.status(failure.status).json({ detail, error });
+      const { errorBody = ownError }: { errorBody?: ErrorBody } = response.locals;
+      response.status(failure.status).json(errorBody(failure.status, detail));
     },
   );
 }
@@ -142,13 +142,19 @@ export function detailFilter(config: Config): (detail: string) => string {
   return (detail) => names.reduce((text, [path, name]) => text.replaceAll(path, name), detail);
 }
 
-/** Switches errors of this response to the OpenAI format. */
-export function useOpenAiErrors(response: Response): void {
-  response.locals.usesOpenAiErrors = true;
+/** Body of an error response. */
+export type ErrorBody = (status: number, detail: string) => object;
+
+const ownError: ErrorBody = (_status, detail) => ({ detail, error: detail });
+
+/** Sets the format of errors of this response, for clients of other servers. */
+export function setErrorBody(response: Response, body: ErrorBody): void {
+  response.locals.errorBody = body;
 }
 
-function openAiError(status: number, detail: string) {
+/** Errors of OpenAI's interface. */
+export const openAiError: ErrorBody = (status, detail) => {
   const types: Readonly<Record<number, string>> = { 401: "authentication_error", 429: "rate_limit_error" };
   const type = types[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
-  return { message: detail, type, param: null, code: status };
-}
+  return { detail, error: { message: detail, type, param: null, code: status } };
+};

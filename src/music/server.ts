@@ -11,6 +11,7 @@ import { mcpRoute } from "../mcp/http.js";
 import { ConfigError } from "../system/config-error.js";
 import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
+import { keyFromBaseAddress } from "./acestep-cpp/base-address.js";
 import { answerErrors, detailFilter } from "./errors.js";
 import { BodyReader } from "./request/body.js";
 import { endpointRouter, musicDocument } from "./routes/endpoints.js";
@@ -128,6 +129,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   const app = express().disable("x-powered-by");
   app.use(identifyRequest);
   app.use(mergeSlashes);
+  app.use(keyFromBaseAddress);
   app.use(
     logRequests(log, (line, response) => {
       const identified = { id: response.get("X-Request-Id"), ...line };

@@ -127,7 +127,7 @@ export class MusicService {
       const { id, state, result, request } = stored.task;
       audio.set(
         id,
-        filesOf(result?.audioFiles ?? []).map(({ name }) => name),
+        filesOf(result).map(({ name }) => name),
       );
       if (state !== "failed") for (const path of uploadPathsOf(request)) uploads.add(path);
     });

@@ -52,7 +52,13 @@ export class TaskFiles {
     this.adapters = new AdapterStorage(this.#adapterFiles);
     const permittedRoot = new PermittedRoot(config.trainingRoot);
     const isShared = config.redisUrl !== null;
-    this.requestedAdapters = new RequestedAdapters(permittedRoot, config.isLocal, this.adapters, isShared);
+    this.requestedAdapters = new RequestedAdapters(
+      permittedRoot,
+      config.adaptersDirectory,
+      config.isLocal,
+      this.adapters,
+      isShared,
+    );
     this.inputs = new AudioInputs({
       roots: config.audioRoots,
       songs: this.songs.storage,

@@ -270,6 +270,11 @@ export const SETTINGS = {
     "directory that all paths of training requests must be in (songs, tensors, outputs, exports, data sets); relative paths start there. Adapters may be loaded from there, and from any absolute path if SVC_API_HOST is a loopback address. Created at start",
     `${CACHE}/training`,
   ),
+  adaptersDirectory: setting(
+    "SVC_ADAPTERS=",
+    directory.nullable().default(null),
+    "further directory of adapters, which requests of acestep.cpp's clients name; empty: only SVC_TRAINING_ROOT",
+  ),
   audioMaxAgeSeconds: setting(
     "SVC_AUDIO_MAX_AGE_HOURS=0",
     numberFrom(0).transform((hours) => hours * SECONDS_PER_HOUR),

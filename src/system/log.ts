@@ -30,6 +30,7 @@ class StderrLines {
   }
 
   write(line: string): void {
+    recentLines.add(line);
     if (this.#pipe === null) this.#writeAtOnce(line);
     else if (this.#pipe.writableLength > MAX_WAITING_BYTES) this.#dropped++;
     else {
@@ -63,6 +64,35 @@ function isPipe(descriptor: number): boolean {
 }
 
 let stderrLines: StderrLines | undefined;
+
+const MAX_RECENT_LINES = 200;
+
+/** Keeps the last lines of the log in memory, and passes on new ones. */
+class RecentLines {
+  readonly #lines: string[] = [];
+  readonly #listeners = new Set<(line: string) => void>();
+
+  add(line: string): void {
+    const text = line.trimEnd();
+    this.#lines.push(text);
+    if (this.#lines.length > MAX_RECENT_LINES) this.#lines.shift();
+    for (const listener of this.#listeners) listener(text);
+  }
+
+  follow(listener: (line: string) => void, signal: AbortSignal): void {
+    for (const line of this.#lines) listener(line);
+    if (signal.aborted) return;
+    this.#listeners.add(listener);
+    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
+  }
+}
+
+const recentLines = new RecentLines();
+
+/** Calls `listener` with the recent lines of this process's log, and with each new line until the signal fires. */
+export function followLog(listener: (line: string) => void, signal: AbortSignal): void {
+  recentLines.follow(listener, signal);
+}
 
 function toStderr(): StderrLines {
   stderrLines ??= new StderrLines();

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { expect } from "chai";
 import express from "express";
 import { loadConfig } from "../../src/index.js";
-import { answerErrors, detailFilter, HttpError, useOpenAiErrors } from "../../src/music/errors.js";
+import { answerErrors, detailFilter, HttpError, openAiError, setErrorBody } from "../../src/music/errors.js";
 import { listenLocally } from "../local-server.js";
 
 describe("error messages of a server with a key", () => {
@@ -24,7 +24,7 @@ describe("error types for OpenAI clients", () => {
   it("an error in the format of OpenAI has the type that belongs to its status", async () => {
     const app = express();
     app.get("/:status", ({ params: { status } }, response) => {
-      useOpenAiErrors(response);
+      setErrorBody(response, openAiError);
       throw new HttpError(Number(status), "refused");
     });
     app.use(answerErrors(() => undefined));

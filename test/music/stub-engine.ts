@@ -15,7 +15,15 @@ const SAMPLE_RATE = 48_000;
  * Supports only text2music without a language model. Each song takes the time that `renderMs` returns.
  */
 export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine {
-  const SLOT = { slot: 1, model, isLoaded: true, isTurbo: true, isLegoSft: false, codebookSize: 64_000 };
+  const SLOT = {
+    slot: 1,
+    model,
+    isLoaded: true,
+    isTurbo: true,
+    isLegoSft: false,
+    codebookSize: 64_000,
+    latentChannels: 64,
+  };
   return {
     catalog: {
       usesEmbeddedModel: false,

@@ -187,7 +187,11 @@ describe("every parameter of POST /release_task has an effect or is named in war
       for (const name of names) {
         const value =
           VALUES[name] ?? (LATENTS.has(name) ? latents : /_path$/.test(name) ? source : SAMPLES[name]?.value);
-        if (name in base || (/analysis|extract_codes/.test(name) && !("task_type" in common))) continue;
+        if (
+          name in base ||
+          (/analysis|extract_codes|(en|de)code_only/.test(name) && !("task_type" in common))
+        )
+          continue;
         const { digest, warnings } = await make({ ...base, [name]: value });
         // A warning that begins with the parameter's name says that its language model step had no effect.
         if (warnings.some((line) => line.startsWith(`${name}: `))) continue;

@@ -235,7 +235,7 @@ at::Tensor Sampler::run(const Control& control) {
 Schedule schedule_of(const Denoise& denoise, bool is_turbo) {
   if (denoise.timesteps) {
     const Schedule given = custom_schedule(*denoise.timesteps);
-    return is_turbo ? snap_to_turbo_times(given) : given;
+    return is_turbo && !denoise.free_timesteps ? snap_to_turbo_times(given) : given;
   }
   return is_turbo ? turbo_schedule(denoise.inference_steps) : shifted_schedule(denoise.inference_steps, denoise.shift);
 }

@@ -45,6 +45,7 @@ struct Denoise {
   int inference_steps = 8;
   double shift = 3.0;                                 // ignored by turbo models
   std::optional<std::vector<double>> timesteps = {};  // descending to 0; overrides inference_steps and shift
+  bool free_timesteps = false;                        // turbo models: `timesteps` unchanged
   InferMethod infer_method = InferMethod::kOde;
   bool corrects_wavelets = false;
   WaveletCorrection wavelets = {};                        // applied after every step if corrects_wavelets
@@ -60,6 +61,7 @@ struct Denoise {
     visit("inferenceSteps", inference_steps);
     visit("shift", shift);
     visit("timesteps", timesteps);
+    visit("freeTimesteps", free_timesteps);
     visit("inferMethod", infer_method);
     visit("dcwEnabled", corrects_wavelets);
     visit("dcwMode", wavelets.band);
@@ -99,8 +101,8 @@ struct Guidance {
   }
 };
 
-/// Flow times of a run. Turbo models use turbo_schedule, or snap_to_turbo_times for custom times. Other models use
-/// `denoise.shift`, or the custom times unchanged. Throws kBadArgument.
+/// Flow times of a run. Turbo models use turbo_schedule, or snap_to_turbo_times for custom times unless these are free.
+/// Other models use `denoise.shift`, or the custom times unchanged. Throws kBadArgument.
 Schedule schedule_of(const Denoise& denoise, bool is_turbo);
 
 /// Inputs of the model besides its state.

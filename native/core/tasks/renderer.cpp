@@ -49,6 +49,11 @@ bool has_timed_lyrics(const RenderJob& job) {
   return std::ranges::any_of(job.songs, [](const RenderSong& song) { return song.prompt.timed_lyrics.has_value(); });
 }
 
+std::vector<int32_t> tokenize(const AceStep& model, const at::Tensor& latents) {
+  const at::Tensor codes = model.tokenizer.tokenize(latents, model.silence).indices.to(at::kCPU, at::kInt);
+  return {codes.const_data_ptr<int32_t>(), codes.const_data_ptr<int32_t>() + codes.numel()};
+}
+
 /// Steps of Stage::kConditions that report progress: encode the recordings, encode the prompts, run the condition
 /// encoder.
 constexpr int64_t kConditionParts = 3;
@@ -231,8 +236,29 @@ std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Contr
   const auto model = model_.acquire(control);
   const at::Tensor latents =
       heard.defined() ? heard.to(info_.placement.device) : model->silence_of(audio.size(1) / info_.samples_per_frame);
-  const at::Tensor codes = model->tokenizer.tokenize(latents, model->silence).indices.to(at::kCPU, at::kInt);
-  return {codes.const_data_ptr<int32_t>(), codes.const_data_ptr<int32_t>() + codes.numel()};
+  return tokenize(*model, latents);
+}
+
+std::vector<int32_t> Renderer::codes_of_latents(const at::Tensor& latents, const Control& control) {
+  const c10::InferenceMode inference;
+  check_latents("src_latents", latents, info_);
+  control.report(Stage::kConditions, 0, 1);
+  return tokenize(*model_.acquire(control), latents.unsqueeze(0).to(info_.placement.device));
+}
+
+at::Tensor Renderer::encode_recording(const at::Tensor& audio, const Control& control) {
+  const c10::InferenceMode inference;
+  check_recording("the audio", audio, info_);
+  const int64_t frame = info_.samples_per_frame;
+  const int64_t missing = (frame - audio.size(1) % frame) % frame;
+  return encode_latents(*vae_.acquire(control), at::constant_pad_nd(audio, {0, missing}), control)[0].contiguous();
+}
+
+at::Tensor Renderer::decode_latents(const at::Tensor& latents, const Control& control) {
+  const c10::InferenceMode inference;
+  check_latents("src_latents", latents, info_);
+  const at::Tensor item = latents.unsqueeze(0).to(info_.placement.device);
+  return decode(item, latents.size(0) * info_.samples_per_frame, 1.0, control, {})[0];
 }
 
 Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control& control) {

@@ -46,6 +46,15 @@ class Renderer {
   /// Encodes a recording [channels, samples] float32 as audio codes. Each code stands for frames_per_code latent
   /// frames; the last code may stand for fewer. Reports Stage::kConditions; throws the errors of check_recording.
   std::vector<int32_t> encode_codes(const at::Tensor& audio, const Control& control);
+  /// Audio codes of latents [frames, C] float32, as encode_codes. Throws the errors of check_latents.
+  std::vector<int32_t> codes_of_latents(const at::Tensor& latents, const Control& control);
+
+  /// Encodes a recording [channels, samples] float32 at its own level, the last frame padded with silence: [frames, C]
+  /// float32 on the CPU. Reports Stage::kConditions; throws the errors of check_recording.
+  at::Tensor encode_recording(const at::Tensor& audio, const Control& control);
+  /// Decodes latents [frames, C] float32 to audio [channels, samples] float32 on the CPU, at the level of the decoder.
+  /// Reports Stage::kDecode; throws the errors of check_latents.
+  at::Tensor decode_latents(const at::Tensor& latents, const Control& control);
 
   // Functions that prepare a training sample:
 

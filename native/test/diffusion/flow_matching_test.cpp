@@ -53,6 +53,8 @@ TEST("schedule: turbo models use the number of steps but not the shift") {
   job.timesteps = {0.97, 0.31, 0.0};
   expect_times(schedule_of(job, true), {21.0 / 22, 0.3});
   expect_times(schedule_of(job, false), {0.97, 0.31});
+  job.free_timesteps = true;
+  expect_times(schedule_of(job, true), {0.97, 0.31});
 }
 
 TEST("schedule: nearest_step finds the nearest evaluation, and the earlier one in a tie") {

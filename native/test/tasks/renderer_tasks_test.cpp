@@ -370,6 +370,20 @@ TEST("codes: a recording has one code for every five frames, rounded up") {
   EXPECT_THROWS(renderer.encode_codes(recording(kTinySilence + 1, 1), Control()), "supports at most 200");
 }
 
+TEST("latents: recordings are encoded and decoded without rendering; an incomplete last frame is padded") {
+  Renderer renderer = load(write_checkpoints());
+  const at::Tensor whole = recording(33, 1);
+  const at::Tensor latents = renderer.encode_recording(whole, Control());
+  EXPECT_EQ(latents.sizes(), (std::vector<int64_t>{33, latents.size(1)}));
+  const at::Tensor shorter = renderer.encode_recording(whole.slice(1, 0, whole.size(1) - 1), Control());
+  EXPECT_EQ(shorter.size(0), 33);
+  const at::Tensor audio = renderer.decode_latents(latents, Control());
+  EXPECT_EQ(audio.sizes(), whole.sizes());
+  EXPECT_EQ(renderer.codes_of_latents(latents, Control()).size(), size_t{7});
+  EXPECT_THROWS(renderer.decode_latents(latents.slice(1, 1), Control()), "latents of this model are");
+  EXPECT_THROWS(renderer.codes_of_latents(latents.slice(1, 1), Control()), "latents of this model are");
+}
+
 TEST("renderer: encodes conditions of training samples as in rendering") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer renderer = load(directories);

@@ -54,10 +54,11 @@ export class AudioFiles {
     return `${taskId}-${index}.${LATENTS_EXTENSION}`;
   }
 
-  namesOf({ id, request: { songs, output } }: Task): string[] {
+  namesOf({ id, request: { songs, output, analysis } }: Task): string[] {
+    const hasLatents = output.returnLatents || analysis === "latents";
     return songs.flatMap((_, index) => [
       this.nameOf(id, index, output.audioFormat),
-      ...(output.returnLatents ? [this.latentsNameOf(id, index)] : []),
+      ...(hasLatents ? [this.latentsNameOf(id, index)] : []),
     ]);
   }
 

@@ -7,6 +7,7 @@ import { type OutputParameters, outputParametersOf } from "../request/output-par
 import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
+import { gainWithClipping } from "./peak-clip.js";
 import { ffmpegTagArguments, type SongTags, wavInfoChunk } from "./tags.js";
 
 /** Number of frames interleaved at once, few enough not to block the event loop. */
@@ -37,6 +38,8 @@ export interface EncodeJob {
   samplesPerChannel: number;
   sampleRate: number;
   format: AudioFormat;
+  /** Factor of the audio, before the output parameters apply; default 1. */
+  gain?: number;
   /** Output parameters; absent ones have their defaults. */
   finish?: Partial<OutputParameters>;
   tags?: SongTags | undefined;
@@ -51,12 +54,14 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
   const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);
   const { sample }: AudioProfile = AUDIO_PROFILES[job.format];
   const finish = outputParametersOf(job.finish ?? {});
-  const filters = filtersOf(job, finish);
+  const { peakClip } = finish;
+  const gain = peakClip === null ? (job.gain ?? 1) : await gainWithClipping(job.audio, peakClip);
+  const filters = filtersOf(job, finish, gain);
   const isPlain = filters.length === 0 && finish.sampleRate === job.sampleRate;
   const write = async (partial: string) => {
-    if (sample === undefined || !isPlain) return runFfmpeg(job, finish, filters, partial);
+    if (sample === undefined || !isPlain) return runFfmpeg(job, finish, gain, filters, partial);
     const stream = (await openWhenFree(partial, "w")).createWriteStream();
-    await pipeline(Readable.from(wavOf(job, sample)), stream, { signal: job.signal });
+    await pipeline(Readable.from(wavOf(job, sample, gain)), stream, { signal: job.signal });
   };
   try {
     await writeAtomically(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openWhenFree });
@@ -68,10 +73,14 @@ export async function encodeAudio(job: EncodeJob): Promise<number> {
 }
 
 /** ffmpeg filters that first set the level and then fade the song in and out. */
-function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: OutputParameters): string[] {
-  const { normalizationDb, fadeInSeconds, fadeOutSeconds } = finish;
+function filtersOf(
+  { audio, samplesPerChannel, sampleRate }: EncodeJob,
+  finish: OutputParameters,
+  gain: number,
+): string[] {
+  const { normalizationDb, peakClip, fadeInSeconds, fadeOutSeconds } = finish;
   const filters: string[] = [];
-  const peak = normalizationDb === null ? 0 : peakOf(audio);
+  const peak = normalizationDb === null || peakClip !== null ? 0 : gain * peakOf(audio);
   if (normalizationDb !== null && peak >= SILENT_PEAK) {
     filters.push(`volume=${10 ** (normalizationDb / 20) / peak}:precision=float`);
   }
@@ -88,6 +97,7 @@ function filtersOf({ audio, samplesPerChannel, sampleRate }: EncodeJob, finish: 
 async function runFfmpeg(
   job: EncodeJob,
   { sampleRate, mp3Bitrate }: OutputParameters,
+  gain: number,
   filters: readonly string[],
   outputPath: string,
 ): Promise<void> {
@@ -115,7 +125,7 @@ async function runFfmpeg(
     signal: job.signal,
   });
   const fed = pipeline(
-    Readable.from(interleave(job.audio, job.samplesPerChannel), { objectMode: true }),
+    Readable.from(interleave(job.audio, job.samplesPerChannel, gain), { objectMode: true }),
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
@@ -176,10 +186,10 @@ export function wavHeader(
   return header;
 }
 
-function* wavOf(job: EncodeJob, sample: "int16" | "float32"): Generator<Uint8Array> {
+function* wavOf(job: EncodeJob, sample: "int16" | "float32", gain: number): Generator<Uint8Array> {
   const info = job.tags === undefined ? new Uint8Array() : wavInfoChunk(job.tags);
   yield wavHeader(sample, job.sampleRate, job.samplesPerChannel, info.length);
-  for (const piece of interleave(job.audio, job.samplesPerChannel)) {
+  for (const piece of interleave(job.audio, job.samplesPerChannel, gain)) {
     yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
   }
   if (info.length > 0) yield info;
@@ -196,14 +206,25 @@ export function int16Of(samples: Float32Array, startGain = 1, endGain = startGai
   return new Uint8Array(clipped.buffer);
 }
 
-/** Planar stereo to little-endian interleaved bytes, in chunks. */
-export function* interleave(planar: Float32Array, samplesPerChannel: number): Generator<Uint8Array> {
+/**
+ * Planar stereo to little-endian interleaved bytes, in chunks.
+ * @param gain factor of the samples, which are then clipped to full scale; 1: they stay as they are
+ */
+export function* interleave(
+  planar: Float32Array,
+  samplesPerChannel: number,
+  gain = 1,
+): Generator<Uint8Array> {
   for (let start = 0; start < samplesPerChannel; start += CHUNK_FRAMES) {
     const frames = Math.min(CHUNK_FRAMES, samplesPerChannel - start);
     const chunk = new Float32Array(frames * 2);
     for (let frame = 0; frame < frames; frame++) {
       chunk[2 * frame] = planar[start + frame] as number;
       chunk[2 * frame + 1] = planar[samplesPerChannel + start + frame] as number;
+    }
+    if (gain !== 1) {
+      for (let at = 0; at < chunk.length; at++)
+        chunk[at] = Math.max(-1, Math.min(1, (chunk[at] as number) * gain));
     }
     yield new Uint8Array(chunk.buffer);
   }

@@ -42,6 +42,12 @@ export async function writeLatents(path: string, latents: SongLatents): Promise<
   return bytes.length;
 }
 
+/** Beginning of a latents file, which the values follow: float32, row-major. */
+export function latentsHeader(frames: number, channels: number): Buffer {
+  const tensors = new Map([["latents", { shape: [frames, channels], values: () => new Float32Array() }]]);
+  return Buffer.concat([...safetensorsChunks(tensors, {})]);
+}
+
 /** @throws RequestError naming the parameter and the fault of the file */
 export async function readLatents(path: string, name: string, maxSeconds: number): Promise<SongLatents> {
   const refuse = (fault: string): never => {

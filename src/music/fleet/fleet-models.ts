@@ -23,18 +23,18 @@ export class FleetCatalog implements ModelCatalog {
   /** One slot per model of the fleet; one empty slot if there are no workers. */
   slots(): SlotState[] {
     const slots = this.workers.models.map(
-      ({ name, is_turbo, is_loaded, codebook_size: codebookSize = null }, index) => ({
+      ({ name, is_turbo, is_loaded, codebook_size = null, latent_channels = null }, index) => ({
         slot: index + 1,
         model: name,
         isLoaded: is_loaded,
         isTurbo: is_turbo,
         isLegoSft: false,
-        codebookSize,
+        codebookSize: codebook_size,
+        latentChannels: latent_channels,
       }),
     );
-    return slots.length > 0
-      ? slots
-      : [{ slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null }];
+    const unknown = { isTurbo: false, isLegoSft: false, codebookSize: null, latentChannels: null };
+    return slots.length > 0 ? slots : [{ slot: 1, model: null, isLoaded: false, ...unknown }];
   }
 
   models(): ModelEntry[] {

@@ -147,7 +147,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
     for (const { model } of slots) {
       if (!fingerprints.has(model)) fingerprints.set(model, await engine.catalog.fingerprint(model));
     }
-    const models = slots.map(({ slot, model, isTurbo, codebookSize }) => {
+    const models = slots.map(({ slot, model, isTurbo, codebookSize, latentChannels }) => {
       const entry = installed.find(({ name }) => name === model);
       return {
         name: model,
@@ -155,6 +155,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
         is_loaded: entry?.isLoaded ?? true,
         is_turbo: isTurbo,
         codebook_size: codebookSize,
+        latent_channels: latentChannels,
         tasks: entry?.supportedTasks ?? null,
         fingerprint: fingerprints.get(model) as string,
       };

@@ -45,6 +45,7 @@ const announcementSchema = z.object({
       is_turbo: z.boolean(),
       /** Codebook size of the model; absent in announcements of older versions. */
       codebook_size: z.number().nullable().optional(),
+      latent_channels: z.number().nullable().optional(),
       tasks: z.array(z.string()).readonly().nullable(),
       /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
       fingerprint: z.string(),

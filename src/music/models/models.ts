@@ -6,7 +6,13 @@ import { EMBEDDED_MODEL, OWNER_SEPARATOR } from "../../engine/checkpoints.js";
 import { EngineError } from "../../engine/errors.js";
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { INFER_METHODS } from "../../engine/render-parameters.js";
-import type { ModelCatalog, MusicEngine, SheetWriter, SlotState } from "../../engine/types.js";
+import type {
+  LanguageModelInfo,
+  ModelCatalog,
+  MusicEngine,
+  SheetWriter,
+  SlotState,
+} from "../../engine/types.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
 import { TASK_TYPES, type TaskType } from "../request/task-types.js";
@@ -156,9 +162,9 @@ export async function ensureLanguageModel(
   writer: SheetWriter,
   call: CallOptions,
   named: string | null = null,
-): Promise<void> {
+): Promise<LanguageModelInfo> {
   const name = installedLanguageModel(catalog, named);
-  await loadOrRefuse("LLM init failed", name, () => writer.prepareLanguageModel(name, call));
+  return loadOrRefuse("LLM init failed", name, () => writer.prepareLanguageModel(name, call));
 }
 
 const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPORTED_MODEL"]);
@@ -167,9 +173,9 @@ const NO_SUCH_MODEL: ReadonlySet<unknown> = new Set(["MODEL_NOT_FOUND", "UNSUPPO
  * Runs `load` and maps its errors to HttpError: 400 if the client `named` a model that does not exist or is unsupported,
  * otherwise 500.
  */
-async function loadOrRefuse(what: string, named: string | null, load: () => Promise<unknown>): Promise<void> {
+async function loadOrRefuse<T>(what: string, named: string | null, load: () => Promise<T>): Promise<T> {
   try {
-    await load();
+    return await load();
   } catch (error) {
     if (error instanceof HttpError) throw error;
     const message = error instanceof Error ? error.message : String(error);

@@ -23,7 +23,16 @@ export type Parameters =
   | { json: JsonSchema };
 
 export interface Operation {
-  tag: "Tasks" | "Text" | "Chat" | "Models" | "Adapters" | "Training" | "Data sets" | "Service";
+  tag:
+    | "Tasks"
+    | "Text"
+    | "Chat"
+    | "Models"
+    | "Adapters"
+    | "Training"
+    | "Data sets"
+    | "Service"
+    | "Clients of acestep.cpp";
   summary: string;
   /** Description in Markdown, with the details that summary and schemas leave out. */
   description?: string;
@@ -36,6 +45,8 @@ export interface Operation {
   answer: z.ZodType | { media: string; schema?: z.ZodType; description: string };
   /** Error statuses besides COMMON_ERRORS and BODY_ERRORS. */
   errors?: readonly number[];
+  /** Named schema of error responses; default: `errorAnswer`. */
+  errorSchema?: z.ZodType;
   /** Whether the endpoint can be used without an API key. */
   isOpen?: boolean;
   /** Whether the API key may also be sent in the query, for pages that cannot set headers. */
@@ -45,6 +56,13 @@ export interface Operation {
 
 const DESCRIPTION =
   "Music generation. Parameters have the aliases in `x-aliases`. Numbers and booleans may be sent as text; null and blank fields count as absent. Numbers out of range are clamped with a line in `warnings`, unless SVC_RANGE_POLICY=refuse. Errors are in `detail`. Responses are wrapped in an envelope: `data`, `code`, `error`, `timestamp`, `extra`.";
+const SECTIONS = [
+  {
+    name: "Clients of acestep.cpp",
+    description:
+      "The interface of acestep.cpp's server. Its base address is that of this server. A job is a task, and its id is the task's: it is listed, followed, cancelled and kept as other tasks are. Errors are in `error`. With a key the base address may be `http://HOST:PORT/?ai_token=KEY`. Steps and shift act on turbo models, and empty fields of `/synth` stay empty, unlike in `POST /release_task`.",
+  },
+];
 /** Error statuses of all endpoints. Endpoints with a body also have BODY_ERRORS. */
 const COMMON_ERRORS = [400, 401, 403, 500, 503];
 const BODY_ERRORS = [415];
@@ -88,7 +106,8 @@ export function openApiDocument(
   // No other schema refers to this one, because responses contain result records as JSON text.
   schemaOf(resultRecordSchema);
   const info = { title: "Carillon", version, description: DESCRIPTION };
-  return buildDocument({ info, components: { schemas, securitySchemes: SECURITY } }, endpoints, TEXT);
+  const components = { schemas, securitySchemes: SECURITY };
+  return buildDocument({ info, tags: [...SECTIONS], components }, endpoints, TEXT);
 }
 
 /** Returns the paths of an express route: two if the route has an optional part. */
@@ -133,6 +152,7 @@ function describe(
       ...Object.fromEntries(statuses.map((status) => [status, ERRORS[status] ?? STATUS_CODES[status] ?? ""])),
       default: "Any other failure",
     },
+    ...(operation.errorSchema && { errorSchema: schemaOf(operation.errorSchema) }),
   };
 }
 

@@ -39,7 +39,7 @@ export function summaryOf(task: Task, recordBytes: number): TaskSummary {
     .map((text) => text?.slice(0, MAX_SEARCHED))
     .join("\n")
     .toLowerCase();
-  const files = filesOf(result?.audioFiles ?? []);
+  const files = filesOf(result);
   const uploads = keptUploads(task);
   return {
     id,

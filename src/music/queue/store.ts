@@ -45,17 +45,23 @@ export interface SongDescription {
 /**
  * An audio file. In tasks of older versions the files have no descriptions; the task has one for all of them.
  */
-export interface SongFile {
+export interface SongFile extends StoredFile {
+  description?: SongDescription;
+  /** File with the latents of the song, if the request set return_latents. */
+  latents?: StoredFile;
+}
+
+export interface StoredFile {
   /** File name inside the audio folder. */
   name: string;
   bytes: number;
-  description?: SongDescription;
-  /** File with the latents of the song, if the request set return_latents. */
-  latents?: { name: string; bytes: number };
 }
 
-export function filesOf(songs: readonly SongFile[]): { name: string; bytes: number }[] {
-  return songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
+/** Files that a task has made. */
+export function filesOf(result: Pick<SongResult, "audioFiles" | "latents"> | null): StoredFile[] {
+  const songs = result?.audioFiles ?? [];
+  const files = songs.flatMap(({ name, bytes, latents }) => [{ name, bytes }, ...(latents ? [latents] : [])]);
+  return [...files, ...(result?.latents ? [result.latents] : [])];
 }
 
 /**
@@ -71,6 +77,8 @@ export interface SongResult extends SongDescription {
   audioFiles: SongFile[];
   /** Result of an analysis, with the field names of the HTTP API; null for songs. */
   analysis: Readonly<Record<string, unknown>> | null;
+  /** File with the latents of the analysed source. */
+  latents?: StoredFile;
   warnings: string[];
 }
 

@@ -39,8 +39,11 @@ export class TaskAborted extends Error {
   }
 }
 
+/** Error of a cancelled task. */
+export const CANCELLED = "Cancelled by user";
+
 export function cancelled(): TaskAborted {
-  return new TaskAborted("cancelled", "Cancelled by user");
+  return new TaskAborted("cancelled", CANCELLED);
 }
 
 export function stopped(): TaskAborted {

@@ -189,7 +189,10 @@ export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFile
     lm_model: result.lmModel,
     warnings: result.warnings,
   };
-  if (result.analysis !== null) return [{ ...record, ...result.analysis }];
+  if (result.analysis !== null) {
+    const { latents } = result;
+    return [{ ...record, ...(latents && { latents: audioFiles.urlOf(latents.name) }), ...result.analysis }];
+  }
   return result.audioFiles.map(({ name, description, latents }) => ({
     ...record,
     ...described(description ?? result),

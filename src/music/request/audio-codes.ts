@@ -18,7 +18,6 @@ export const unparsedCodes = z
   .unknown()
   .transform((value): unknown[] | null => {
     const items = Array.isArray(value) && !isIntegerList(value) ? value : [value];
-    const isBlank = (item: unknown) => item === null || (typeof item === "string" && item.trim() === "");
     return items.every(isBlank) ? null : items;
   })
   .meta({
@@ -33,6 +32,7 @@ interface CodesParameters {
   thinking: boolean;
   useAudioCodes: boolean;
   batchSize: number;
+  songs: readonly unknown[] | null;
 }
 
 /**
@@ -42,12 +42,21 @@ interface CodesParameters {
  * @param codebookSize number of different codes of the rendering model; null if not known yet
  */
 export function codesInUse(
-  { analysis, audioCodes, taskType, thinking, useAudioCodes, batchSize }: CodesParameters,
+  { analysis, audioCodes, taskType, thinking, useAudioCodes, batchSize, songs }: CodesParameters,
   codebookSize: number | null,
-): number[][] | null {
+): (number[] | null)[] | null {
   const isTask = analysis === null && (taskType === "text2music" || taskType === "cover");
   if (audioCodes === null || !isTask || !(thinking || useAudioCodes)) return null;
-  return readCodes(audioCodes, batchSize, codebookSize);
+  if (songs === null) return readCodes(audioCodes, batchSize, codebookSize);
+  // Songs with parts of their own may have codes of any length, or none.
+  return Array.from({ length: batchSize }, (_, index) => {
+    const item = audioCodes.length === 1 ? audioCodes[0] : audioCodes[index];
+    return isBlank(item) ? null : (readCodes([item], 1, codebookSize)[0] as number[]);
+  });
+}
+
+function isBlank(item: unknown): boolean {
+  return item == null || (typeof item === "string" && item.trim() === "");
 }
 
 /**

@@ -10,7 +10,14 @@ import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js
 import { HttpError, RequestError } from "../errors.js";
 import { addFormField } from "./fields.js";
 import { parseClientJson } from "./json.js";
-import { bodyTooLarge, clientDisconnected, MAX_FIELDS, readMultipart, removeFiles } from "./multipart.js";
+import {
+  bodyTooLarge,
+  clientDisconnected,
+  type FileParts,
+  MAX_FIELDS,
+  readMultipart,
+  removeFiles,
+} from "./multipart.js";
 
 export interface RequestBody {
   fields: Fields;
@@ -36,6 +43,10 @@ export interface BodyRule {
    * headers.
    */
   holdsRecordings?: boolean;
+  /** Field that holds the value of a JSON body, which may then be a list; by default the body holds the fields. */
+  jsonField?: string;
+  /** File parts whose names differ from `uploadKind`; "text": the file's text is a field. */
+  parts?: FileParts;
 }
 
 export const BODY_RULES = {
@@ -117,6 +128,7 @@ export class BodyReader {
       onToken,
       maxFieldBytes: this.limits.maxBytes,
       uploads: rule.storesFiles ? this.limits.uploads : null,
+      parts: rule.parts ?? {},
     });
     const dispose = (kept: readonly string[] = []) =>
       removeFiles(paths.filter((path) => !kept.includes(path)));
@@ -187,15 +199,15 @@ function namedType(request: Request): BodyType | null | undefined {
 }
 
 function parseText(request: Request, bytes: Buffer, type: "json" | "form" | null, rule: BodyRule): Fields {
-  if (type === "json") return parseJson(decode(bytes, request));
+  if (type === "json") return parseJson(decode(bytes, request), rule);
   const text = decode(bytes, request);
   // Detect JSON by its content, whatever the header says, because curl sends any body as a form by default.
-  if (/^\s*[{[]/.test(text)) return parseJson(text, " (hint: set 'Content-Type: application/json')");
+  if (/^\s*[{[]/.test(text)) return parseJson(text, rule, " (hint: set 'Content-Type: application/json')");
   if (type === "form" || text.includes("=")) return parseForm(text);
   throw unsupported(request, rule);
 }
 
-function parseJson(text: string, hint = ""): Fields {
+function parseJson(text: string, { jsonField }: BodyRule, hint = ""): Fields {
   let value: unknown;
   try {
     value = parseClientJson(text, "The JSON payload");
@@ -203,6 +215,7 @@ function parseJson(text: string, hint = ""): Fields {
     if (error instanceof RequestError) throw error;
     throw new RequestError(`Malformed JSON payload${hint}: ${(error as Error).message}`);
   }
+  if (jsonField !== undefined) return { [jsonField]: value };
   if (!isObject(value)) throw new RequestError(`JSON payload must be an object${hint}`);
   return value;
 }

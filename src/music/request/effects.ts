@@ -1,10 +1,17 @@
 /** Names the parameters that the client set and that have no effect, in lines for `warnings`. */
 import { namesOf, type Rule, usesOf } from "../../parameters.js";
-import { type GenerationParameters, generationSchema } from "./schema.js";
+import { type GenerationParameters, generationSchema, parameterGroups } from "./schema.js";
 import { ANALYSES, type Analysis } from "./task-types.js";
 import type { SongFacts, SongUses, SubmissionFacts } from "./uses.js";
 
 type Key = keyof GenerationParameters;
+
+/** Parameters that act only on the sound of songs. */
+const RENDERING: ReadonlySet<string> = new Set(
+  (["denoise", "guidance", "edit", "repaint", "output"] as const).flatMap((group) =>
+    Object.keys(parameterGroups[group].shape),
+  ),
+);
 
 const usesOfKey = (key: Key) => usesOf(generationSchema.shape[key]) as SongUses;
 
@@ -24,16 +31,15 @@ export function effectsAtSubmission(
 ): { warnings: string[]; undecided: Key[] } {
   const reasonOf = (key: Key) => {
     const { analyses, atSubmission } = usesOfKey(key);
-    if (analysis === null) return reasonIn(atSubmission, facts);
+    const isPlanned = analysis === "plan" && !RENDERING.has(key);
+    if (analysis === null || isPlanned) return reasonIn(atSubmission, facts);
     const isUsed = analyses?.includes(analysis);
-    return isUsed ? null : `not used by ${ANALYSES[analysis]}, which makes no music`;
+    const what = analysis === "audio" ? "renders nothing" : "makes no music";
+    return isUsed ? null : `not used by ${ANALYSES[analysis]}, which ${what}`;
   };
   const reasons = chosen.map((key) => ({ key, reason: reasonOf(key) }));
   const undecided = reasons.filter(({ key, reason }) => reason === null && usesOfKey(key).afterSong);
-  return {
-    warnings: warningsOf(reasons),
-    undecided: analysis === null ? undecided.map(({ key }) => key) : [],
-  };
+  return { warnings: warningsOf(reasons), undecided: undecided.map(({ key }) => key) };
 }
 
 /** Returns warnings about the `chosen` parameters that had no effect in any song. */

@@ -1,10 +1,11 @@
 /** A parsed request: grouped once, as the engine takes it, and then unchanged. It is stored as JSON with its task. */
+import type { z } from "zod";
 import type { Seed } from "../../engine/types.js";
 import type { Fields, Grouped } from "../../parameters.js";
 import type { UploadKind } from "../audio/uploads.js";
 import type { MusicalFacts, StatedFacts } from "../song/stated-facts.js";
 import type { RequestedAdapter } from "./loras.js";
-import type { GenerationParameters, parameterGroups } from "./schema.js";
+import type { GenerationParameters, ownParts, parameterGroups } from "./schema.js";
 import type { Analysis, TaskType } from "./task-types.js";
 
 /** A recording, or latents in its place. */
@@ -33,10 +34,20 @@ export interface RequestedSong {
   seed: Seed;
   /** Seed of the language model; null: `seed`. */
   lmSeed: Seed | null;
-  /** Audio codes from the client; null: none. The codes of all songs have the same length. */
+  /** Audio codes from the client; null: none. Without `own` parts, the codes of all songs have the same length. */
   codes: number[] | null;
   /** Stem that the song is (extract, lego), or stems to add to the source (complete). */
   tracks: string[];
+  /** Texts and facts that differ from those of the request (parameter `songs`); absent: none. */
+  own?: OwnParts;
+}
+
+export type OwnParts = Partial<z.output<typeof ownParts>>;
+
+/** Words of one song. */
+export function wordsOf({ words }: Pick<GenerationRequest, "words">, { own }: RequestedSong) {
+  const { prompt = words.prompt, lyrics = words.lyrics, vocalLanguage = words.vocalLanguage } = own ?? {};
+  return { ...words, prompt, lyrics, vocalLanguage };
 }
 
 type Groups = Grouped<typeof parameterGroups>;
@@ -64,6 +75,8 @@ export interface GenerationRequest extends Groups {
   callbackUrl: string | null;
   /** Parameters that the client set, and that may turn out to have no effect when the song is rendered. */
   chosen: (keyof GenerationParameters)[];
+  /** Request in the words of another interface (`../acestep-cpp`), from which its answer is made. */
+  original?: unknown;
   /** Defaults of the endpoint that took the request, if it has any. */
   defaults?: Fields;
   /** Messages about corrected or ignored values. */

@@ -11,6 +11,7 @@ import {
   storeUpload,
   UPLOAD_FIELDS,
   type Upload,
+  type UploadKind,
   type UploadLimits,
   type Uploads,
   uploadKind,
@@ -21,6 +22,9 @@ import { addFormField } from "./fields.js";
 
 export const MAX_FIELDS = 1000;
 
+/** What to do with the file parts of these names. "text": the text of the file is a field. */
+export type FileParts = Readonly<Record<string, UploadKind | "text">>;
+
 export interface MultipartOptions {
   authenticator: Authenticator;
   /** Called for each `ai_token` part; `isKey` says whether its value is a valid key. */
@@ -29,6 +33,8 @@ export interface MultipartOptions {
   maxFieldBytes: number;
   /** Limits of file parts; null to discard all files. */
   uploads: UploadLimits | null;
+  /** File parts whose names differ from `uploadKind`. */
+  parts: FileParts;
 }
 
 export interface MultipartBody {
@@ -90,7 +96,7 @@ class MultipartReader {
   async read(): Promise<MultipartBody> {
     const parser = this.#parser;
     const closed = new Promise<void>((resolve) => parser.once("close", resolve));
-    parser.on("field", (name, value, info) => this.#takeField(name, value, info));
+    parser.on("field", (name, value, info) => this.#takeField(name, value, info.valueTruncated));
     parser.on("file", (name, content, info) =>
       this.#writes.push(this.#takeFile(name, content, info.filename)),
     );
@@ -132,7 +138,7 @@ class MultipartReader {
   }
 
   /** @param value undefined if the parser does not know the charset */
-  #takeField(name: string | undefined, value: string | undefined, info: busboy.FieldInfo): void {
+  #takeField(name: string | undefined, value: string | undefined, isTruncated = false): void {
     if (value === undefined) {
       this.#fail(
         new RequestError(
@@ -144,7 +150,7 @@ class MultipartReader {
     // Ignore parts without a name.
     if (name === undefined) return;
     this.#fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
-    if (info.valueTruncated || this.#fieldBytes > this.#options.maxFieldBytes) {
+    if (isTruncated || this.#fieldBytes > this.#options.maxFieldBytes) {
       this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
       return;
     }
@@ -157,14 +163,18 @@ class MultipartReader {
 
   /** Stores or discards a file part; never rejects. */
   async #takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
-    const { uploads } = this.#options;
-    const kind = uploadKind(field);
+    const { uploads, parts } = this.#options;
+    const kind = parts[field] ?? uploadKind(field);
     this.#contents.push(content);
     content.on("error", (error) => this.#fail(uploadFailure(error)));
     content.on("limit", () =>
       this.#fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
     );
     try {
+      if (kind === "text") {
+        await this.#takeText(field, content);
+        return;
+      }
       if (kind === null || uploads === null) {
         await drain(content);
         return;
@@ -182,9 +192,26 @@ class MultipartReader {
   }
 
   #uploads(): Uploads {
-    return mapUploadKinds(
-      (kind) => UPLOAD_FIELDS[kind].flatMap((field) => this.#received.get(field) ?? [])[0] ?? null,
-    );
+    const { parts } = this.#options;
+    return mapUploadKinds((kind) => {
+      const named = Object.keys(parts).filter((field) => parts[field] === kind);
+      return (
+        [...named, ...UPLOAD_FIELDS[kind]].flatMap((field) => this.#received.get(field) ?? [])[0] ?? null
+      );
+    });
+  }
+
+  /** Reads a file part that holds the text of a field. */
+  async #takeText(field: string, content: Readable): Promise<void> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of content) {
+      bytes += chunk.length;
+      if (bytes <= this.#options.maxFieldBytes) chunks.push(chunk);
+    }
+    const isWhole = bytes <= this.#options.maxFieldBytes;
+    if (isWhole) this.#takeField(field, Buffer.concat(chunks).toString());
+    else this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
   }
 
   #fail(error: unknown): void {
@@ -195,7 +222,11 @@ class MultipartReader {
   }
 }
 
-function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: MultipartOptions): busboy.Busboy {
+function createParser(
+  request: IncomingMessage,
+  { maxFieldBytes, uploads, parts }: MultipartOptions,
+): busboy.Busboy {
+  const texts = Object.values(parts).filter((kind) => kind === "text").length;
   try {
     return busboy({
       headers: request.headers,
@@ -205,7 +236,7 @@ function createParser(request: IncomingMessage, { maxFieldBytes, uploads }: Mult
         fields: MAX_FIELDS,
         // busboy rejects a file of exactly `fileSize` bytes.
         fileSize: uploads ? uploads.maxBytes + 1 : Number.POSITIVE_INFINITY,
-        files: uploads?.maxFiles ?? Number.POSITIVE_INFINITY,
+        files: (uploads?.maxFiles ?? Number.POSITIVE_INFINITY) + texts,
       },
     });
   } catch (error) {

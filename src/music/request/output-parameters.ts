@@ -3,7 +3,7 @@ import { z } from "zod";
 import { finiteNumber, integer, oneOf, parameter, refuse, trimmed, within } from "../../parameters.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../audio/formats.js";
 import { RequestError } from "../errors.js";
-import { uses } from "./uses.js";
+import { type SongUses, uses } from "./uses.js";
 
 /** Valid bit rates of mp3 files (MPEG-1 layer III). */
 const MP3_BITRATES = [
@@ -28,12 +28,15 @@ const sampleRate = integer
 
 const fade = within(finiteNumber, 0, MAX_FADE_SECONDS).default(0);
 
+const ofFile: SongUses = { analyses: ["audio"] };
+
 export const outputParameters = z.object({
   mp3Bitrate: parameter(
     "mp3_bitrate",
     mp3Bitrate.nullable().default(null),
     "Bit rate of mp3 files, 32k to 320k; unset: 256k.",
     uses({
+      analyses: ["audio"],
       atSubmission: [({ audioFormat }) => (audioFormat === "mp3" ? null : `audio_format is ${audioFormat}`)],
     }),
   ),
@@ -41,21 +44,34 @@ export const outputParameters = z.object({
     ["sample_rate", "mp3_sample_rate"],
     sampleRate.default(48_000),
     "Sample rate in hertz: 48000 for opus; 32000, 44100 or 48000 for mp3, aac and ogg; 8000 to 96000 for wav and flac.",
+    uses(ofFile),
   ),
   normalizationDb: parameter(
     "normalization_db",
     within(finiteNumber, -60, 0).nullable().default(null),
     "Peak level in dBFS. Unset: -1, or the level of the source if repaint or lego keep a part of it.",
+    uses({
+      ...ofFile,
+      atSubmission: [({ peakClip }) => (peakClip === null ? null : "replaced by peak_clip")],
+    }),
+  ),
+  peakClip: parameter(
+    "peak_clip",
+    within(integer, 0, 999).nullable().default(null),
+    "Millionths of the samples that may clip when the others are scaled to full scale; replaces normalization_db. Unset: nothing clips.",
+    uses(ofFile),
   ),
   fadeInSeconds: parameter(
     ["fade_in", "fade_in_duration"],
     fade,
     "Length of the linear fade-in in seconds, applied after normalization.",
+    uses(ofFile),
   ),
   fadeOutSeconds: parameter(
     ["fade_out", "fade_out_duration"],
     fade,
     "Length of the linear fade-out in seconds.",
+    uses(ofFile),
   ),
 });
 
@@ -63,6 +79,7 @@ export const audioFormat = parameter(
   "audio_format",
   oneOf(AUDIO_FORMATS).default("mp3"),
   "Audio format. wav is 16-bit, wav24 24-bit, wav32 32-bit float; ogg is Vorbis.",
+  uses(ofFile),
 );
 
 export type OutputParameters = z.output<typeof outputParameters>;

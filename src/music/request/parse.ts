@@ -23,7 +23,7 @@ import { unknownFieldWarnings } from "./unknown-fields.js";
 /** @throws RequestError naming the invalid field */
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {
   const warnings: string[] = [];
-  const { sent, chosen } = readParameters(fields, context, warnings);
+  const { sent, own, chosen } = readParameters(fields, context, warnings);
   const parameters = { ...sent, ...normalizeTracks(sent, warnings), analysis: analysisOf(sent) };
   warnings.push(...unknownFieldWarnings(fields));
   const { analysis, taskType, model, callbackUrl } = parameters;
@@ -38,7 +38,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   warnings.push(...effects.warnings);
   checkTogether(parameters, warnings);
   const stated = factsStatedIn(used, warnings);
-  const songs = drawSongs({ ...parameters, audioCodes }, context.drawSeed);
+  const songs = drawSongs({ ...parameters, audioCodes, own }, context.drawSeed);
 
   const { words, facts, repaint, ...groups } = grouped(parameterGroups, parameters);
   return {

@@ -34,6 +34,11 @@ export const planningParameters = z.object({
       atSubmission: [({ taskType, hasCodes }) => (hasCodes ? null : needsPlanning({ taskType }))],
     }),
   ),
+  verbatim: parameter(
+    "verbatim",
+    offByDefault,
+    "Render caption, lyrics, language and metadata exactly as sent: empty ones stay empty, without the language model and without facts from the prompt.",
+  ),
   languageModel: parameter(
     ["lm_model_path", "lm_model"],
     optionalText,
@@ -109,19 +114,19 @@ export const samplingParameters = z.object({
     "lm_temperature",
     within(finiteNumber, 0, 2).default(0.85),
     "Sampling temperature of the language model; 0: always the most likely token.",
-    uses({ ...lmOutput, analyses: ["metadata"] }),
+    uses({ ...lmOutput, analyses: ["full", "metadata"] }),
   ),
   topK: parameter(
     "lm_top_k",
     topK.default(0),
     "Top-k sampling of the language model; 0: off.",
-    uses({ ...lmSampling, analyses: ["metadata"] }),
+    uses({ ...lmSampling, analyses: ["full", "metadata"] }),
   ),
   topP: parameter(
     "lm_top_p",
     topP(0.9).default(0.9),
     "Top-p (nucleus) sampling of the language model; 1: off.",
-    uses({ ...lmSampling, analyses: ["metadata"] }),
+    uses({ ...lmSampling, analyses: ["full", "metadata"] }),
   ),
   minP: parameter(
     ["lm_min_p", "min_p"],

@@ -3,7 +3,7 @@ import { type UploadKind, type Uploads, uploadFieldName } from "../audio/uploads
 import { RequestError } from "../errors.js";
 import type { AudioInput, GenerationRequest } from "./generation-request.js";
 import type { GenerationParameters } from "./schema.js";
-import { ANALYSES, type Analysis } from "./task-types.js";
+import { ANALYSES, type Analysis, readsSourceOnly } from "./task-types.js";
 
 type Needs = Pick<
   GenerationParameters,
@@ -27,9 +27,9 @@ export function recordingsOf(
   const makesSongs = analysis === null;
   const input = (kind: UploadKind, path: string | null) => inputOf(kind, uploads, path);
   const sourceOf = () =>
-    (makesSongs ? input("sourceLatents", needs.srcLatentsPath) : null) ??
-    input("sourceAudio", needs.srcAudioPath);
-  const readsSource = makesSongs ? taskType !== "text2music" && !hasCodes : analysis !== "metadata";
+    (analysis === "latents" ? null : input("sourceLatents", needs.srcLatentsPath)) ??
+    (analysis === "audio" ? null : input("sourceAudio", needs.srcAudioPath));
+  const readsSource = makesSongs ? taskType !== "text2music" && !hasCodes : readsSourceOnly(analysis);
   const source = readsSource ? sourceOf() : null;
   if (readsSource && source === null) throw new RequestError(missingSource(needs));
   const referenceOf = () =>
@@ -43,7 +43,8 @@ function missingSource({ taskType, analysis }: Needs): string {
     analysis === null && taskType === "cover"
       ? ", or audio_code_string together with thinking or use_audio_codes"
       : "";
-  return `${what} needs a source: a file in src_audio, or a path in src_audio_path${codes}`;
+  const name = analysis === "audio" ? "src_latents" : "src_audio";
+  return `${what} needs a source: a file in ${name}, or a path in ${name}_path${codes}`;
 }
 
 /** An upload takes precedence over a path. */

@@ -9,14 +9,17 @@ import { needsTask } from "../../engine/parameter-uses.js";
 import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
 import {
   BPM_UNIT,
+  type Fields,
   finiteNumber,
   flag,
   integer,
+  isObject,
   namesOf,
   offByDefault,
   oneOf,
   optionalText,
   parameter,
+  refuse,
   text,
   trimmed,
   within,
@@ -25,6 +28,7 @@ import {
   withoutUnit,
 } from "../../parameters.js";
 import { unparsedCodes } from "./audio-codes.js";
+import { tryParseClientJson } from "./json.js";
 import { loraList } from "./loras.js";
 import { audioFormat, outputParameters } from "./output-parameters.js";
 import { planningParameters, samplingParameters } from "./planning-parameters.js";
@@ -186,7 +190,7 @@ export const parameterGroups = {
     repaintingWindows: parameter(
       "repainting_windows",
       repaintWindows.default([]),
-      "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source.",
+      "Several windows, such as [[10, 20], [45.5, 60]], replacing repainting_start and repainting_end. End null or 0: end of the source; 0 after a negative start: its start.",
       uses({ atSubmission: [needsTask("repaint", "lego")] }),
     ),
   }),
@@ -217,9 +221,31 @@ export const parameterGroups = {
       ["return_latents", "returnLatents"],
       offByDefault,
       "Store the latents of each song; `latents` of the song is their URL. They save encoding when a later task edits the song.",
+      uses({ analyses: ["full"] }),
     ),
   }),
 };
+
+/** Parameters that a song of the list `songs` may set for itself. */
+export const ownParts = z.object({
+  prompt: parameterGroups.words.shape.prompt,
+  lyrics: parameterGroups.words.shape.lyrics,
+  vocalLanguage: parameterGroups.words.shape.vocalLanguage,
+  ...parameterGroups.facts.shape,
+});
+
+const MAX_OWN_SONGS = 9;
+
+/** Songs as sent; sent-parameters.ts reads their parameters. */
+const unparsedSongs = z
+  .unknown()
+  .transform((value, context): Fields[] => {
+    const list = typeof value === "string" ? tryParseClientJson(value, "songs") : value;
+    const isList =
+      Array.isArray(list) && list.length > 0 && list.length <= MAX_OWN_SONGS && list.every(isObject);
+    return isList ? list : refuse(context, `must be a list of 1 to ${MAX_OWN_SONGS} objects`, value);
+  })
+  .meta({ type: "array", items: { type: "object" }, minItems: 1, maxItems: MAX_OWN_SONGS });
 
 /** All parameters of a task. parse.ts derives other fields of the request from those outside the groups. */
 export const generationSchema = z.object({
@@ -235,7 +261,7 @@ export const generationSchema = z.object({
     ["model", "model_name", "modelName", "dit_model", "ditModel", "synth_model"],
     optionalText,
     "Name of a model from GET /v1/models; unset: the default model.",
-    uses({ analyses: ["codes", "full"] }),
+    uses({ analyses: ["latents", "audio", "codes", "full"] }),
   ),
   loras: parameter(
     "loras",
@@ -294,6 +320,13 @@ export const generationSchema = z.object({
       ],
     }),
   ),
+  songs: parameter(
+    "songs",
+    unparsedSongs.nullable().default(null),
+    `Songs of one batch with texts of their own: a list of objects with any of ${Object.values(ownParts.shape)
+      .map((type) => namesOf(type)[0])
+      .join(", ")}. Replaces batch_size; other parameters apply to all songs.`,
+  ),
   ...parameterGroups.denoise.shape,
   ...parameterGroups.guidance.shape,
   ...parameterGroups.edit.shape,
@@ -325,7 +358,7 @@ export const generationSchema = z.object({
     optionalText,
     "Source recording: absolute path on the server, or `file` of an earlier song. It sets the length.",
     uses({
-      analyses: ["codes", "full"],
+      analyses: ["latents", "codes", "full"],
       atSubmission: [...needsSource, ({ latents }) => (latents.isSource ? "replaced by src_latents" : null)],
     }),
   ),
@@ -333,7 +366,7 @@ export const generationSchema = z.object({
     ["src_latents_path", "srcLatentsPath"],
     optionalText,
     "Latents of the source, instead of src_audio: `latents` of an earlier song, or a safetensors file on the server with a tensor `latents` [frames, channels].",
-    uses({ atSubmission: needsSource }),
+    uses({ analyses: ["audio", "codes", "full"], atSubmission: needsSource }),
   ),
   refLatentsPath: parameter(
     ["ref_latents_path", "refLatentsPath"],
@@ -363,7 +396,7 @@ export const generationSchema = z.object({
     ["callback_url", "callbackUrl"],
     optionalText,
     "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
-    uses({ analyses: ["codes", "full", "metadata"] }),
+    uses({ analyses: ["latents", "audio", "codes", "full", "metadata"] }),
   ),
   ...parameterGroups.repaint.shape,
   analysisOnly: parameter(
@@ -383,6 +416,24 @@ export const generationSchema = z.object({
     offByDefault,
     "Return the audio codes of the source; makes no music.",
     uses({ analyses: ["codes"] }),
+  ),
+  planOnly: parameter(
+    "plan_only",
+    offByDefault,
+    "Return what the language model plans for the songs: caption, lyrics, metadata and, with thinking, audio codes; makes no music.",
+    uses({ analyses: ["plan"] }),
+  ),
+  encodeOnly: parameter(
+    "encode_only",
+    offByDefault,
+    "Return the latents of src_audio, encoded by the model's VAE; makes no music.",
+    uses({ analyses: ["latents"] }),
+  ),
+  decodeOnly: parameter(
+    "decode_only",
+    offByDefault,
+    "Return src_latents as a song, decoded by the model's VAE without rendering.",
+    uses({ analyses: ["audio"] }),
   ),
 });
 

@@ -1,12 +1,15 @@
 /** First step of parsing: reads the parameters of a body, with the limits of the model and the task type. */
 import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
 import type { Seed, SlotState } from "../../engine/types.js";
 import { type Fields, namesOf } from "../../parameters.js";
 import { type Uploads, uploadKind } from "../audio/uploads.js";
+import { RequestError } from "../errors.js";
 import { nameInWarnings } from "./effects.js";
 import { FieldSources, parseField, parseObject } from "./fields.js";
-import { type GenerationParameters, generationSchema, generationSchemaFor } from "./schema.js";
+import type { OwnParts } from "./generation-request.js";
+import { type GenerationParameters, generationSchema, generationSchemaFor, ownParts } from "./schema.js";
 import { isCoverWithoutCodes } from "./task-types.js";
 
 export interface GenerationContext {
@@ -29,7 +32,7 @@ export function readParameters(
   fields: Fields,
   { rangePolicy, slotOf, uploads, defaults = {} }: GenerationContext,
   warnings: string[],
-): { sent: GenerationParameters; chosen: (keyof GenerationParameters)[] } {
+): { sent: GenerationParameters; own: OwnParts[]; chosen: (keyof GenerationParameters)[] } {
   const sources = new FieldSources(fields, warnings, defaults);
   const model = parseField(generationSchema.shape.model, sources, rangePolicy, []);
   const taskType = parseField(generationSchema.shape.taskType, sources, rangePolicy, []);
@@ -44,5 +47,24 @@ export function readParameters(
     if (key === "useCotCaption" && sent[key] === true) return false;
     return !isDeepStrictEqual(sent[key], unset[key]);
   });
-  return { sent, chosen };
+  const own = (sent.songs ?? []).map((song, index) => {
+    const isPresent = (key: keyof OwnParts) => namesOf(schema.shape[key]).some((name) => song[name] != null);
+    const keys = (Object.keys(ownParts.shape) as (keyof OwnParts)[]).filter(isPresent);
+    const present = z.object(Object.fromEntries(keys.map((key) => [key, schema.shape[key]])));
+    return attempt(`songs[${index}]`, () =>
+      parseObject(present, new FieldSources(song), rangePolicy, warnings),
+    );
+  });
+  return { sent: own.length === 0 ? sent : { ...sent, batchSize: own.length }, own, chosen };
+}
+
+/** Says in which song an error is. */
+function attempt<T>(where: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof RequestError
+      ? new RequestError(`${where}: ${error.message}`, { cause: error })
+      : error;
+  }
 }

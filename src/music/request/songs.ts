@@ -1,14 +1,16 @@
 /** The songs of a request: what differs between them. */
 import type { Seed } from "../../engine/types.js";
-import type { Fields } from "../../parameters.js";
+import { type Fields, namesOf } from "../../parameters.js";
 import { assignSeeds } from "../song/seeds.js";
-import type { GenerationRequest, RequestedSong } from "./generation-request.js";
-import type { GenerationParameters } from "./schema.js";
-import { makesStems } from "./task-types.js";
+import type { GenerationRequest, OwnParts, RequestedSong } from "./generation-request.js";
+import { type GenerationParameters, ownParts } from "./schema.js";
+import { makesStems, readsSourceOnly } from "./task-types.js";
 
 type Parameters = Pick<GenerationParameters, "taskType" | "trackName" | "trackClasses" | "lmSeeds"> & {
   /** Codes in use, one list per song; null: none. */
-  audioCodes: readonly number[][] | null;
+  audioCodes: readonly (number[] | null)[] | null;
+  /** Parts of their own, one per song; empty: none. */
+  own?: readonly OwnParts[];
 };
 
 /** With `track_classes`, a single seed applies to all stems. Otherwise it applies only to the first song. */
@@ -25,12 +27,13 @@ export function drawSongs(
 
 /** Returns one entry for each seed. A single seed of the language model applies to all songs. */
 export function requestedSongs(parameters: Parameters, seeds: readonly Seed[]): RequestedSong[] {
-  const { lmSeeds, audioCodes } = parameters;
+  const { lmSeeds, audioCodes, own = [] } = parameters;
   return seeds.map((seed, index) => ({
     seed,
     lmSeed: lmSeeds[lmSeeds.length > 1 ? index : 0] ?? null,
     codes: audioCodes?.[index] ?? null,
     tracks: tracksOf(parameters, index),
+    ...(own[index] && { own: own[index] }),
   }));
 }
 
@@ -50,16 +53,29 @@ export function songFields({
   const hasOwnStems = makesStems(taskType) && stems.length > 1;
   const lmSeeds = songs.map(({ lmSeed }) => lmSeed);
   const isShared = new Set(lmSeeds).size <= 1;
-  const codes = songs.flatMap(({ codes }) => (codes === null ? [] : [codes]));
+  const codes = songs.map(({ codes }) => codes);
+  const own = songs.flatMap(({ own }) => own ?? []);
   return {
-    // Seeds have no effect when codes are extracted.
-    ...(analysis !== "codes" && { use_random_seed: false, seed: songs.map(({ seed }) => seed) }),
+    // Seeds have no effect when a recording is only encoded or decoded.
+    ...((!readsSourceOnly(analysis) || analysis === "full") && {
+      use_random_seed: false,
+      seed: songs.map(({ seed }) => seed),
+    }),
     lm_seed: isShared
       ? lmSeeds.slice(0, 1).filter((lmSeed) => lmSeed !== null)
       : lmSeeds.map((lmSeed) => lmSeed ?? -1),
     track_name: makesStems(taskType) && !hasOwnStems ? (stems[0] ?? "") : "",
     track_classes: hasOwnStems || taskType === "complete" ? stems : [],
     ...(!hasOwnStems && { batch_size: songs.length }),
-    ...(codes.length > 0 && { audio_code_string: codes, use_audio_codes: true }),
+    ...(codes.some((list) => list !== null) && { audio_code_string: codes, use_audio_codes: true }),
+    ...(own.length > 0 && { songs: own.map(ownFields) }),
   };
+}
+
+function ownFields(own: OwnParts): Fields {
+  const entries = Object.entries(ownParts.shape).map(([key, type]) => [
+    namesOf(type)[0],
+    own[key as keyof OwnParts],
+  ]);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }

@@ -14,7 +14,7 @@ export function factsStatedIn(
   parameters: GenerationParameters & { analysis: Analysis | null; hasCodes: boolean },
   warnings: string[],
 ): StatedFacts {
-  const { analysis, prompt, sampleQuery, taskType, hasCodes, keyScale, vocalLanguage } = parameters;
+  const { analysis, prompt, sampleQuery, taskType, hasCodes, keyScale, vocalLanguage, verbatim } = parameters;
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
     warnings.push(`key_scale ${describe(keyScale)} is unknown to the models: use a key such as "F# minor"`);
   }
@@ -24,7 +24,7 @@ export function factsStatedIn(
     );
   }
   if (analysis === "metadata") return statedFacts(prompt, UNKNOWN_METADATA, true, warnings);
-  if (analysis !== null) return NOTHING_STATED;
+  if ((analysis !== null && analysis !== "plan") || verbatim) return NOTHING_STATED;
   const isWholeSong = taskType === "text2music" && !hasCodes;
   const words = isWholeSong && sampleQuery !== "" ? sampleQuery : prompt;
   return statedFacts(words, parameters, isWholeSong, warnings);

@@ -1,4 +1,4 @@
-/** Kinds of tasks: task types, and analyses, which make no music. */
+/** Kinds of tasks: task types, and analyses, which render nothing. */
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
@@ -17,25 +17,40 @@ export function makesStems(taskType: TaskType): boolean {
 }
 
 /**
- * Analysis that a task runs instead of making songs. "codes" returns the audio codes of the source. "full"
- * describes the source. "metadata" suggests metadata for the caption and lyrics.
+ * What a task does instead of rendering songs. "latents" encodes the source, "audio" decodes its latents. "codes"
+ * returns the audio codes of the source. "full" describes the source. "metadata" suggests metadata for the caption and
+ * lyrics. "plan" writes what the language model would plan for the songs.
  */
-export type Analysis = "codes" | "full" | "metadata";
+export type Analysis = "latents" | "audio" | "codes" | "full" | "metadata" | "plan";
 
 /** Parameters that select the analyses. */
 export const ANALYSES: Readonly<Record<Analysis, string>> = {
+  latents: "encode_only",
+  audio: "decode_only",
   codes: "extract_codes_only",
   full: "full_analysis_only",
   metadata: "analysis_only",
+  plan: "plan_only",
 };
 
 /** Returns the analysis that the flags select. If several flags are set, the cheapest analysis wins. */
 export function analysisOf(flags: {
+  encodeOnly: boolean;
+  decodeOnly: boolean;
   extractCodesOnly: boolean;
   fullAnalysisOnly: boolean;
   analysisOnly: boolean;
+  planOnly: boolean;
 }): Analysis | null {
+  if (flags.encodeOnly) return "latents";
+  if (flags.decodeOnly) return "audio";
   if (flags.extractCodesOnly) return "codes";
   if (flags.fullAnalysisOnly) return "full";
-  return flags.analysisOnly ? "metadata" : null;
+  if (flags.analysisOnly) return "metadata";
+  return flags.planOnly ? "plan" : null;
+}
+
+/** Whether the task works on the source without rendering. */
+export function readsSourceOnly(analysis: Analysis | null): boolean {
+  return analysis !== null && analysis !== "metadata" && analysis !== "plan";
 }

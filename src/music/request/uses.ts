@@ -14,6 +14,7 @@ export interface SubmissionFacts extends SubmittedRendering {
   sampleQuery: string;
   instruction: string | null;
   audioFormat: string;
+  peakClip: number | null;
   useAudioCodes: boolean;
   useRandomSeed: boolean;
   seed: readonly unknown[];

@@ -133,8 +133,11 @@ function windowOf(value: unknown): RepaintWindow | undefined {
   const ends = isObject(value) ? [value.start, value.end] : Array.isArray(value) ? value : elementsOf(value);
   if (ends?.length !== 2) return undefined;
   const start = finiteNumber.safeParse(ends[0]);
+  // 0 is the end of a window before the source.
+  const isBefore = start.success && start.data < 0 && ends[1] === 0;
   const end = repaintEnd.safeParse(ends[1] === "" || ends[1] === null ? undefined : ends[1]);
   if (!start.success || !end.success) return undefined;
+  if (isBefore) return [start.data, 0];
   return end.data !== null && start.data >= end.data ? undefined : [start.data, end.data];
 }
 

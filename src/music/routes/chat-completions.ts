@@ -9,7 +9,7 @@ import { DataUrls } from "../audio/data-urls.js";
 import { AUDIO_FORMATS } from "../audio/formats.js";
 import { writePcm16 } from "../audio/pcm16.js";
 import { NO_UPLOADS, storeUpload, type Uploads, uploadPath } from "../audio/uploads.js";
-import { HttpError, RequestError, useOpenAiErrors } from "../errors.js";
+import { HttpError, openAiError, RequestError, setErrorBody } from "../errors.js";
 import { chatCompletion as chatCompletionSchema } from "../openapi/answers.js";
 import type { SongDescription, SongResult } from "../queue/store.js";
 import { BODY_RULES } from "../request/body.js";
@@ -24,7 +24,7 @@ const HEARTBEAT_MS = 2000;
 
 /** Queues a task and waits until the task ends. */
 const route = abortableRoute(async (context, request, response, caller) => {
-  useOpenAiErrors(response);
+  setErrorBody(response, openAiError);
   const { config, service, bodies } = context;
   const { fields, client } = await bodies.read(request, BODY_RULES.chat);
   const chat = parseChatRequest(fields, config.rangePolicy);

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { Router } from "express";
 import { methodNotAllowed } from "../../http/guards.js";
 import type { OpenApiDocument } from "../../http/openapi.js";
+import { ACE_ENDPOINTS } from "../acestep-cpp/routes.js";
 import { throwNotAvailableInFleet } from "../errors.js";
 import { openApiDocument } from "../openapi/document.js";
 import { TASK_STATES } from "../queue/store.js";
@@ -60,6 +61,7 @@ export const ENDPOINTS: Endpoints = {
   ...ADAPTER_ENDPOINTS,
   ...TRAINING_ENDPOINTS,
   ...SESSION_ENDPOINTS,
+  ...ACE_ENDPOINTS,
   ...DESCRIPTION_ENDPOINTS,
 };
 

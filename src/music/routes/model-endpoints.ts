@@ -11,7 +11,7 @@ import {
 import * as answers from "../openapi/answers.js";
 import { parseModelPull, parseModelSwitch } from "../request/service-bodies.js";
 import type { MusicService } from "../service.js";
-import { command, createGetEndpoint, type Route, type RouteContext, sendEnvelope, withTag } from "./route.js";
+import { command, createGetEndpoint, envelope, type Route, type RouteContext, withTag } from "./route.js";
 
 /** Version of the API, not of the package. */
 const API_VERSION = "1.0";
@@ -27,7 +27,9 @@ export const healthRoute =
   (request, response) => {
     if (config.healthRequiresKey) authenticator.authorize(request);
     else authenticator.authorizeIfPresented(request);
-    sendEnvelope(response, healthOf(service.catalog));
+    const health = healthOf(service.catalog);
+    // Clients of acestep.cpp read the status beside the envelope.
+    response.json({ status: health.status, ...envelope(health) });
   };
 
 export const metricsRoute =

@@ -12,7 +12,11 @@ import type { RandomSamples } from "../words/random-samples.js";
 
 /** Sends data in the envelope of all successful JSON responses. The timestamp is in milliseconds since the epoch. */
 export function sendEnvelope(response: Response, data: unknown): void {
-  response.json({ data, code: 200, error: null, timestamp: Date.now(), extra: null });
+  response.json(envelope(data));
+}
+
+export function envelope(data: unknown) {
+  return { data, code: 200, error: null, timestamp: Date.now(), extra: null };
 }
 
 export interface RouteContext {

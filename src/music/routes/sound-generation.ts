@@ -3,7 +3,7 @@ import { z } from "zod";
 import { meaningOfIgnored } from "../../ignored.js";
 import { describe, type Fields, optionalText, parameter } from "../../parameters.js";
 import { contentTypeOf } from "../audio/formats.js";
-import { RequestError, useOpenAiErrors } from "../errors.js";
+import { openAiError, RequestError, setErrorBody } from "../errors.js";
 import { BODY_RULES } from "../request/body.js";
 import { songOf } from "./chat-completions.js";
 import { abortableRoute, withTag } from "./route.js";
@@ -71,7 +71,7 @@ function formatFields(format: unknown): Fields {
 
 /** Queues a task and answers with its song. The task is cancelled if the client disconnects. */
 const route = abortableRoute(async (context, request, response, caller) => {
-  useOpenAiErrors(response);
+  setErrorBody(response, openAiError);
   const { service, bodies } = context;
   const { "xi-api-key": key } = request.headers;
   if (typeof key === "string") request.headers["x-api-key"] ??= key;

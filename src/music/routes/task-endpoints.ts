@@ -206,6 +206,8 @@ interface Acceptance {
   retakeOf?: string;
   /** Values of fields that the client did not send. */
   defaults?: Fields | undefined;
+  /** Request in the words of another dialect, from which its answer is made. */
+  original?: unknown;
 }
 
 /**
@@ -216,17 +218,18 @@ export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
-  { idempotencyKey, retakeOf, defaults }: Acceptance = {},
+  { idempotencyKey, retakeOf, defaults, original }: Acceptance = {},
 ) {
   let keptFiles: string[] = [];
   try {
-    const generation = parseGenerationRequest(body.fields, {
+    const parsed = parseGenerationRequest(body.fields, {
       rangePolicy: config.rangePolicy,
       slotOf: (model) => selectSlot(service.catalog.slots(), model),
       uploads: body.uploads,
       drawSeed,
       defaults,
     });
+    const generation = original === undefined ? parsed : { ...parsed, original };
     const key = await submissionKey(idempotencyKey, body);
     const submit = async () => {
       try {

@@ -1,16 +1,29 @@
 /**
- * Analysis tasks. They return audio codes of a recording, a description of a recording, or metadata that suits caption
- * and lyrics.
+ * Tasks that render nothing. They encode, decode or describe a recording, or write what the language model plans or
+ * suggests for words.
  */
+
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";
-import type { LanguageModelInfo, Plan } from "../../engine/types.js";
-import type { SongResult } from "../queue/store.js";
-import type { RequestedSong } from "../request/generation-request.js";
+import {
+  type LanguageModelInfo,
+  type Plan,
+  type PlanarAudio,
+  SAMPLE_RATE,
+  type SongLatents,
+} from "../../engine/types.js";
+import { peakOf } from "../audio/decode.js";
+import { encodeAudio } from "../audio/encode.js";
+import { writeLatents } from "../audio/latents-file.js";
+import { peaksOf } from "../audio/peaks.js";
+import type { SongResult, StoredFile } from "../queue/store.js";
+import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
+import { compose } from "./compose.js";
 import { planningSeed } from "./composition.js";
-import type { ReadySlot } from "./prepare.js";
-import type { Recordings } from "./recordings.js";
+import type { Destination } from "./finish-song.js";
+import type { ReadyModels, ReadySlot } from "./prepare.js";
+import type { Recording, Recordings } from "./recordings.js";
 import type { SongContext } from "./song-context.js";
 import { metasOf } from "./song-record.js";
 import { withStatedFacts } from "./stated-facts.js";
@@ -18,60 +31,184 @@ import { withStatedFacts } from "./stated-facts.js";
 /** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
-function withoutSongs({ request, warnings }: SongContext) {
-  const { prompt, lyrics } = request.words;
-  const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
-  return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
+/** Options that the client may choose. */
+const UNDERSTANDING_KEYS = ["temperature", "topK", "topP"] as const;
+
+/** Whether an analysis writes a file. */
+export function writesFiles({ analysis, output }: GenerationRequest): boolean {
+  return analysis === "latents" || analysis === "audio" || (analysis === "full" && output.returnLatents);
 }
 
-/**
- * Returns the audio codes of the source and, for the analysis `full`, a description of it.
- * @throws NativeError, EngineError, or the reason of `context.signal` if aborted
- */
-export async function analyzeSource(
+/** @throws NativeError, EngineError, EncodeError, or the reason of `context.signal` if aborted */
+export async function analyze(
   context: SongContext,
   { source }: Recordings,
-  lm: LanguageModelInfo | null,
+  { lm, slot }: ReadyModels,
+  destination: Destination,
+): Promise<SongResult> {
+  const { analysis, output } = context.request;
+  if (slot === null) return analysis === "plan" ? planSongs(context, lm) : describeWords(context, lm);
+  // Cannot happen: the parser refuses an analysis without a source.
+  if (source === null) throw new Error("the source is missing");
+  if (analysis === "audio") return decodeSource(context, source, slot, destination);
+  const latents =
+    analysis === "latents" || output.returnLatents ? await latentsOf(context, source, slot) : source.latents;
+  const stored = writesFiles(context.request) && latents !== null ? await store(latents, destination) : null;
+  const file = stored && { latents: stored };
+  if (analysis === "latents") {
+    return { ...withoutSongs(context), ...file, metas: {}, ditModel: slot.model, analysis: {} };
+  }
+  const call = { signal: context.signal, onProgress: context.progress.enter("codes") };
+  const recording = latents ?? (source.audio as PlanarAudio);
+  const codes = await context.engine.renderer.encodeCodes(slot.slot, recording, call);
+  if (analysis === "codes") return codesResult(context, codes, slot);
+  return { ...(await describeRecording(context, lm, codes, source, slot)), ...file };
+}
+
+async function latentsOf(
+  { engine, signal, progress }: SongContext,
+  { latents, audio }: Recording,
+  { slot }: ReadySlot,
+): Promise<SongLatents> {
+  const call = { signal, onProgress: progress.enter("codes") };
+  return latents ?? engine.renderer.encodeLatents(slot, audio, call);
+}
+
+async function store(latents: SongLatents, destination: Destination): Promise<StoredFile> {
+  const { name, path } = destination(0, "latents");
+  return { name, bytes: await writeLatents(path, latents) };
+}
+
+/** Makes a song of latents. It has the level that they state; otherwise it is only kept from clipping. */
+async function decodeSource(
+  context: SongContext,
+  { latents }: Recording,
   { slot, model }: ReadySlot,
+  destination: Destination,
 ): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
-  // Cannot happen: the parser refuses an analysis without a source, or with latents.
-  if (source === null || source.audio === null) throw new Error("src_audio is missing");
-  const plain = { ...withoutSongs(context), ditModel: model };
-  const codes = await engine.renderer.encodeCodes(slot, source.audio, {
-    ...{ signal, onProgress: progress.enter("codes") },
+  if (latents === null) throw new Error("src_latents is missing");
+  const call = { signal, onProgress: progress.enter("render") };
+  const audio = await engine.renderer.decodeLatents(slot, latents, call);
+  const { output } = request;
+  const gain = latents.gain ?? (output.audioFormat === "wav32" ? 1 : 1 / Math.max(1, peakOf(audio)));
+  progress.enter("encode");
+  const { name, path } = destination(0, "audio");
+  const bytes = await encodeAudio({
+    audio,
+    samplesPerChannel: audio.length / 2,
+    sampleRate: SAMPLE_RATE,
+    format: output.audioFormat,
+    finish: output,
+    gain,
+    path,
+    signal,
   });
-  const audio_codes = audioCodeText(codes);
-  if (request.analysis === "codes") {
-    const status_message = "Audio Codes Extraction Success";
-    const files = { audio_paths: [], raw_audio_paths: [], first_audio_path: null };
-    return { ...plain, metas: {}, analysis: { status_message, audio_codes, ...files } };
-  }
+  const { prompt, lyrics, caption, vocalLanguage, generationInfo, ...rest } = withoutSongs(context);
+  const description = {
+    ...{ prompt, lyrics, caption, vocalLanguage, generationInfo, ditModel: model },
+    metas: metasOf(request.words, UNKNOWN_METADATA, audio.length / 2 / SAMPLE_RATE),
+    peaks: peaksOf(audio),
+  };
+  return {
+    ...{ ...rest, ...description },
+    seeds: request.songs.slice(0, 1).map(({ seed }) => seed),
+    audioFiles: [{ name, bytes, description }],
+    analysis: null,
+  };
+}
+
+/** A plan of a song, with the field names of the HTTP API. */
+export interface SongPlan {
+  caption: string;
+  lyrics: string;
+  bpm: number | null;
+  duration: number | null;
+  key_scale: string;
+  time_signature: string;
+  vocal_language: string;
+  audio_codes: string;
+}
+
+async function planSongs(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
+  const plans = (await compose(context, lm, null)).map(
+    ({ renderCaption, lyrics, metadata, language, codes }): SongPlan => ({
+      caption: renderCaption,
+      lyrics,
+      bpm: metadata.bpm,
+      duration: metadata.durationSeconds,
+      key_scale: metadata.keyScale,
+      time_signature: metadata.timeSignature,
+      vocal_language: language,
+      audio_codes: codes?.join() ?? "",
+    }),
+  );
+  return {
+    ...withoutSongs(context),
+    seeds: context.request.songs.map(({ seed }) => seed),
+    metas: {},
+    lmModel: lm?.name ?? "",
+    ditModel: "",
+    analysis: { plans },
+  };
+}
+
+function codesResult(context: SongContext, codes: Int32Array, { model }: ReadySlot): SongResult {
+  return {
+    ...withoutSongs(context),
+    metas: {},
+    ditModel: model,
+    analysis: {
+      status_message: "Audio Codes Extraction Success",
+      audio_codes: audioCodeText(codes),
+      audio_paths: [],
+      raw_audio_paths: [],
+      first_audio_path: null,
+    },
+  };
+}
+
+async function describeRecording(
+  context: SongContext,
+  lm: LanguageModelInfo | null,
+  codes: Int32Array,
+  { seconds }: Recording,
+  { model }: ReadySlot,
+): Promise<SongResult> {
+  const { engine, request, signal, progress } = context;
   const { constrained, debug } = request.sampling;
+  const chosen = UNDERSTANDING_KEYS.filter((key) => request.chosen.includes(key));
+  const sampling = Object.fromEntries(chosen.map((key) => [key, request.sampling[key]]));
   const { caption, lyrics, language, warnings, ...metadata } = await engine.planner.understand(
     {
       languageModel: lm?.name ?? null,
       audioCodes: codes,
-      metadata: { ...UNKNOWN_METADATA, durationSeconds: source.seconds },
-      sampling: { ...UNDERSTANDING, constrained, debug },
+      metadata: { ...UNKNOWN_METADATA, durationSeconds: seconds },
+      sampling: { ...UNDERSTANDING, ...sampling, constrained, debug },
       seed: planningSeed(request.songs[0] as RequestedSong),
     },
     { signal, onProgress: progress.enter("understand") },
   );
   context.warnings.push(...warnings);
-  const metas = metasOf(request, metadata, source.seconds);
-  const { bpm, keyscale, timesignature, duration } = metas;
+  const metas = metasOf(request.words, metadata, seconds);
   return {
-    ...plain,
-    ...{ prompt: caption, lyrics, metas, lmModel: lm?.name ?? "" },
+    ...withoutSongs(context),
+    prompt: caption,
+    lyrics,
+    metas,
+    lmModel: lm?.name ?? "",
+    ditModel: model,
     analysis: {
       status_message: "Full Hardware Analysis Success",
       prompt: caption,
       lyrics,
-      ...{ bpm, keyscale, timesignature, duration },
+      bpm: metas.bpm,
+      keyscale: metas.keyscale,
+      timesignature: metas.timesignature,
+      duration: metas.duration,
       genre: "",
       language,
-      audio_codes,
+      audio_codes: audioCodeText(codes),
       audio_paths: [],
     },
   };
@@ -81,7 +218,7 @@ export async function analyzeSource(
  * Returns metadata that suits caption and lyrics. Keeps facts that the caption states. Ignores metadata that the
  * client set.
  */
-export async function describeWords(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
+async function describeWords(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const { words, facts, planning, sampling } = request;
   const seed = planningSeed(request.songs[0] as RequestedSong);
@@ -101,7 +238,7 @@ export async function describeWords(context: SongContext, lm: LanguageModelInfo 
   };
   const call = { signal, onProgress: progress.enter("plan") };
   const [plan] = (await engine.planner.planSongs([planRequest], call)) as [Plan];
-  const metas = metasOf(request, plan.metadata, plan.metadata.durationSeconds);
+  const metas = metasOf(words, plan.metadata, plan.metadata.durationSeconds);
   return {
     ...withoutSongs(context),
     metas,
@@ -115,4 +252,10 @@ export async function describeWords(context: SongContext, lm: LanguageModelInfo 
       language: plan.language ?? (await detectLanguage(words.lyrics)) ?? "unknown",
     },
   };
+}
+
+function withoutSongs({ request, warnings }: SongContext) {
+  const { prompt, lyrics } = request.words;
+  const nothing = { caption: "", vocalLanguage: "", generationInfo: "", lmModel: "" };
+  return { prompt, lyrics, ...nothing, seeds: [], audioFiles: [], warnings };
 }

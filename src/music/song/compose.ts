@@ -1,5 +1,6 @@
 /** Prepares songs for the renderer: the client's words, sheets of the language model, and plans. */
 import { detectLanguage } from "../../engine/language.js";
+import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import type { LanguageModelInfo } from "../../engine/types.js";
 import { DEFAULT_LANGUAGE } from "../request/schema.js";
 import {
@@ -23,18 +24,22 @@ export async function compose(
   sourceSeconds: number | null,
 ): Promise<PlannedComposition[]> {
   const { request, progress } = context;
+  const isVerbatim = request.planning.verbatim;
+  const languageOf = async (lyrics: string) =>
+    isVerbatim ? UNKNOWN_LANGUAGE : ((await detectLanguage(lyrics)) ?? DEFAULT_LANGUAGE);
   const drafts: Composition[] = [];
   for (const [index, requested] of request.songs.entries()) {
     progress.beginSongs(index, 1);
     const song = clientComposition(request, requested, lm !== null, sourceSeconds);
-    drafts.push(withInstrumentalTag(lm === null ? song : await writeSheet(context, lm, song)));
+    const written = lm === null ? song : await writeSheet(context, lm, song);
+    drafts.push(isVerbatim ? written : withInstrumentalTag(written));
   }
   const planned = await planTogether(context, lm, drafts);
   return Promise.all(
     planned.map(async (song, index) => ({
       ...song,
       isLanguageNamed: drafts[index]?.language != null,
-      language: song.language ?? (await detectLanguage(song.lyrics)) ?? DEFAULT_LANGUAGE,
+      language: song.language ?? (await languageOf(song.lyrics)),
     })),
   );
 }

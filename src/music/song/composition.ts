@@ -2,7 +2,7 @@
 import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import type { Metadata, Seed } from "../../engine/types.js";
-import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
+import { type GenerationRequest, type RequestedSong, wordsOf } from "../request/generation-request.js";
 import type { LmOutput } from "../request/uses.js";
 import { knownMetadata } from "./stated-facts.js";
 
@@ -32,12 +32,14 @@ export interface PlannedComposition extends Composition {
 
 /** Caption, lyrics and metadata that the request contains. */
 export function clientComposition(
-  { words, facts }: GenerationRequest,
+  request: GenerationRequest,
   requested: RequestedSong,
   hasLm: boolean,
   sourceSeconds: number | null,
 ): Composition {
   const seed = hasLm ? planningSeed(requested) : requested.seed;
+  const words = wordsOf(request, requested);
+  const facts = { ...request.facts, ...requested.own };
   return {
     requested,
     caption: words.prompt,

@@ -4,6 +4,7 @@ import { type LanguageModelInfo, type Rendering, SAMPLE_RATE, type SongLatents }
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
+import { wordsOf } from "../request/generation-request.js";
 import type { OutputParameters } from "../request/output-parameters.js";
 import { isInstrumental, type PlannedComposition } from "./composition.js";
 import type { ReadySlot } from "./prepare.js";
@@ -41,7 +42,7 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
   const { scores, noScoresReason } = await scoreSong(context, { song, audio, seconds, slot: slot.slot, lm });
   warnOfLongFades(output, seconds, warnings);
   const { facts, isTempoMeasured } = factsOf(request, song, audio, recordings);
-  const metas = metasOf(request, { ...song.metadata, ...facts }, seconds);
+  const metas = metasOf(wordsOf(request, song.requested), { ...song.metadata, ...facts }, seconds);
   const { caption, lyrics, requested } = song;
   const title = titleOf({ request, result: { prompt: caption } });
   const { bpm, keyscale: key } = metas;

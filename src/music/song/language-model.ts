@@ -26,8 +26,10 @@ export function plansOnGpu(languageModelDevice: string, { devices }: RuntimeInfo
   return devices.some(({ name, memoryBytes }) => name.startsWith("cuda") && memoryBytes > minBytes);
 }
 
-function takesLanguageModel({ analysis, taskType }: GenerationRequest): boolean {
-  return analysis === null ? LANGUAGE_MODEL_TASKS.includes(taskType) : analysis !== "codes";
+function takesLanguageModel({ analysis, taskType, planning }: GenerationRequest): boolean {
+  if (planning.verbatim) return false;
+  if (analysis === null) return LANGUAGE_MODEL_TASKS.includes(taskType);
+  return analysis === "full" || analysis === "metadata" || analysis === "plan";
 }
 
 /** Whether the task fails without the language model. */
@@ -61,8 +63,9 @@ export async function checkTextLength(
   if (!takesLanguageModel(request) || !needsLanguageModel(request)) return;
   const { analysis, words, planning, facts } = request;
   const { prompt, lyrics, sampleQuery, sampleMode } = words;
-  const writesSheet = analysis === null && (sampleMode || sampleQuery !== "");
-  const writeCodes = analysis === null && writesCodes(request);
+  const plansSongs = analysis === null || analysis === "plan";
+  const writesSheet = plansSongs && (sampleMode || sampleQuery !== "");
+  const writeCodes = plansSongs && writesCodes(request);
   const plans = analysis === "metadata" || (writeCodes && !writesSheet);
   if (!plans && !writesSheet) return;
   await writer.checkTextLength({

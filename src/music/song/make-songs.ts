@@ -5,7 +5,7 @@ import type { MusicEngine, SongAdapter } from "../../engine/types.js";
 import { EncodeError } from "../audio/encode.js";
 import type { SongResult } from "../queue/store.js";
 import type { GenerationRequest } from "../request/generation-request.js";
-import { analyzeSource, describeWords } from "./analysis.js";
+import { analyze, writesFiles } from "./analysis.js";
 import { compose } from "./compose.js";
 import type { PlannedComposition } from "./composition.js";
 import { type Destination, finishSong } from "./finish-song.js";
@@ -89,12 +89,12 @@ async function makeAll(
   const options = { maxSourceSeconds, usesLmByDefault, adapters, planSongs };
   const context: SongContext = { engine, request, signal, progress, ...options, warnings };
   const makesSongs = request.analysis === null;
-  if (makesSongs) await assertWritable(dirname(destination(0, "audio").path));
+  if (makesSongs || writesFiles(request)) await assertWritable(dirname(destination(0, "audio").path));
 
   const recordings = await readRecordings(context);
-  const { lm, slot } = await prepare(context);
-  if (slot === null) return describeWords(context, lm);
-  if (!makesSongs) return analyzeSource(context, recordings, lm, slot);
+  const models = await prepare(context);
+  if (!makesSongs || models.slot === null) return analyze(context, recordings, models, destination);
+  const { lm, slot } = models;
   const finished: FinishedSong[] = [];
   try {
     const songs = await compose(context, lm, recordings.source?.seconds ?? null);

@@ -3,6 +3,7 @@ import type { LanguageModelInfo } from "../../engine/types.js";
 import { findModelByName, selectSlot, supportedTaskTypes } from "../models/models.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { MAX_TURBO_STEPS } from "../request/schema.js";
+import { readsSourceOnly } from "../request/task-types.js";
 import { installedLanguageModel, needsLanguageModel, usesLanguageModel } from "./language-model.js";
 import type { SongContext } from "./song-context.js";
 
@@ -15,16 +16,18 @@ export interface ReadySlot {
   denoise: GenerationRequest["denoise"];
 }
 
-interface ReadyModels {
+export interface ReadyModels {
   /** Language model of the task; null: it uses none. */
   lm: LanguageModelInfo | null;
-  /** null: the analysis of a text needs no other model. */
+  /** null: texts need no other model. */
   slot: ReadySlot | null;
 }
 
 export async function prepare(context: SongContext): Promise<ReadyModels> {
   const lm = await provideLanguageModel(context);
-  return { lm, slot: context.request.analysis === "metadata" ? null : await prepareSlot(context) };
+  const { analysis } = context.request;
+  const rendersOrReads = analysis === null || readsSourceOnly(analysis);
+  return { lm, slot: rendersOrReads ? await prepareSlot(context) : null };
 }
 
 /**

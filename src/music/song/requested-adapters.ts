@@ -2,28 +2,40 @@
  * Adapters that a request names in `loras`. They are resolved at submission, and their files are read when the
  * songs are made.
  */
+import { realpath } from "node:fs/promises";
 import { basename, isAbsolute } from "node:path";
 import type { SongAdapter } from "../../engine/types.js";
 import { findAdapter, type LoadedAdapters, taskAdapter } from "../models/loaded-adapters.js";
 import type { RequestedAdapter } from "../request/loras.js";
 import { type AdapterStorage, adapterSignature } from "../storage/adapter-storage.js";
-import type { PermittedRoot } from "../storage/permitted-root.js";
+import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 
 export class RequestedAdapters {
   /**
+   * @param directory further directory of adapters (SVC_ADAPTERS); null: none
    * @param isLocal whether the service can be reached only from this machine; requests may then name any path
    * @param isShared whether other machines make the songs; adapter files are then published to the storage
    */
   constructor(
     private readonly root: PermittedRoot,
+    private readonly directory: string | null,
     private readonly isLocal: boolean,
     private readonly storage: AdapterStorage,
     private readonly isShared: boolean,
   ) {}
 
   /** Resolves a path sent by a client. @throws UnsafePathError */
-  resolve(path: string): Promise<string> {
-    return this.isLocal && isAbsolute(path) ? Promise.resolve(path) : this.root.resolve(path);
+  async resolve(path: string): Promise<string> {
+    if (isAbsolute(path) && (this.isLocal || (await this.#isFurther(path)))) return path;
+    return this.root.resolve(path);
+  }
+
+  async #isFurther(path: string): Promise<boolean> {
+    if (this.directory === null) return false;
+    const [directory, found] = await Promise.all([this.directory, path].map((each) => realpath(each))).catch(
+      () => [],
+    );
+    return directory !== undefined && found !== undefined && isWithin(directory, found);
   }
 
   /**

@@ -7,15 +7,19 @@ import type { PlannedComposition } from "./composition.js";
 import type { ReadySlot } from "./prepare.js";
 
 /** @param seconds length of the audio; null if there is no audio */
-export function metasOf(request: GenerationRequest, metadata: Metadata, seconds: number | null): SongMetas {
+export function metasOf(
+  { prompt, lyrics }: Pick<GenerationRequest["words"], "prompt" | "lyrics">,
+  metadata: Metadata,
+  seconds: number | null,
+): SongMetas {
   return {
     bpm: metadata.bpm,
     duration: seconds === null ? null : Math.round(seconds * 100) / 100,
     genres: "",
     keyscale: metadata.keyScale,
     timesignature: metadata.timeSignature,
-    prompt: request.words.prompt,
-    lyrics: request.words.lyrics,
+    prompt,
+    lyrics,
   };
 }
 

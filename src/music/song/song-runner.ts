@@ -122,7 +122,7 @@ export class SongRunner implements TaskRunner {
       planSongs,
     };
     const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
-    const paths = filesOf(result.audioFiles).map(({ name }) => storage.newPath(name));
+    const paths = filesOf(result).map(({ name }) => storage.newPath(name));
     try {
       for (const path of paths) await this.#withStorage(control, () => storage.publish(path, signal));
     } catch (error) {

@@ -4,7 +4,14 @@ import type { CallOptions } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import { detectLanguage, parseQueryHints } from "../../engine/language.js";
 import { UNKNOWN_LANGUAGE, UNKNOWN_METADATA } from "../../engine/metadata.js";
-import type { Metadata, ModelCatalog, SamplingOptions, SheetWriter, SongSheet } from "../../engine/types.js";
+import type {
+  LanguageModelInfo,
+  Metadata,
+  ModelCatalog,
+  SamplingOptions,
+  SheetWriter,
+  SongSheet,
+} from "../../engine/types.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
 import { RequestError } from "../errors.js";
 import { ensureLanguageModel } from "../models/models.js";
@@ -70,6 +77,11 @@ export class TextWriter {
     return this.#write(input, input.query, UNKNOWN_METADATA, caller, (metadata, writing, call) =>
       this.writer.createSample({ query: input.query, instrumental, language, metadata, ...writing }, call),
     );
+  }
+
+  /** Loads a language model, or the default. @throws HttpError 400 for an unknown name, 500 if loading fails */
+  languageModel(name: string | null): Promise<LanguageModelInfo> {
+    return ensureLanguageModel(this.catalog, this.writer, { signal: this.stopping }, name);
   }
 
   /** @param words text of the client; facts stated in it fill empty values in `fields` */

@@ -118,6 +118,24 @@ describe("encoding songs to audio files", () => {
     }
   });
 
+  it("peak_clip scales all but the loudest millionths of the samples to full scale, which clips these", async () => {
+    const loud = audio.map((sample, index) => (index < 40 ? 0.9 : 0.25 * sample));
+    const [whole, clipped] = [0, 999] as const;
+    for (const format of ["wav32", "wav", "wav24"] as const) {
+      for (const peakClip of [whole, clipped]) {
+        await finished(format, `clip-${peakClip}.${format}`, { peakClip, normalizationDb: -20 }, loud);
+      }
+      const [plain, scaled] = [whole, clipped].map((name) => samplesOf(`clip-${name}.${format}`)) as [
+        Float32Array,
+        Float32Array,
+      ];
+      expect(peakOf(plain)).to.be.closeTo(1, 1e-4);
+      expect(peakOf(scaled)).to.be.closeTo(1, 1e-4);
+      const at = 2 * (samplesPerChannel >> 1);
+      expect((scaled[at] as number) / (plain[at] as number)).to.be.above(2);
+    }
+  });
+
   it("fades both channels in and out linearly", async () => {
     const constant = new Float32Array(audio.length).fill(0.5);
     const half = samplesPerChannel / 2;

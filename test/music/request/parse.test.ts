@@ -31,6 +31,7 @@ describe("parsing of generation requests", () => {
       repaint: { repaintingStartSeconds: 0, repaintingEndSeconds: null, repaintingWindows: [] },
       planning: {
         thinking: false,
+        verbatim: false,
         languageModel: null,
         lmBackend: "vllm",
         cfgScale: 2.5,
@@ -61,6 +62,7 @@ describe("parsing of generation requests", () => {
         mp3Bitrate: null,
         sampleRate: 48_000,
         normalizationDb: null,
+        peakClip: null,
         fadeInSeconds: 0,
         fadeOutSeconds: 0,
         ...{ timesLyrics: false, getScores: false, returnLatents: false },

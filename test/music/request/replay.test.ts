@@ -37,6 +37,20 @@ describe("parameters that repeat a task", () => {
     ["codes of a recording", { extract_codes_only: true, src_audio_path: "/a.mp3" }],
     ["a description of a recording", { full_analysis_only: true, src_audio_path: "/a.mp3" }],
     ["metadata for words", { analysis_only: true, prompt: "p" }],
+    ["plans of songs", { plan_only: true, prompt: "p", thinking: true, batch_size: 3, lm_seed: [1, 2, 3] }],
+    ["latents of a recording", { encode_only: true, src_audio_path: "/a.mp3" }],
+    ["audio of latents", { decode_only: true, src_latents_path: "/a.safetensors", peak_clip: 5 }],
+    [
+      "songs with texts and codes of their own",
+      {
+        verbatim: true,
+        songs: [{ prompt: "a", bpm: 90 }, { lyrics: "la", vocal_language: "unknown" }, {}],
+        audio_code_string: ["1,2", "", "3"],
+        use_audio_codes: true,
+        free_timesteps: true,
+        timesteps: "1,0.9,0",
+      },
+    ],
   ];
   for (const [what, body] of bodies) {
     it(`sending the parameters of a task again gives the same request: ${what}`, () => {

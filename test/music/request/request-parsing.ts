@@ -45,6 +45,7 @@ export function parsed(fields: Fields, context: Partial<GenerationContext> = {})
     codes: songs[0]?.codes ? songs.map(({ codes }) => codes) : null,
     batchSize: songs.length,
     tracks: songs.map(({ tracks }) => tracks),
+    own: songs.map(({ own = {} }) => own),
   };
 }
 

@@ -37,11 +37,13 @@ export const SAMPLES: Record<string, Sample> = {
   lyrics: { value: "la la", key: "lyrics" },
   instrumental: { value: true, key: "lyrics", read: "[Instrumental]" },
   thinking: { value: true, key: "thinking" },
+  verbatim: { value: true, key: "verbatim" },
   vocal_language: { value: "ja", key: "vocalLanguage" },
   audio_format: { value: "wav", key: "audioFormat" },
   mp3_bitrate: { value: "192k", key: "mp3Bitrate" },
   sample_rate: { value: 44_100, key: "sampleRate" },
   normalization_db: { value: -3, key: "normalizationDb" },
+  peak_clip: { value: 10, key: "peakClip" },
   fade_in: { value: 1.5, key: "fadeInSeconds" },
   fade_out: { value: 2.5, key: "fadeOutSeconds" },
   sample_mode: { value: true, key: "sampleMode" },
@@ -70,6 +72,8 @@ export const SAMPLES: Record<string, Sample> = {
   velocity_ema_factor: { value: 0.1, key: "velocityEmaFactor" },
   latent_rescale: { value: 1.25, key: "latentRescale" },
   latent_shift: { value: 0.2, key: "latentShift" },
+  songs: { value: [{}, { bpm: 99 }], key: "own", read: [{}, { bpm: 99 }] },
+  free_timesteps: { value: true, key: "freeTimesteps" },
   timesteps: { value: "0.9,0.4,0", key: "timesteps", read: [0.9, 0.4, 0] },
   use_adg: { value: true, key: "useAdg" },
   guidance_variant: { value: "apg", key: "guidanceVariant", read: "apg_classic" },
@@ -150,6 +154,9 @@ export const SAMPLES: Record<string, Sample> = {
   analysis_only: { value: true, key: "analysis", read: "metadata" },
   full_analysis_only: { value: true, key: "analysis", read: "full" },
   extract_codes_only: { value: true, key: "analysis", read: "codes" },
+  plan_only: { value: true, key: "analysis", read: "plan" },
+  encode_only: { value: true, key: "analysis", read: "latents" },
+  decode_only: { value: true, key: "analysis", read: "audio" },
 };
 
 /** For each parameter, other fields that it needs to have an effect. */
@@ -163,6 +170,8 @@ export const COMPANIONS: Record<string, Fields> = {
   src_latents_path: { task_type: "cover" },
   full_analysis_only: { src_audio_path: "a.wav" },
   extract_codes_only: { src_audio_path: "a.wav" },
+  encode_only: { src_audio_path: "a.wav" },
+  decode_only: { src_latents_path: "a.safetensors" },
   track_name: { task_type: "lego", src_audio_path: "a.wav" },
   track_classes: { task_type: "lego", src_audio_path: "a.wav" },
 };

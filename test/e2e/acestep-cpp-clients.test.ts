@@ -1,0 +1,156 @@
+import { expect } from "chai";
+import { AceClient, formOf, type Part, partsOf } from "../music/acestep-cpp/ace-client.js";
+import { serverForAll, startLiveServer } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
+
+/** Names of weight files as clients store them in their requests, none of which is installed. */
+const MODELS = { lm_model: "acestep-5Hz-lm-4B-Q8_0.gguf", synth_model: "acestep-v15-sft-Q8_0.gguf" };
+/** Bytes in a frame of carillon-nano's latents. */
+const FRAME_BYTES = 400;
+
+/** A form as the page sends it: the request is a file. */
+function pageForm(request: object, parts: Record<string, Uint8Array>): FormData {
+  const form = formOf(parts);
+  form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
+  return form;
+}
+
+describe("acestep.cpp's page, as a replay of its requests", () => {
+  const server = serverForAll();
+  const ace = new AceClient(server);
+  /** What the form of the page holds before anything is filled in. */
+  const blank = { caption: "dub techno with long chords", use_cot_caption: true, task_type: "text2music" };
+
+  it("composes, renders the compositions, and makes a cover, a repaint and a stem of a card", async () => {
+    const { body: props } = await ace.get("/props");
+    const chosen = {
+      lm_model: props.models.lm[0],
+      synth_model: props.models.dit[0],
+      vae: props.models.vae[0],
+    };
+    // Compose
+    const form = { ...blank, ...chosen, lyrics: "[Instrumental]", vocal_language: "unknown", duration: 10 };
+    const pending = (await ace.run("/lm", { ...form, audio_codes: "", lm_batch_size: 2 })).body;
+    expect(pending).to.have.length(2);
+    // Synthesize: the pending compositions with the settings of the form
+    const reqs = pending.map((request: object) => ({
+      ...{ ...request, ...chosen, seed: 11, synth_batch_size: 1, inference_steps: 2, output_format: "wav16" },
+    }));
+    const parts = await ace.parts("/synth", reqs);
+    expect(parts.map(({ type }) => type)).to.deep.equal(
+      Array(2).fill(["audio/wav", "application/octet-stream"]).flat(),
+    );
+    const [, card] = parts as [Part, Part];
+    // Cover and repaint of a card with latents, and a reference
+    const edit = {
+      ...blank,
+      ...chosen,
+      inference_steps: 2,
+      seed: 3,
+      synth_batch_size: 1,
+      output_format: "mp3",
+    };
+    const cover = { ...edit, task_type: "cover", audio_cover_strength: 0.5 };
+    const sources = { src_latents: card.bytes, ref_latents: card.bytes };
+    const ofCover = await ace.parts("/synth", pageForm(cover, sources));
+    expect(ofCover.map(({ type }) => type)).to.deep.equal(["audio/mpeg", "application/octet-stream"]);
+    const repaint = { ...edit, task_type: "repaint", repainting_start: 2.5, repainting_end: 5.25 };
+    const [, painted] = await ace.parts("/synth", pageForm(repaint, { src_latents: card.bytes }));
+    expect(painted?.bytes.length).to.equal(card.bytes.length);
+    expect(
+      painted?.bytes.subarray(0, 40 * FRAME_BYTES).equals(card.bytes.subarray(0, 40 * FRAME_BYTES)),
+    ).to.equal(true);
+    const stems = { ...edit, caption: "", task_type: "complete", track: "drums | bass" };
+    expect(await ace.parts("/synth", pageForm(stems, { src_latents: card.bytes }))).to.have.length(2);
+  });
+
+  it("computes the latents of an opened recording, scans it, and opens latents", async () => {
+    const request = { ...blank, ...MODELS, duration: 10, inference_steps: 1, output_format: "wav16" };
+    const [audio] = (await ace.parts("/synth", request)) as [Part];
+    const { body: latents } = await ace.run("/vae", pageForm(blank, { audio: audio.bytes }));
+    expect(latents.length).to.equal(250 * FRAME_BYTES);
+    const opened = await ace.run("/vae", pageForm({ ...blank, peak_clip: 0 }, { src_latents: latents }));
+    expect(opened.headers.get("content-type")).to.equal("audio/mpeg");
+    const [json, same] = (await ace.parts("/understand", pageForm(MODELS, { src_latents: latents }))) as [
+      Part,
+      Part,
+    ];
+    expect(JSON.parse(json.bytes.toString())).to.have.length(1);
+    expect(same.bytes.equals(latents)).to.equal(true);
+  });
+
+  it("names the reason if the language model writes no text", async () => {
+    const { status, body } = await ace.send("POST", "/lm", { ...blank, audio_codes: "", lm_mode: "inspire" });
+    expect(`${status} ${body.error}`).to.equal(
+      "501 lm_mode inspire needs a language model that writes captions and lyrics, which carillon-nano/lm does not: install another, or use generate",
+    );
+  });
+});
+
+describe("acestep.cpp's scripts, as replays of their requests", () => {
+  const server = serverForAll();
+  const ace = new AceClient(server);
+  const sft = { ...MODELS, caption: "French house", lyrics: "[Verse]\nSous le soleil", vocal_language: "fr" };
+
+  it("client.sh enriches a request of other models, and renders the first result", async () => {
+    const facts = { bpm: 124, duration: 10, keyscale: "F# major", timesignature: "4" };
+    const [first] = (
+      await ace.run("/lm", { ...sft, ...facts, inference_steps: 2, guidance_scale: 1, shift: 1 })
+    ).body;
+    expect(first).to.include({ ...sft, ...facts, inference_steps: 2, guidance_scale: 1, shift: 1 });
+    const parts = await ace.parts("/synth", first);
+    expect(parts[0]?.type).to.equal("audio/mpeg");
+  });
+
+  it("client-batch.py renders two variations as one batch", async () => {
+    const variations = (await ace.run("/lm", { ...sft, lyrics: undefined, duration: 10, lm_batch_size: 2 }))
+      .body;
+    expect(variations).to.have.length(2);
+    const parts = await ace.parts("/synth", variations);
+    expect(parts.filter(({ type }) => type === "audio/mpeg")).to.have.length(2);
+  });
+
+  it("client-understand.sh sends the whole answer of /understand as its next request", async () => {
+    const [audio] = (await ace.parts("/synth", {
+      caption: "a waltz",
+      duration: 10,
+      output_format: "wav16",
+    })) as [Part];
+    const described = await ace.run("/understand", formOf({ audio: audio.bytes }));
+    expect(partsOf(described)).to.have.length(2);
+    const form = formOf({ audio: audio.bytes });
+    form.append("request", new Blob([described.body]), "server-understand.json");
+    const parts = await ace.parts("/synth", form);
+    expect(parts[1]?.bytes.length).to.equal(250 * FRAME_BYTES);
+  });
+});
+
+describe("jobs of acestep.cpp's clients across a restart", () => {
+  it("a job that waits, and a finished one, are there after a restart of the server", async () => {
+    const directory = temporaryDirectory();
+    const first = await startLiveServer(directory);
+    const before = new AceClient(first);
+    const request = { caption: "a waltz", duration: 10, inference_steps: 1, output_format: "wav16", seed: 1 };
+    const done = await before.submit("/synth", request);
+    const result = await before.resultOf(done);
+    const waiting = [
+      await before.submit("/synth", request),
+      await before.submit("/lm", { ...request, lyrics: "la" }),
+    ];
+    await first.close();
+    const second = await startLiveServer(directory);
+    try {
+      const after = new AceClient(second);
+      expect((await after.get(`/job?id=${done}&result=1`)).body.equals(result.body)).to.equal(true);
+      const [song, plan] = [
+        await after.resultOf(waiting[0] as string),
+        await after.resultOf(waiting[1] as string),
+      ];
+      const bytesOf = (answer: typeof song) => partsOf(answer).map(({ bytes }) => bytes.toString("latin1"));
+      expect(bytesOf(song)).to.deep.equal(bytesOf(result));
+      expect(plan.body[0]).to.include({ caption: "a waltz", lyrics: "la", inference_steps: 1 });
+    } finally {
+      await second.close();
+    }
+  });
+});
