@@ -121,12 +121,6 @@ export function countResidents(world: World, { householdIds }: Building): number
   return householdIds.reduce((sum, id) => sum + world.households.at(id).memberIds.length, 0);
 }
 
-export function* residentsOf(world: World, { householdIds }: Building): Generator<Citizen> {
-  for (const id of householdIds) {
-    for (const memberId of world.households.at(id).memberIds) yield world.citizens.at(memberId);
-  }
-}
-
 export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
   const age = ageInUnits(citizen, frame);
   return age >= AGE_LIMITS.adult && age < AGE_LIMITS.retired;

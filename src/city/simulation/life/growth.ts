@@ -6,7 +6,7 @@ import { BLOCK_COLUMNS } from "../../geometry.js";
 import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgradeGrowable } from "../fabric/buildings.js";
-import { AGE_LIMITS, ageInUnits, averageEducation, residentsOf } from "../fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits, averageEducation } from "../fabric/citizens.js";
 import { hasPipe } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
@@ -127,10 +127,13 @@ function educationAt(world: World, building: Building): number {
   if (building.homes === 0) return averageEducation(world, building.workerIds);
   let adults = 0;
   let education = 0;
-  for (const citizen of residentsOf(world, building)) {
-    if (ageInUnits(citizen, world.frame) < AGE_LIMITS.teen) continue;
-    adults++;
-    education += citizen.education;
+  for (const id of building.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (ageInUnits(citizen, world.frame) < AGE_LIMITS.teen) continue;
+      adults++;
+      education += citizen.education;
+    }
   }
   return adults === 0 ? 0 : (100 * education) / (3 * adults);
 }

@@ -14,7 +14,6 @@ import {
   moveIn,
   moveOut,
   quitJob,
-  residentsOf,
 } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
@@ -68,10 +67,13 @@ export function updateResidents(world: World, home: Building, around: Surroundin
 export function unemployedShare(world: World, home: Building): number {
   let able = 0;
   let idle = 0;
-  for (const citizen of residentsOf(world, home)) {
-    if (!isOfWorkingAge(citizen, world.frame)) continue;
-    able++;
-    if (citizen.workId === 0) idle++;
+  for (const id of home.householdIds) {
+    for (const memberId of world.households.at(id).memberIds) {
+      const citizen = world.citizens.at(memberId);
+      if (!isOfWorkingAge(citizen, world.frame)) continue;
+      able++;
+      if (citizen.workId === 0) idle++;
+    }
   }
   return able === 0 ? 0 : idle / able;
 }
