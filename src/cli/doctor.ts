@@ -5,18 +5,12 @@ import { access, mkdir, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { cpus, freemem, totalmem } from "node:os";
 import { promisify } from "node:util";
-import {
-  type Config,
-  ConfigError,
-  createEngine,
-  EngineError,
-  loadConfig,
-  type MusicEngine,
-} from "../index.js";
+import { type Config, ConfigError, createEngine, loadConfig, type MusicEngine } from "../index.js";
 import { checkPackages } from "../libtorch/prebuilt.js";
 import { requireKeyIfReachable } from "../music/access/access.js";
 import { findFfmpeg, STATIC_PACKAGE } from "../music/audio/ffmpeg.js";
 import { AUDIO_PROFILES } from "../music/audio/formats.js";
+import { AdvisedError } from "../system/advised-error.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 /** "bad": the server cannot start or work; "note": it works, but could be better. */
@@ -155,7 +149,7 @@ async function engineAndModels(config: Config): Promise<Finding[]> {
     checkPackages();
     engine = createEngine(config, (message) => remarks.push(message));
   } catch (error) {
-    const { fault, advice } = error instanceof EngineError ? error : { fault: error };
+    const { fault, advice } = error instanceof AdvisedError ? error : { fault: error };
     return [finding("native core", "bad", messageOf(fault), advice)];
   }
   try {

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, type Stats, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { OWNER_SEPARATOR } from "../models/folder-names.js";
 import { openRegular } from "../system/regular-file.js";
 import type { ModelSource } from "./addon.js";
 import { EngineError } from "./errors.js";
@@ -18,11 +19,6 @@ export const EMBEDDED_MODEL = "carillon-nano";
 /** Name of the language model inside another model's folder or file. */
 const LANGUAGE_MODEL_PART = "lm";
 const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
-/**
- * Separates owner and name in folders of downloaded repositories, `owner--name`. Folders of ACE-Step's repositories
- * have no owner.
- */
-export const OWNER_SEPARATOR = "--";
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
 const TEXT_ENCODER = "Qwen3-Embedding-0.6B";
 const MODELS_IN_PACKAGE = fileURLToPath(new URL("../../models", import.meta.url));

@@ -1,4 +1,5 @@
 /** Errors of the engine. Errors of the native addon: `NativeErrorCode` in addon.ts. */
+import { AdvisedError } from "../system/advised-error.js";
 import type { NativeErrorCode } from "./addon.js";
 
 export type EngineErrorCode =
@@ -22,18 +23,14 @@ export type EngineErrorCode =
   | "LM_OUTPUT"
   | "CLOSED";
 
-export class EngineError extends Error {
-  /** How to fix the error, if the message does not say it. */
-  readonly advice: string | undefined;
-
+export class EngineError extends AdvisedError {
   constructor(
     readonly code: EngineErrorCode,
-    readonly fault: string,
-    { advice, ...options }: ErrorOptions & { advice?: string } = {},
+    fault: string,
+    options?: ErrorOptions & { advice?: string | undefined },
   ) {
-    super(advice === undefined ? fault : `${fault}. ${advice}`, options);
+    super(fault, options);
     this.name = "EngineError";
-    this.advice = advice;
   }
 }
 

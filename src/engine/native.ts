@@ -8,6 +8,7 @@ import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listGpus } from "../libtorch/gpus.js";
 import { adviceForLoaderError, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "../libtorch/prebuilt.js";
+import { AdvisedError } from "../system/advised-error.js";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 
@@ -44,7 +45,7 @@ export function loadAddon(
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= "10000";
   const path = process.env.CARILLON_ADDON || (existsSync(BUILT_ADDON) ? BUILT_ADDON : null);
   if (path !== null) return load(path);
-  const prebuilt = findPrebuilt(log, hasGpu);
+  const prebuilt = openPrebuilt(log, hasGpu);
   if (prebuilt === null) {
     throw new EngineError(
       "ADDON_MISSING",
@@ -52,8 +53,19 @@ export function loadAddon(
       { advice: `Install it, build one with "${SETUP_COMMAND}", or set CARILLON_ADDON to its path.` },
     );
   }
-  openLibraries(prebuilt.libraries);
   return load(prebuilt.addon);
+}
+
+/** Finds the addon of the installed package and loads its libraries; null if no package is installed. */
+function openPrebuilt(...choice: Parameters<typeof findPrebuilt>): ReturnType<typeof findPrebuilt> {
+  try {
+    const prebuilt = findPrebuilt(...choice);
+    if (prebuilt !== null) openLibraries(prebuilt.libraries);
+    return prebuilt;
+  } catch (error) {
+    if (!(error instanceof AdvisedError)) throw error;
+    throw new EngineError("ADDON_MISSING", error.fault, { advice: error.advice, cause: error });
+  }
 }
 
 function load(path: string): NativeAddon {

@@ -14,10 +14,11 @@ import {
 } from "../../src/libtorch/find-libtorch.mjs";
 import { download, type FileSource } from "../models/download.js";
 import { PullError } from "../models/errors.js";
+import { AdvisedError } from "../system/advised-error.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { CUDA_WHEELS, type Wheel, type Wheels } from "./cuda-wheels.js";
 import { listGpus } from "./gpus.js";
-import { addonMissingError, isCudaBuild, minorOf, prebuiltMinors } from "./prebuilt.js";
+import { isCudaBuild, minorOf, prebuiltMinors } from "./prebuilt.js";
 
 type OnProgress = (progress: { doneBytes: number; totalBytes: number; wheel: string }) => void;
 
@@ -27,13 +28,13 @@ const KEPT = /\.so(\.\d+)*$|^torch\/(include\/|version\.py$)|\.dist-info\/.*(lic
 /**
  * Finds a CUDA libtorch that the addon supports, or installs one.
  * @returns its folder
- * @throws EngineError if there is no supported GPU, PullError if the download fails; each message is one line
+ * @throws AdvisedError if there is no supported GPU, PullError if the download fails; each message is one line
  */
 export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnProgress): Promise<string> {
   if (listGpus().length === 0)
-    throw addonMissingError("nvidia-smi lists no GPU: install NVIDIA's driver first, then run this again.");
+    throw new AdvisedError("nvidia-smi lists no GPU: install NVIDIA's driver first, then run this again.");
   const fault = gpuFault();
-  if (fault !== undefined) throw addonMissingError(`${fault}.`);
+  if (fault !== undefined) throw new AdvisedError(`${fault}.`);
   const minors = prebuiltMinors();
   const fits = (version: string) => minors.length === 0 || minors.includes(minorOf(version));
   const found = findLibtorch((one) => fits(one.version) && isCudaBuild(one));
@@ -43,7 +44,7 @@ export async function installCudaLibtorch(signal: AbortSignal, onProgress: OnPro
   const platform = `${process.platform}-${process.arch}`;
   const { version } = CUDA_WHEELS;
   if (build !== CUDA_WHEELS.build || platform !== CUDA_WHEELS.platform || !fits(version))
-    throw addonMissingError(
+    throw new AdvisedError(
       `Without pip only libtorch ${version} for ${CUDA_WHEELS.build} on ${CUDA_WHEELS.platform} can be downloaded, but this machine needs ${minors.join(", ")} for ${build} on ${platform}: install python3 with pip.`,
     );
   const target = downloadedLibtorchDirectory(version);

@@ -10,7 +10,7 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 // This relative path is valid from src/libtorch/ and from dist/libtorch/.
 import * as libtorch from "../../src/libtorch/find-libtorch.mjs";
-import { EngineError } from "../engine/errors.js";
+import { AdvisedError } from "../system/advised-error.js";
 
 type Libtorch = libtorch.Libtorch;
 
@@ -46,13 +46,9 @@ export const minorOf = (version: string) => version.split(".").slice(0, 2).join(
 
 export const isCudaBuild = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
 
-export function addonMissingError(fault: string, advice?: string): EngineError {
-  return new EngineError("ADDON_MISSING", fault, advice === undefined ? {} : { advice });
-}
-
 /**
  * Chooses the addon and its libtorch; null if no package is installed.
- * @throws EngineError if a package is damaged or belongs to another version of carillon
+ * @throws AdvisedError if a package is damaged or belongs to another version of carillon
  */
 export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): PrebuiltAddon | null {
   const packages = findPackages();
@@ -86,10 +82,9 @@ function findPackages(): Package[] {
     }
     const found = { ...(JSON.parse(readFileSync(path, "utf8")) as Manifest), name, directory: dirname(path) };
     if (found.version === own.version) return [found];
-    throw addonMissingError(
-      `${name} is version ${found.version}, but carillon is ${own.version}`,
-      `Run "npm install ${name}@${own.version}".`,
-    );
+    throw new AdvisedError(`${name} is version ${found.version}, but carillon is ${own.version}`, {
+      advice: `Run "npm install ${name}@${own.version}".`,
+    });
   });
 }
 
@@ -110,14 +105,13 @@ function checkContent({ directory, carillon }: Package, name: string): void {
     throw damaged(directory, `${join(directory, name)} differs from the published file`);
 }
 
-function damaged(directory: string, what: string): EngineError {
-  return addonMissingError(
-    `${what}: the installation is damaged`,
-    `Remove ${directory} and run "npm install" again.`,
-  );
+function damaged(directory: string, what: string): AdvisedError {
+  return new AdvisedError(`${what}: the installation is damaged`, {
+    advice: `Remove ${directory} and run "npm install" again.`,
+  });
 }
 
-/** Verifies every file of the installed packages. @throws EngineError naming a file that differs */
+/** Verifies every file of the installed packages. @throws AdvisedError naming a file that differs */
 export function checkPackages(): void {
   for (const found of findPackages()) {
     checkSizes(found);
@@ -146,11 +140,11 @@ function chooseLibtorch(
   }
   const required = `libtorch ${minors.join(" or ")} (the installed addons support no other version)`;
   if (isAsked)
-    throw addonMissingError(
+    throw new AdvisedError(
       `LIBTORCH=${process.env.LIBTORCH} is not ${required}: point it at one, or unset it${adviceForMinors(packages)}.`,
     );
   if (own === undefined)
-    throw addonMissingError(
+    throw new AdvisedError(
       `There is no ${required}: point LIBTORCH at one, run "npx carillon cuda install", or "npm install ${PLATFORM_PACKAGE}".`,
     );
   log(
@@ -163,7 +157,7 @@ function findLibtorch(fits: (found: Libtorch) => boolean): Libtorch | null {
   try {
     return libtorch.findLibtorch(fits);
   } catch (error) {
-    throw addonMissingError((error as Error).message);
+    throw new AdvisedError((error as Error).message);
   }
 }
 
@@ -179,7 +173,7 @@ function assertOneLibtorch(directory: string): void {
   const loaded = lines.find((line) => line.endsWith(`/${LIBTORCH_LIBRARY}`));
   const path = loaded?.slice(loaded.indexOf("/"));
   if (path === undefined || dirname(path) === directory) return;
-  throw addonMissingError(
+  throw new AdvisedError(
     `This process has already loaded another libtorch, ${path}: load carillon in a separate process, or set LIBTORCH to that one.`,
   );
 }
@@ -201,7 +195,9 @@ export function openLibraries(paths: readonly string[]): void {
     } catch (error) {
       const { message } = error as Error;
       if (message.includes("did not self-register")) continue;
-      throw addonMissingError(`libtorch cannot be loaded: ${message}`, adviceForLoaderError(message));
+      throw new AdvisedError(`libtorch cannot be loaded: ${message}`, {
+        advice: adviceForLoaderError(message),
+      });
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Public models and their repositories. */
-import { OWNER_SEPARATOR } from "../engine/checkpoints.js";
 import { PullError } from "./errors.js";
+import { OWNER_SEPARATOR } from "./folder-names.js";
 
 const PUBLISHER = "ACE-Step";
 const MAIN_REPOSITORY = `${PUBLISHER}/Ace-Step1.5`;

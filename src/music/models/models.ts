@@ -2,7 +2,7 @@
 
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../../engine/addon.js";
-import { EMBEDDED_MODEL, OWNER_SEPARATOR } from "../../engine/checkpoints.js";
+import { EMBEDDED_MODEL } from "../../engine/checkpoints.js";
 import { EngineError } from "../../engine/errors.js";
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { INFER_METHODS } from "../../engine/render-parameters.js";
@@ -13,6 +13,7 @@ import type {
   SheetWriter,
   SlotState,
 } from "../../engine/types.js";
+import { OWNER_SEPARATOR } from "../../models/folder-names.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
 import { TASK_TYPES, type TaskType } from "../request/task-types.js";
