@@ -7,8 +7,8 @@ import type { Browser, Page } from "playwright-core";
 import { setBuildingActive } from "../../src/city/commands/set-building-active.js";
 import { startCity } from "../../src/city/index.js";
 import { loadConfig } from "../../src/config.js";
-import { launchBrowser } from "../browser.js";
 import { listenLocally } from "../local-server.js";
+import { sharedBrowser } from "../shared-browser.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
 import { advance, smallTown } from "./simulation/towns.js";
 
@@ -36,9 +36,8 @@ describe("the city page", function () {
   const bridge = bridgeForEach({ map: "highway" });
 
   before(async () => {
-    browser = await launchBrowser();
+    browser = await sharedBrowser();
   });
-  after(() => browser?.close());
 
   beforeEach(async () => {
     smallTown(bridge.city);

@@ -115,23 +115,11 @@ describe("the command line", () => {
     expect(scaled.stderr).to.include("--lora-scale: 1 scales for 0 adapters of --lora");
   });
 
-  for (const [name, args] of [
-    ["--lora", ["generate", "x", "--lora", "", "--out", "none.wav"]],
-    ["--lora", ["generate", "x", "--lora", "a", " ", "--out", "none.wav"]],
-    ["--out", ["generate", "x", "--out="]],
-    ["--seed", ["generate", "x", "--seed", "", "--out", "none.wav"]],
-    ["directory", ["preprocess", "", "--out", "samples"]],
-    ["name", ["models", "pull", ""]],
-    ["--api-key", ["serve", "--api-key", ""]],
-    ["--home", ["worker", "--home="]],
-    ["--load", ["city", "--load", ""]],
-  ] as const) {
-    it(`carillon ${args[0]} rejects an empty ${name}: ${args.map((arg) => arg || '""').join(" ")}`, async () => {
-      const { code, stderr } = await carillon([...args]);
-      expect(code).to.equal(1);
-      expect(stderr).to.equal(`carillon: ${name}: the value is empty\n`);
-    });
-  }
+  it("carillon reports an empty argument in one line", async () => {
+    const { code, stderr } = await carillon(["generate", "x", "--out="]);
+    expect(code).to.equal(1);
+    expect(stderr).to.equal("carillon: --out: the value is empty\n");
+  });
 
   it("carillon generate reports an invalid argument and writes nothing", async () => {
     const out = join(directory, "none.mp3");

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
-import { launchBrowser } from "../browser.js";
+import { sharedBrowser } from "../shared-browser.js";
 import { type LiveServer, startLiveServer } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -18,13 +18,10 @@ describe("the studio", function () {
   let browserErrors: string[];
 
   before(async () => {
-    browser = await launchBrowser();
+    browser = await sharedBrowser();
     server = await startLiveServer(directory, settings);
   });
-  after(async () => {
-    await browser?.close();
-    await server?.close();
-  });
+  after(() => server?.close());
 
   beforeEach(async () => {
     browserErrors = [];

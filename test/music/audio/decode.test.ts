@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -97,7 +97,7 @@ describe("decoding of recordings", () => {
   it("reads files whose names look like options or URLs", async () => {
     const path = writeRecording(at("tone.wav"), { seconds: 1 });
     for (const name of ["-y.wav", "con:cat|x.wav", "a b%20?.wav", "file:x.wav"]) {
-      runFfmpeg(["-i", path, "-c", "copy", `file:${at(name)}`]);
+      copyFileSync(path, at(name));
       expect((await decode(at(name))).length, name).to.equal(2 * SAMPLE_RATE);
     }
   });

@@ -71,7 +71,10 @@ describe("encoding songs to audio files", () => {
 
   for (const format of AUDIO_FORMATS) {
     const all: readonly number[] = AUDIO_PROFILES[format].sampleRates;
-    const rates = [...new Set([all[0], ...(all.includes(44_100) ? [44_100] : []), all.at(-1)] as number[])];
+    const ends = [...new Set([all[0], ...(all.includes(44_100) ? [44_100] : []), all.at(-1)] as number[])];
+    // Another test writes each format at the rate of the song.
+    const rates = ends.filter((rate) => rate !== sampleRate);
+    if (rates.length === 0) continue;
     it(`writes ${format} at ${rates.join(" and ")} Hz`, async () => {
       for (const rate of rates) {
         const path = join(directory, `${rate}.${format}`);

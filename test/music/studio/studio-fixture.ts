@@ -1,7 +1,7 @@
 /** The studio in a real browser with a real server. Browser errors and requests to other hosts fail the test. */
 import { expect } from "chai";
 import type { Browser, Locator, Page } from "playwright-core";
-import { launchBrowser } from "../../browser.js";
+import { sharedBrowser } from "../../shared-browser.js";
 import { type LiveServer, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -20,16 +20,13 @@ export class Studio {
   readonly browserErrors: string[] = [];
   #browser!: Browser;
 
-  /** Starts one server and one browser for all tests of a `describe`. */
+  /** Starts one server for all tests of a `describe`. */
   constructor(readonly settings: Record<string, string> = {}) {
     before(async () => {
-      this.#browser = await launchBrowser();
+      this.#browser = await sharedBrowser();
       this.server = await startLiveServer(this.directory, settings);
     });
-    after(async () => {
-      await this.#browser?.close();
-      await this.server?.close();
-    });
+    after(() => this.server?.close());
     afterEach(async () => {
       await Promise.all(this.#browser.contexts().map((context) => context.close()));
       expect(this.browserErrors.splice(0)).to.deep.equal([]);
