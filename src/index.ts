@@ -13,7 +13,8 @@
  * await engine.close();
  * ```
  *
- * Without a server, `makeSongs` writes the audio of one request to files (see the README).
+ * Without a server, `makeSongs` writes the audio of one request to files (see the README), and `analyze` runs an
+ * analysis.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "./config.js";
@@ -56,6 +57,7 @@ export type {
 export type { SongResult, Task } from "./music/queue/store.js";
 export type { GenerationRequest } from "./music/request/generation-request.js";
 export type { MusicServer } from "./music/server.js";
+export { analyze } from "./music/song/analysis.js";
 export { makeSongs, type SongOptions } from "./music/song/make-songs.js";
 export type { TaskProgress } from "./music/song/progress.js";
 export type { MusicServerParts } from "./music/start.js";

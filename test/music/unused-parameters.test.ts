@@ -3,7 +3,7 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { createEngine, loadConfig, type MusicEngine, makeSongs } from "../../src/index.js";
+import { analyze, createEngine, loadConfig, type MusicEngine, makeSongs } from "../../src/index.js";
 import { encodeAudio } from "../../src/music/audio/encode.js";
 import { writeLatents } from "../../src/music/audio/latents-file.js";
 import { NO_UPLOADS } from "../../src/music/audio/uploads.js";
@@ -159,7 +159,8 @@ describe("every parameter of POST /release_task has an effect or is named in war
       },
     );
     const destination = (index: number) => ({ name: `${index}`, path: join(directory, `song-${index}`) });
-    const result = await makeSongs(
+    const run = request.analysis === null ? makeSongs : analyze;
+    const result = await run(
       engine,
       { ...request, facts: { ...request.facts, durationSeconds: request.facts.durationSeconds ?? SECONDS } },
       { destination, maxSourceSeconds: 60, signal: new AbortController().signal, onProgress: () => {} },

@@ -16,7 +16,7 @@ import type {
 import { OWNER_SEPARATOR } from "../../models/folder-names.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { ModelSwitch } from "../request/service-bodies.js";
-import { TASK_TYPES, type TaskType } from "../request/task-types.js";
+import { supportedTaskTypes } from "../request/task-types.js";
 
 /**
  * Returns the slot that holds the named model. Returns slot 1 if no model is named, or if the named model is
@@ -46,17 +46,6 @@ function installedModel(models: readonly string[], requested: string): string {
 }
 
 const STARTED_AT_SECONDS = Math.floor(Date.now() / 1000);
-
-/**
- * Task types that a model was trained for, as listed in its configuration. Without such a list, a turbo model
- * supports text2music, cover and repaint, and any other model supports all types. Tasks of unsupported types
- * run with a warning.
- */
-export function supportedTaskTypes(catalog: ModelCatalog, name: string): readonly TaskType[] {
-  const model = catalog.models().find((candidate) => candidate.name === name);
-  if (model?.supportedTasks) return TASK_TYPES.filter((task) => model.supportedTasks?.includes(task));
-  return model?.isTurbo === true ? ["text2music", "cover", "repaint"] : TASK_TYPES;
-}
 
 /**
  * Models that a task can select, default first. While the default model loads for the first time, it is the
@@ -93,9 +82,9 @@ export function openRouterModels(catalog: ModelCatalog) {
 
 export function modelInventory(catalog: ModelCatalog) {
   return {
-    models: installedModels(catalog).map((model) => ({
+    models: installedModels(catalog).map(({ entry, ...model }) => ({
       ...model,
-      supported_task_types: supportedTaskTypes(catalog, model.name),
+      supported_task_types: supportedTaskTypes(entry),
       infer_methods: [...INFER_METHODS],
       sings: model.name !== EMBEDDED_MODEL,
     })),
@@ -135,7 +124,7 @@ export async function switchModels({ catalog, loader }: MusicEngine, request: Mo
     slot: request.slot,
     loaded_model: catalog.slots().find((state) => state.slot === request.slot)?.model ?? null,
     loaded_lm_model: request.initLanguageModel ? loadedLanguageModel : null,
-    models: installedModels(catalog),
+    models: installedModels(catalog).map(({ entry: _entry, ...model }) => model),
     lm_models: languageModels(catalog),
     llm_initialized: loadedLanguageModel !== null,
   };
@@ -190,7 +179,12 @@ function installedModels(catalog: ModelCatalog) {
   const defaultModel = defaultModelName(catalog);
   return catalog
     .models()
-    .map(({ name, isLoaded }) => ({ name, is_default: name === defaultModel, is_loaded: isLoaded }))
+    .map((entry) => ({
+      name: entry.name,
+      is_default: entry.name === defaultModel,
+      is_loaded: entry.isLoaded,
+      entry,
+    }))
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 

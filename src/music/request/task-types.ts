@@ -1,7 +1,21 @@
 /** Kinds of tasks: task types, and analyses, which render nothing. */
+import type { ModelEntry } from "../../engine/types.js";
 
 export const TASK_TYPES = ["text2music", "cover", "repaint", "lego", "extract", "complete"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
+
+/**
+ * Task types that a model was trained for, as listed in its configuration. Without such a list, a turbo model
+ * supports text2music, cover and repaint, and any other model supports all types. Tasks of unsupported types
+ * run with a warning.
+ */
+export function supportedTaskTypes({
+  supportedTasks,
+  isTurbo,
+}: Pick<ModelEntry, "supportedTasks" | "isTurbo">) {
+  if (supportedTasks !== null) return TASK_TYPES.filter((task) => supportedTasks.includes(task));
+  return TASK_TYPES.filter((task) => !isTurbo || ["text2music", "cover", "repaint"].includes(task));
+}
 
 /** Tasks that use the language model. */
 export const LANGUAGE_MODEL_TASKS: readonly TaskType[] = ["text2music", "lego", "complete"];

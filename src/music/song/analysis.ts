@@ -8,6 +8,7 @@ import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";
 import {
   type LanguageModelInfo,
+  type MusicEngine,
   type Plan,
   type PlanarAudio,
   SAMPLE_RATE,
@@ -21,10 +22,15 @@ import type { SongResult, StoredFile } from "../queue/store.js";
 import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
 import { compose } from "./compose.js";
 import { planningSeed } from "./composition.js";
-import type { Destination } from "./finish-song.js";
-import type { ReadyModels, ReadySlot } from "./prepare.js";
-import type { Recording, Recordings } from "./recordings.js";
-import type { SongContext } from "./song-context.js";
+import { prepareSlot, provideLanguageModel, type ReadySlot } from "./prepare.js";
+import { type Recording, readRecordings } from "./recordings.js";
+import {
+  assertWritable,
+  type Destination,
+  type JobOptions,
+  type SongContext,
+  startJob,
+} from "./song-context.js";
 import { metasOf } from "./song-record.js";
 import { withStatedFacts } from "./stated-facts.js";
 
@@ -35,21 +41,44 @@ const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionP
 const UNDERSTANDING_KEYS = ["temperature", "topK", "topP"] as const;
 
 /** Whether an analysis writes a file. */
-export function writesFiles({ analysis, output }: GenerationRequest): boolean {
+function writesFiles({ analysis, output }: GenerationRequest): boolean {
   return analysis === "latents" || analysis === "audio" || (analysis === "full" && output.returnLatents);
 }
 
-/** @throws NativeError, EngineError, EncodeError, or the reason of `context.signal` if aborted */
+/**
+ * Runs the analysis of a request. An exception of `onProgress`, or its rejection, ends the job.
+ * @throws NativeError, EngineError, DecodeError, EncodeError, the reason of the signal, or the exception of `onProgress`
+ */
 export async function analyze(
+  engine: MusicEngine,
+  request: GenerationRequest,
+  options: JobOptions,
+): Promise<SongResult> {
+  const job = startJob(engine, request, options);
+  const context: SongContext = { engine, request, ...job };
+  try {
+    if (writesFiles(request)) await assertWritable(options.destination);
+    const { source } = await readRecordings(context);
+    const lm = await provideLanguageModel(context);
+    if (request.analysis === "plan") return await planSongs(context, lm);
+    if (request.analysis === "metadata") return await describeWords(context, lm);
+    // Cannot happen: the parser refuses these analyses without a source.
+    if (source === null) throw new Error("the source is missing");
+    return await analyzeSource(context, source, lm, options.destination);
+  } catch (error) {
+    context.failed.throwIfAborted();
+    throw error;
+  }
+}
+
+async function analyzeSource(
   context: SongContext,
-  { source }: Recordings,
-  { lm, slot }: ReadyModels,
+  source: Recording,
+  lm: LanguageModelInfo | null,
   destination: Destination,
 ): Promise<SongResult> {
   const { analysis, output } = context.request;
-  if (slot === null) return analysis === "plan" ? planSongs(context, lm) : describeWords(context, lm);
-  // Cannot happen: the parser refuses an analysis without a source.
-  if (source === null) throw new Error("the source is missing");
+  const slot = await prepareSlot(context);
   if (analysis === "audio") return decodeSource(context, source, slot, destination);
   const latents =
     analysis === "latents" || output.returnLatents ? await latentsOf(context, source, slot) : source.latents;

@@ -10,14 +10,11 @@ import { isInstrumental, type PlannedComposition } from "./composition.js";
 import type { ReadySlot } from "./prepare.js";
 import type { Recordings } from "./recordings.js";
 import { scoreSong } from "./scoring.js";
-import type { SongContext } from "./song-context.js";
+import type { Destination, SongContext } from "./song-context.js";
 import { factsOf } from "./song-facts.js";
 import { describeSong, metasOf } from "./song-record.js";
 import type { FinishedSong } from "./task-result.js";
 import { titleOf } from "./title.js";
-
-/** Output file of song `index`: its name in the record, and its path. */
-export type Destination = (index: number, kind: "audio" | "latents") => { name: string; path: string };
 
 interface SongParts {
   index: number;

@@ -1,9 +1,9 @@
 /** Loads the models of a task, and applies their limits to it. */
 import type { LanguageModelInfo } from "../../engine/types.js";
-import { findModelByName, selectSlot, supportedTaskTypes } from "../models/models.js";
+import { findModelByName, selectSlot } from "../models/models.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { MAX_TURBO_STEPS } from "../request/schema.js";
-import { readsSourceOnly } from "../request/task-types.js";
+import { supportedTaskTypes } from "../request/task-types.js";
 import { installedLanguageModel, needsLanguageModel, usesLanguageModel } from "./language-model.js";
 import type { SongContext } from "./song-context.js";
 
@@ -16,27 +16,13 @@ export interface ReadySlot {
   denoise: GenerationRequest["denoise"];
 }
 
-export interface ReadyModels {
-  /** Language model of the task; null: it uses none. */
-  lm: LanguageModelInfo | null;
-  /** null: texts need no other model. */
-  slot: ReadySlot | null;
-}
-
-export async function prepare(context: SongContext): Promise<ReadyModels> {
-  const lm = await provideLanguageModel(context);
-  const { analysis } = context.request;
-  const rendersOrReads = analysis === null || readsSourceOnly(analysis);
-  return { lm, slot: rendersOrReads ? await prepareSlot(context) : null };
-}
-
 /**
  * Loads the language model if the task uses it. If the task does not require the model, `SVC_INIT_LLM` decides. The
  * models in memory never decide, so that a request always makes the same song. `cover`, `repaint` and `extract` never
  * use the language model; `lego` and `complete` use it for text, but never for audio codes.
  * @returns the language model of the task, or null
  */
-async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
+export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
   const { engine, request, signal, warnings, usesLmByDefault } = context;
   if (!usesLanguageModel(request, usesLmByDefault)) return null;
   const name = installedLanguageModel(engine.catalog, request.planning.languageModel, warnings);
@@ -55,7 +41,13 @@ async function provideLanguageModel(context: SongContext): Promise<LanguageModel
 }
 
 /** Selects the slot of the requested model, loads the model if needed, and applies its limits. */
-async function prepareSlot({ engine, request, signal, progress, warnings }: SongContext): Promise<ReadySlot> {
+export async function prepareSlot({
+  engine,
+  request,
+  signal,
+  progress,
+  warnings,
+}: SongContext): Promise<ReadySlot> {
   const selected = selectSlot(engine.catalog.slots(), request.model);
   const call = { signal, onProgress: progress.enter("load") };
   const { slot, model, isTurbo, isLegoSft } =
@@ -64,7 +56,8 @@ async function prepareSlot({ engine, request, signal, progress, warnings }: Song
   if (request.model !== null && findModelByName([used], request.model) === undefined) {
     warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
   }
-  if (request.analysis === null && !supportedTaskTypes(engine.catalog, used).includes(request.taskType)) {
+  const entry = engine.catalog.models().find(({ name }) => name === used);
+  if (request.analysis === null && entry && !supportedTaskTypes(entry).includes(request.taskType)) {
     warnings.push(`${used} was not trained for task_type ${request.taskType}: use a base model`);
   }
   // At submission the limit was unknown if another model, or none, was loaded.

@@ -10,12 +10,12 @@ import { filesOf, type SongResult, type Task } from "../queue/store.js";
 import type { RunControl, TaskRunner } from "../queue/task-queue.js";
 import { INITIAL_PROGRESS, retryDelayMs } from "../queue/task-run.js";
 import type { TaskFiles } from "../task-files.js";
-import type { Destination } from "./finish-song.js";
+import { analyze } from "./analysis.js";
 import { plansOnGpu, usesLmByDefault } from "./language-model.js";
 import { makeSongs } from "./make-songs.js";
 import { PlansAhead } from "./plans-ahead.js";
 import { Previews } from "./preview.js";
-import type { PlanSongs } from "./song-context.js";
+import type { Destination, PlanSongs } from "./song-context.js";
 
 const WAITING_FOR_STORAGE = {
   stage: "Waiting for the storage...",
@@ -121,7 +121,8 @@ export class SongRunner implements TaskRunner {
       preview,
       planSongs,
     };
-    const result = await makeSongs(this.engine, request, options).finally(() => this.previews.end(task.id));
+    const run = request.analysis === null ? makeSongs : analyze;
+    const result = await run(this.engine, request, options).finally(() => this.previews.end(task.id));
     const paths = filesOf(result).map(({ name }) => storage.newPath(name));
     try {
       for (const path of paths) await this.#withStorage(control, () => storage.publish(path, signal));
