@@ -212,6 +212,7 @@ describe("encoding songs to audio files", () => {
       const { codec, container: name } = expected[format];
       expect(streams[0]).to.include({ codec_name: codec, sample_rate: "48000", channels: 2 });
       expect(container.format_name).to.equal(name);
+      expect(Number(container.duration)).to.be.closeTo(samplesPerChannel / sampleRate, 0.2);
       expect(samplesOf(`song.${format}`).length / 2).to.be.closeTo(samplesPerChannel, 3000);
       const isWav = format.startsWith("wav");
       const isId3 = format === "mp3" || format === "aac";
