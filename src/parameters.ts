@@ -242,9 +242,22 @@ export function oneOfOrFallback<const T extends string>(words: readonly T[], fal
     .meta({ type: "string", enum: [...words] });
 }
 
-/** Returns the elements of a list or of comma-separated text; undefined for nested lists and other values. */
+/** Text without the brackets around it: forms send the JSON text of a list of numbers. */
+export function withoutBrackets(text: string): string {
+  const trimmed = text.trim();
+  return trimmed.startsWith("[") && trimmed.endsWith("]") ? trimmed.slice(1, -1) : text;
+}
+
+/**
+ * Returns the elements of a list, of comma-separated text, or of such text in brackets; undefined for nested lists and
+ * other values.
+ */
 export function elementsOf(value: unknown): (string | number)[] | undefined {
-  if (typeof value === "string") return value.split(",", MAX_ELEMENTS).map((part) => part.trim());
+  if (typeof value === "string") {
+    return withoutBrackets(value)
+      .split(",", MAX_ELEMENTS)
+      .map((part) => part.trim());
+  }
   if (typeof value === "number") return [value];
   return Array.isArray(value) && value.every(isElement) ? value : undefined;
 }

@@ -32,13 +32,15 @@ export class Adapters {
   ) {}
 
   /**
-   * Resolves the adapters of a request. A request that lists none gets the active ones of its model.
+   * Resolves the adapters of a request. A request that lists none gets the active ones of its model. Analyses use no
+   * adapters.
    * @throws EngineError ADAPTER if the files of one are gone, and the errors of RequestedAdapters.resolveAll
    */
   async ofRequest(
-    { model, loras }: Pick<GenerationRequest, "model" | "loras">,
+    { analysis, model, loras }: Pick<GenerationRequest, "analysis" | "model" | "loras">,
     signal: AbortSignal,
   ): Promise<RequestedAdapter[]> {
+    if (analysis !== null) return [];
     if (loras !== null) return this.requested.resolveAll(loras, () => this.loaded(), signal);
     const slot = selectSlot(this.catalog.slots(), model);
     const active = slot.model === null ? [] : activeAdapters(await this.record.read(slot.model));

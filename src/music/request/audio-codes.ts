@@ -1,6 +1,6 @@
 /** Parses audio codes sent by the client, if the task uses them. */
 import { z } from "zod";
-import { describe } from "../../parameters.js";
+import { describe, withoutBrackets } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 
 /** Codebook size that is assumed before a model is loaded: the largest of the public models. */
@@ -116,8 +116,9 @@ function isIntegerList(value: unknown[]): boolean {
 function codesOf(value: unknown): number[] | undefined {
   if (Array.isArray(value)) return isIntegerList(value) ? value.map(Number) : undefined;
   if (typeof value !== "string" || value.length > MAX_CHARACTERS) return undefined;
-  if (/^[-\d\s,]+$/.test(value)) {
-    const parts = value.split(",").filter((part) => part.trim() !== "");
+  const list = withoutBrackets(value);
+  if (/^[-\d\s,]+$/.test(list)) {
+    const parts = list.split(",").filter((part) => part.trim() !== "");
     return parts.every((part) => /^\s*-?\d+\s*$/.test(part)) ? parts.map(Number) : undefined;
   }
   return [...value.matchAll(/<\|audio_code_(-?\d+)\|>/g)].map(([, code]) => Number(code));

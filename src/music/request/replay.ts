@@ -25,7 +25,11 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
       isUpload ? uploadReference(path) : path,
     ]);
   const fields = [
-    ...Object.entries({ task_type: taskType, model, loras: loras?.map(loraFields) }),
+    ...Object.entries({
+      task_type: taskType,
+      model,
+      loras: analysis === null ? loras?.map(loraFields) : null,
+    }),
     ...groups,
     ...inputs,
   ].filter(([, value]) => value != null);

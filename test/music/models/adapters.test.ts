@@ -277,6 +277,9 @@ describe("loading and switching of adapters", () => {
         .to.match(/^The loaded adapter "moved" is gone: .*\/moved: there is no such file or folder\. /)
         .and.include('POST /v1/lora/unload {"adapter_name": "moved"}');
     }
+    // An analysis uses no adapters.
+    const analysis = await client.post("/release_task", { analysis_only: true, prompt: "a waltz" });
+    expect(analysis.status, analysis.body.detail).to.equal(200);
     await change("toggle", { use_lora: false, adapter_name: "moved" });
     expect((await song()).equals(base)).to.equal(true);
     await change("unload", { adapter_name: "moved" });

@@ -859,6 +859,19 @@ describe("values of generation requests", () => {
       );
     });
 
+    it("lists of numbers may be JSON text, as forms send them", () => {
+      const read = (body: Record<string, unknown>) => parsed({ batch_size: 2, ...body });
+      expect(read({ seed: "[5, 6]", use_random_seed: false }).seeds).to.deep.equal([5, 6]);
+      expect(read({ lm_seed: "[5]" }).lmSeeds).to.deep.equal([5, 5]);
+      expect(read({ timesteps: "[1, 0.5, 0]" }).timesteps).to.deep.equal([1, 0.5, 0]);
+      for (const audio_code_string of ["[7, 8]", ["[7,8]", "7,8"]]) {
+        expect(read({ audio_code_string, use_audio_codes: true }).codes).to.deep.equal([
+          [7, 8],
+          [7, 8],
+        ]);
+      }
+    });
+
     it("repainting_windows may be written in any common list form", () => {
       const repaint = { task_type: "repaint", src_audio_path: "a.wav" };
       const windowsOf = (repainting_windows: unknown) =>
@@ -871,6 +884,7 @@ describe("values of generation requests", () => {
         two,
         JSON.stringify(two),
         ["2,4", "6.5, 8"],
+        ["[2, 4]", " [6.5,8] "],
         [
           { start: 2, end: 4 },
           { start: "6.5", end: "8" },
