@@ -160,7 +160,10 @@ export interface SongLatents extends Latents {
   samples: number;
   /** Latent frame of silence in the same latent space; null: unknown. */
   silentFrame: Float32Array | null;
-  /** Factor from the decoded latents to the audio of the song; null: unknown. */
+  /**
+   * Factor from the decoded latents to the audio of the song, or to the parts of its source that the song keeps; null:
+   * unknown.
+   */
   gain: number | null;
 }
 

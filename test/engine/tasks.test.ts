@@ -76,25 +76,23 @@ describe("rendering of all tasks with the built-in model", () => {
     expect(same(part(longer, 0.9, 2.4), part(source, 0.5, 2))).to.equal(true);
   });
 
-  it("a new part is as loud as its source, however quiet; kept samples stay, and latents keep their level", async () => {
+  it("a new part is about as loud as the source beside it, however loud; kept samples stay, and latents keep their level", async () => {
     const request = withSong(requestOf(8), { caption: "pop with drums" });
     const { audio: original, latents } = await renderOne(engine, request);
     const levelOf = (audio: PlanarAudio) =>
       10 * Math.log10(audio.reduce((sum, sample) => sum + sample ** 2, 0) / audio.length);
-    for (const [startSeconds, endSeconds] of [
-      [3, 5],
-      [8, 10],
-    ] as const) {
-      const window = { startSeconds, endSeconds };
-      const shares = [-18, -30].map(async (decibels) => {
-        const quiet = original.map((sample) => sample * 10 ** (decibels / 20));
-        const audio = await song({ task: "repaint", source: { audio: quiet, window } });
-        expect(same(part(audio, 0, startSeconds - 0.05), part(quiet, 0, startSeconds - 0.05))).to.equal(true);
-        return levelOf(part(audio, startSeconds, endSeconds)) - levelOf(quiet);
-      });
-      const [quiet = 0, quieter = 0] = await Promise.all(shares);
-      expect(quieter).to.be.closeTo(quiet, 0.2);
-      expect(quiet).to.be.within(-8, 8);
+    for (const decibels of [9, -18, -30]) {
+      const input = original.map((sample) => Math.max(-1, Math.min(1, sample * 10 ** (decibels / 20))));
+      for (const [startSeconds, endSeconds] of [
+        [3, 5],
+        [8, 10],
+      ] as const) {
+        const window = { startSeconds, endSeconds };
+        const audio = await song({ task: "repaint", source: { audio: input, window } });
+        expect(same(part(audio, 0, startSeconds - 0.05), part(input, 0, startSeconds - 0.05))).to.equal(true);
+        // Power, unlike the loudness that the engine measures, weights all frequencies alike.
+        expect(levelOf(part(audio, startSeconds, endSeconds))).to.be.closeTo(levelOf(input), 3);
+      }
     }
     const repainted = await song({
       task: "repaint",

@@ -14,8 +14,7 @@ namespace {
 constexpr int64_t kHopSamples = 4800, kHopsPerBlock = 4;  // blocks of 400 ms that overlap by 75 %
 constexpr double kSilenceLufs = -60.0, kRelativeGateDb = -10.0;
 
-/// 10^(decibels / 10). Uses exp, because the pow of newer C libraries is missing in older ones.
-double power_ratio(double decibels) { return std::exp(decibels * std::numbers::ln10 / 10.0); }
+double power_ratio(double decibels) { return amplitude_ratio(2.0 * decibels); }
 double lufs_of(double power) { return -0.691 + 10.0 * std::log10(power); }
 double power_of(double lufs) { return power_ratio(lufs + 0.691); }
 
@@ -82,10 +81,27 @@ std::optional<double> loudness_of(const at::Tensor& audio) {
   return lufs_of(mean_above(blocks, std::max(silence, audible * power_ratio(kRelativeGateDb))));
 }
 
+std::optional<double> loudness_beside(const at::Tensor& audio, int64_t begin, int64_t end) {
+  constexpr int64_t kReach = 100 * kHopSamples;  // 10 s
+  const int64_t first = std::max<int64_t>(0, begin - kReach), last = std::min(audio.size(1), end + kReach);
+  return loudness_of(at::cat({audio.slice(1, first, begin), audio.slice(1, std::min(end, last), last)}, 1));
+}
+
 double level_to_music(const at::Tensor& audio, const LoudnessRange& music) {
   const std::optional<double> found = loudness_of(audio);
   if (!found || (*found >= music.low && *found <= music.high)) return 1.0;
-  return std::sqrt(power_ratio(*found - 0.5 * (music.low + music.high)));
+  return amplitude_ratio(*found - 0.5 * (music.low + music.high));
+}
+
+double amplitude_ratio(double decibels) { return std::exp(decibels * std::numbers::ln10 / 20.0); }
+
+std::optional<LoudnessRange> suitable_loudness(const std::optional<double>& neighbours,
+                                               const std::optional<double>& original) {
+  const auto near = [](double lufs) { return LoudnessRange{.low = lufs - 1.0, .high = lufs + 1.0}; };
+  if (!neighbours) return original ? std::optional(near(*original)) : std::nullopt;
+  LoudnessRange range = near(*neighbours);
+  if (original) range = {.low = std::min(range.low, *original), .high = std::max(range.high, *original)};
+  return range;
 }
 
 at::Tensor at_music_level(const at::Tensor& audio, double level) {

@@ -27,9 +27,9 @@ struct SourceRecording {
   /// Factor from the decoded latents to the level of the source; nullopt: unknown.
   std::optional<double> gain = {};
 
-  /// Whether the output contains a part of the source at its own level.
+  /// Whether the output contains a part of the source.
   bool keeps_part(int64_t samples_per_frame) const {
-    return gain && (window.begin > 0 || window.end < frames * samples_per_frame);
+    return window.begin > 0 || window.end < frames * samples_per_frame;
   }
 };
 

@@ -110,7 +110,8 @@ struct RenderResult {
   int64_t samples_per_channel = 0;
   /// The latents of each item before decoding: [frames, C], float32 on the CPU, contiguous.
   std::vector<at::Tensor> latents;
-  /// Factor from the decoded latents of each item to its audio.
+  /// Factor from the decoded latents of each item to its audio, or to the parts of the source that it keeps: a new part
+  /// among them has a gain of its own (fit_part).
   std::vector<double> gains;
   /// Times in seconds of each item's timed lyric tokens. An item without timed lyrics or without an alignment has an
   /// empty list. There are no lists if the model has no lyric heads or no item has timed lyrics.

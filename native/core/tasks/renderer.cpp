@@ -159,12 +159,13 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   result.samples_per_channel = song_samples(job, info_);
   latents = latents.narrow(1, 0, frames);
   const bool keeps_part = recordings.source && recordings.source->keeps_part(info_.samples_per_frame);
-  const double level = keeps_part ? *recordings.source->gain : 1.0;
+  const bool has_level = keeps_part && recordings.source->gain;
+  const double level = has_level ? *recordings.source->gain : 1.0;
   result.audio = decode(latents, result.samples_per_channel, level, control, listener);
   for (const at::Tensor& item : latents.to(at::kCPU).unbind(0)) result.latents.push_back(item.contiguous());
   for (at::Tensor& audio : result.audio) {
-    if (keeps_part) restore_source(audio, job.edit, *recordings.source);
-    result.gains.push_back(keeps_part ? level : normalize_peak(audio));
+    if (keeps_part) audio = join_source(audio, job.edit, *recordings.source);
+    result.gains.push_back(has_level ? level : normalize_peak(audio));
   }
   result.timings.decode = stopwatch.lap();
   return result;
@@ -212,16 +213,24 @@ std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samp
     if (heard > 0) listener(item, part.narrow(0, 0, heard) * level);
   };
   std::vector<at::Tensor> audio = vae->decode(latents.transpose(1, 2), control, listener ? until_end : nullptr);
-  for (at::Tensor& item : audio) item = item.narrow(1, 0, samples).contiguous().mul_(level);
+  for (at::Tensor& item : audio) item = item.narrow(1, 0, samples).contiguous();
   return audio;
 }
 
-void Renderer::restore_source(at::Tensor& audio, const EditParameters& edit, const SourceRecording& source) const {
+at::Tensor Renderer::join_source(const at::Tensor& decoded, const EditParameters& edit,
+                                 const SourceRecording& source) const {
   const RepaintBlend blend = repaint_blend(edit);
   const auto fade = static_cast<int64_t>(blend.crossfade_seconds * static_cast<double>(info_.sample_rate));
-  const bool keeps_samples = source.audio.defined() && blend.keeps_waveform;
-  restore_outside_window(audio, keeps_samples ? source.audio : audio.clone(), source.window.begin, source.window.end,
-                         fade);
+  const int64_t begin = source.window.begin, end = source.window.end;
+  const double level = source.gain.value_or(1.0);
+  const bool has_audio = source.audio.defined();
+  const at::Tensor heard = has_audio ? source.audio / level : decoded;
+  std::optional<double> original;
+  if (has_audio) original = loudness_of(heard.slice(1, begin, end));
+  at::Tensor song =
+      fit_part(decoded, begin, end, source.gain, suitable_loudness(loudness_beside(heard, begin, end), original));
+  restore_outside_window(song, has_audio && blend.keeps_waveform ? source.audio : decoded * level, begin, end, fade);
+  return song;
 }
 
 std::vector<int32_t> Renderer::encode_codes(const at::Tensor& audio, const Control& control) {

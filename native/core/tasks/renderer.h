@@ -82,10 +82,12 @@ class Renderer {
                               const std::vector<PromptStates>& prompts, const Control& control);
   std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
                                               const at::Tensor& latents, const Control& control) const;
-  /// Decodes each item and multiplies it by `level`.
+  /// Decodes each item. The listener gets the audio multiplied by `level`.
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, double level, const Control& control,
                                  const Vae::Listener& listener);
-  void restore_source(at::Tensor& audio, const EditParameters& edit, const SourceRecording& source) const;
+  /// Fits the new part of a song into its source: the level of the source, the loudness of its surroundings, and the
+  /// source itself outside the window.
+  at::Tensor join_source(const at::Tensor& decoded, const EditParameters& edit, const SourceRecording& source) const;
 
   std::vector<AdapterTarget> adapter_targets_;
   /// Adapters merged into the loaded model; nullopt if unknown. Declared before model_, because the loader of model_

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/tasks/loudness.h"
 #include "core/tasks/recordings.h"
 #include "core/tasks/render_job.h"
 #include "test/tiny_renderer.h"
@@ -95,6 +96,20 @@ TEST("latents: the gain of a song's latents keeps the level of the song outside 
   EXPECT_EQ(repainted.gains[0], song.gains[0]);
   job.source_gain = 0.0;
   EXPECT_THROWS(renderer.render(job, Control()), "the gain of src_latents must be a positive number");
+}
+
+TEST("latents: a new part is about as loud as the decoded latents beside it, whether their gain is known or not") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = from_latents(renderer, source_job(Task::kRepaint, {3}, 60));
+  job.source_latents = 10.0 * job.source_latents;  // decoded, they are louder than the part that the model makes
+  job.window = Window{1.0, 1.4};
+  job.edit.repaint_mode = RepaintMode::kAggressive;
+  for (const std::optional<double> gain : {std::optional<double>(), std::optional(0.05), std::optional(0.5)}) {
+    job.source_gain = gain;
+    const at::Tensor song = first_song(renderer, job);
+    const int64_t begin = kSampleRate, end = kSampleRate * 14 / 10;
+    EXPECT_NEAR(*loudness_of(song.slice(1, begin, end)), *loudness_beside(song, begin, end), 1.5);
+  }
 }
 
 TEST("latents: a window that starts before the source pads it by whole frames") {

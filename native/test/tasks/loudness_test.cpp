@@ -51,3 +51,26 @@ TEST("loudness: audio outside the range of music is brought to its middle, other
   }
   EXPECT_EQ(at_music_level(tone(0.0, 1), 0.5).max().item<float>(), 1.0f);
 }
+
+TEST("loudness: is measured up to ten seconds beside a window, and not in it") {
+  const at::Tensor quiet = tone(-40.0, 5), loud = tone(-10.0, 5), medium = tone(-23.0, 10);
+  const at::Tensor song = at::cat({quiet, medium, loud, medium, quiet}, 1);
+  EXPECT_NEAR(*loudness_beside(song, 15 * kRate, 20 * kRate), -23.0, 0.1);
+  EXPECT_NEAR(*loudness_beside(song, 0, 20 * kRate), -23.0, 0.1);
+  EXPECT_NEAR(*loudness_beside(song, 15 * kRate, song.size(1) + kRate), -23.0, 0.1);
+  EXPECT(!loudness_beside(song, 0, song.size(1)));
+}
+
+TEST("loudness: suits a new part near its neighbours, and between them and the original") {
+  const auto expect = [](std::optional<double> neighbours, std::optional<double> original, double low, double high) {
+    const std::optional<LoudnessRange> range = suitable_loudness(neighbours, original);
+    EXPECT_NEAR(range->low, low, 1e-9);
+    EXPECT_NEAR(range->high, high, 1e-9);
+  };
+  expect(-20.0, std::nullopt, -21.0, -19.0);
+  expect(-20.0, -20.5, -21.0, -19.0);
+  expect(-20.0, -30.0, -30.0, -19.0);
+  expect(-20.0, -10.0, -21.0, -10.0);
+  expect(std::nullopt, -20.0, -21.0, -19.0);
+  EXPECT(!suitable_loudness(std::nullopt, std::nullopt));
+}

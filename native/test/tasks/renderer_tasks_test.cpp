@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/tasks/loudness.h"
 #include "core/tasks/postprocess.h"
 #include "test/tiny_renderer.h"
 
@@ -149,6 +150,43 @@ TEST("repaint, lego: the new part follows the level of a source that is quieter 
       EXPECT(relative_error(0.1 * first_song(renderer, quiet), first_song(renderer, quieter)) < 1e-3);
     }
   }
+}
+
+TEST("repaint, lego: the new part is about as loud as the source beside it and in its window") {
+  Renderer renderer = load(write_checkpoints());
+  for (const Task task : {Task::kRepaint, Task::kLego}) {
+    for (const auto& [window, left] : {std::pair(Window{kWindowStart, kWindowEnd}, 0.0),
+                                       std::pair(Window{-0.2, 0.2}, 0.2), std::pair(Window{0.9, 1.2}, 0.0)}) {
+      for (const double level : {0.05, 0.35, 3.0}) {
+        RenderJob job = windowed_job(task, window);
+        job.source_audio = (level * job.source_audio).clamp(-1.0, 1.0);
+        const at::Tensor made = first_song(renderer, job);
+        const auto samples = [](double seconds) { return std::lrint(seconds * kSampleRate); };
+        const int64_t start = samples(window.start_seconds), end = samples(window.end_seconds);
+        const std::optional<double> original = loudness_of(job.source_audio.slice(1, std::max<int64_t>(0, start), end));
+        const LoudnessRange range = *suitable_loudness(loudness_beside(job.source_audio, start, end), original);
+        const double found = *loudness_of(seconds_of(made, window.start_seconds + left, window.end_seconds + left));
+        EXPECT_NEAR(found, 0.5 * (range.low + range.high), 0.5 * (range.high - range.low) + 0.5);
+      }
+    }
+  }
+}
+
+TEST("repaint: silence beside and in the window sets no loudness, and one of them is enough") {
+  Renderer renderer = load(write_checkpoints());
+  RenderJob job = windowed_job(Task::kRepaint);
+  const at::Tensor silence = at::zeros_like(job.source_audio);
+  const auto part_of = [&](const at::Tensor& source) {
+    job.source_audio = source;
+    return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd);
+  };
+  EXPECT(part_of(silence).abs().max().item<double>() > 1e-3);
+  const auto begin = std::lrint(kWindowStart * kSampleRate), end = std::lrint(kWindowEnd * kSampleRate);
+  at::Tensor gap = recording(25, 60), island = silence.clone();
+  island.slice(1, begin, end).copy_(gap.slice(1, begin, end));
+  gap.slice(1, begin, end).fill_(0.0);
+  EXPECT_NEAR(*loudness_of(part_of(gap)), *loudness_beside(gap, begin, end), 1.5);
+  EXPECT_NEAR(*loudness_of(part_of(island)), *loudness_of(island.slice(1, begin, end)), 1.5);
 }
 
 TEST("tasks: the level of the source or the reference does not change a song that keeps no part of it") {

@@ -2,7 +2,7 @@
  * Latents of a song as a safetensors file. The tensor `latents` [frames, channels] is F32 or BF16 and has 25
  * frames a second. The optional tensor `silence` [channels] is the first latent frame of silence, which
  * identifies the VAE. Optional metadata entries: `samples` is the song's length in samples at 48 kHz, `gain` the
- * factor from the decoded latents to the audio of the song.
+ * factor from the decoded latents to the audio of the song, or to the parts of its source that the song keeps.
  */
 
 import { writeFile } from "node:fs/promises";
