@@ -1,10 +1,10 @@
 /**
  * Measures the loudness of new parts against their neighbours, 10 s on each side:
- * node --import tsx scripts/measure/part-levels.ts [EDITS] [SOURCES]
+ * node --import tsx scripts/measure/part-levels.ts [EDITS] [SOURCES] [SEED]
  *
- * The sources are songs of carillon-nano of 30 s, at three levels; one has a fade-in, one is clipped. Each row has the
- * original window minus the neighbours, and the mean and the range of eight new parts minus the neighbours, in dB.
- * ffmpeg measures the loudness (EBU R 128).
+ * The sources are songs of carillon-nano of 30 s, at several levels, made with SEED; `fade` fades in, `clipped` is
+ * clipped. EDITS and SOURCES are names, separated by commas. Each row has the original window minus its neighbours,
+ * and the mean and the range of eight new parts minus their neighbours, in dB. ffmpeg measures the loudness (EBU R 128).
  */
 import { execFile } from "node:child_process";
 import type { TaskType } from "../../src/engine/addon.js";
@@ -17,7 +17,7 @@ import {
   type SongLatents,
 } from "../../src/engine/types.js";
 import { engineOptions } from "../../test/engine/embedded.js";
-import { plainSongOf } from "../../test/engine/plain-song.js";
+import { renderOne, requestOf, withSong } from "../../test/engine/plain-song.js";
 
 const SECONDS = 30;
 const NEIGHBOUR_SECONDS = 10;
@@ -45,16 +45,16 @@ const edits: Record<string, Edit> = {
 };
 
 const engine = new Engine(engineOptions, () => {});
-const [chosenEdit, chosenSource] = process.argv.slice(2);
+const [chosenEdits, chosenSources, sourceSeed = "41"] = process.argv.slice(2);
 
-function request(genre: string): RenderRequest {
-  const parameters = renderParametersOf({});
-  return { ...plainSongOf(SECONDS), ...parameters, caption: genre, trackName: "drums", seeds: [41] };
+function requestFor(genre: string, seed: number): RenderRequest {
+  const request = { ...requestOf(SECONDS), ...renderParametersOf({}) };
+  return withSong(request, { caption: genre, trackName: "drums", seed });
 }
 
 async function songOf(genre: string): Promise<Source> {
-  const { audio, latents } = await engine.renderer.render(request(genre), {});
-  return { genre, audio: audio[0] as PlanarAudio, latents: latents[0] as SongLatents };
+  const { audio, latents } = await renderOne(engine, requestFor(genre, Number(sourceSeed)));
+  return { genre, audio, latents };
 }
 
 function scaled({ genre, audio }: Source, factorAt: (second: number) => number): Source {
@@ -67,7 +67,7 @@ function scaled({ genre, audio }: Source, factorAt: (second: number) => number):
 
 const ratio = (decibels: number) => 10 ** (decibels / 20);
 
-const makers: Record<string, () => Promise<Source>> = {
+const sources: Record<string, () => Promise<Source>> = {
   ...Object.fromEntries(
     ["techno", "rock", "ambient", "jazz", "folk"].map((genre) => [genre, () => songOf(genre)]),
   ),
@@ -81,15 +81,14 @@ function loudness(audio: PlanarAudio, ...ranges: [number, number][]): Promise<nu
   const joined = ranges.flatMap(([start, end]) => {
     const from = Math.max(0, Math.round(start * SAMPLE_RATE));
     const to = Math.min(samples, Math.round(end * SAMPLE_RATE));
-    return Array.from({ length: Math.max(0, to - from) }, (_, i) => [
-      audio[from + i] as number,
-      audio[samples + from + i] as number,
-    ]).flat();
+    return Array.from({ length: Math.max(0, to - from) * 2 }, (_, i) =>
+      Number(audio[from + (i >> 1) + (i % 2) * samples]),
+    );
   });
   const input = ["-f", "f32le", "-ar", String(SAMPLE_RATE), "-ac", "2", "-i", "-"];
+  const filter = ["-af", "ebur128=framelog=verbose", "-f", "null", "-"];
   return new Promise((resolve, reject) => {
-    const arguments_ = ["-nostats", ...input, "-af", "ebur128=framelog=verbose", "-f", "null", "-"];
-    const ffmpeg = execFile("ffmpeg", arguments_, (error, _, report) => {
+    const ffmpeg = execFile("ffmpeg", ["-nostats", ...input, ...filter], (error, _, report) => {
       const found = [...report.matchAll(/I:\s+(-?[\d.]+) LUFS/g)].at(-1);
       if (error !== null || found === undefined) reject(error ?? new Error(report));
       else resolve(Number(found[1]));
@@ -114,32 +113,30 @@ async function measure(source: Source, edit: Edit, level: number | null): Promis
   const { audio } = scaled(source, () => ratio(level ?? 0));
   const window = { startSeconds, endSeconds };
   const input = level === null ? { audio: null, latents: source.latents } : { audio };
-  const made = await engine.renderer.render(
-    { ...request(source.genre), task, seeds: SEEDS, source: { ...input, window } },
-    {},
-  );
   const shift = Math.max(0, -startSeconds);
   const parts: number[] = [];
-  for (const song of made.audio) parts.push(await difference(song, startSeconds + shift, endSeconds + shift));
+  for (const seed of SEEDS) {
+    const request = { ...requestFor(source.genre, seed), task, source: { ...input, window } };
+    const song = await renderOne(engine, request);
+    parts.push(await difference(song.audio, startSeconds + shift, endSeconds + shift));
+  }
   const isInside = startSeconds >= 0 && endSeconds <= SECONDS;
   return [isInside ? await difference(audio, startSeconds, endSeconds) : null, parts];
 }
 
 console.log("edit     source     level  original    mean    from      to");
-for (const [name, make] of Object.entries(makers)) {
-  if (!(chosenSource ?? name).split(",").includes(name)) continue;
+for (const [name, make] of Object.entries(sources)) {
+  if (!(chosenSources ?? name).split(",").includes(name)) continue;
   const source = await make();
   for (const [editName, edit] of Object.entries(edits)) {
-    if (!(chosenEdit ?? editName).split(",").includes(editName)) continue;
+    if (!(chosenEdits ?? editName).split(",").includes(editName)) continue;
     for (const level of edit.levels) {
       if (level === null && source.latents === null) continue;
       const [original, parts] = await measure(source, edit, level);
       const mean = parts.reduce((sum, value) => sum + value, 0) / parts.length;
       const figures = [original, mean, Math.min(...parts), Math.max(...parts)];
-      const cells = figures.map((figure) => (figure?.toFixed(1) ?? "-").padStart(8));
-      console.log(
-        `${editName.padEnd(8)} ${name.padEnd(8)} ${String(level ?? "latents").padStart(7)}  ${cells.join("")}`,
-      );
+      const cells = figures.map((figure) => (figure?.toFixed(1) ?? "-").padStart(8)).join("");
+      console.log(editName.padEnd(8), name.padEnd(8), String(level ?? "latents").padStart(7), "", cells);
     }
   }
 }
