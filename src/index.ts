@@ -20,6 +20,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "./config.js";
 import { Engine } from "./engine/engine.js";
 import type { MusicEngine } from "./engine/types.js";
+import { HttpError } from "./http/http-error.js";
 import { NO_UPLOADS } from "./music/audio/uploads.js";
 import { selectSlot } from "./music/models/models.js";
 import type { GenerationRequest } from "./music/request/generation-request.js";
@@ -125,6 +126,7 @@ export interface MusicRouter {
    * Until then songs wait in the queue; /health already answers.
    */
   ready: Promise<void>;
+  /** Refuses further requests with an error of status 503. Otherwise like `close` of the server. */
   close(graceSeconds?: number): Promise<void>;
 }
 
@@ -142,11 +144,12 @@ export function router(parts: MusicServerParts): MusicRouter {
     });
     return application;
   });
+  /** Why requests are refused. */
   let failure: { error: unknown } | undefined;
   const ready = started.then(() => {});
   // Also handles the rejection for hosts that do not await `ready`: requests get the error.
   ready.catch((error: unknown) => {
-    failure = { error };
+    failure ??= { error };
   });
   const handle = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
     if (request.readableDidRead) {
@@ -162,11 +165,13 @@ export function router(parts: MusicServerParts): MusicRouter {
   };
   return Object.assign(handle, {
     ready,
-    close: (graceSeconds?: number) =>
-      started.then(
+    close: (graceSeconds?: number) => {
+      failure ??= { error: new HttpError(503, "The music service was closed") };
+      return started.then(
         ({ close }) => close(graceSeconds),
         () => {}, // `ready` rejects with the error of the start
-      ),
+      );
+    },
   });
 }
 

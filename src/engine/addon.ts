@@ -410,8 +410,8 @@ export type TrainingEvent =
 
 export interface TrainingCall {
   /** Stops before the next micro-batch and saves a checkpoint to resume from. The promise of `train` then resolves. */
-  signal: AbortSignal;
-  onEvent: (event: TrainingEvent) => void;
+  signal?: AbortSignal | undefined;
+  onEvent?: ((event: TrainingEvent) => void) | undefined;
 }
 
 export interface TrainingResult {

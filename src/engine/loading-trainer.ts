@@ -13,11 +13,11 @@ export class LoadingTrainer implements Trainer {
     private readonly options: EngineOptions,
   ) {}
 
-  async train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult> {
+  async train(request: TrainingRequest, call: TrainingCall = {}): Promise<TrainingResult> {
     // The run reads its own copy of the weights, so it does not hold the loaded model.
     const { name, model } = await this.loaded.withRenderer(1, call, async (renderer) => renderer);
     const device = this.loaded.deviceOf(1);
-    const signal = AbortSignal.any([call.signal, this.#stopping.signal]);
+    const signal = AbortSignal.any([...(call.signal ? [call.signal] : []), this.#stopping.signal]);
     const placement = { device, dtype: this.options.dtype };
     const options = { ...request, ...placement, modelName: name, model };
     const running = this.loaded.reportDeviceLoss(() => this.addon.train(options, { ...call, signal }));

@@ -36,6 +36,8 @@ import {
 } from "./parameter-uses.js";
 
 const MAX_TIMESTEPS = 200;
+/** Some solvers and guidance variants divide by a step or by the flow time. */
+const MIN_STEP = 1e-4;
 /** Frames of a minute of latents. */
 const MAX_CROSSFADE_FRAMES = 1500;
 
@@ -44,14 +46,14 @@ const timesteps = z
   .unknown()
   .transform((value, context): number[] => {
     const elements = elementsOf(value)?.filter((element) => element !== "");
-    const rule = `must be up to ${MAX_TIMESTEPS} descending numbers from 1 to 0`;
+    const rule = `must be up to ${MAX_TIMESTEPS} descending numbers from 1 to 0, at least ${MIN_STEP} apart`;
     if (elements === undefined) return refusePart(context, rule, nestedPartOf(value));
     if (elements.length === 0) return refuse(context, rule, value);
     const times = elements.map(Number);
     const isOpen = times.at(-1) !== 0;
     if (isOpen) times.push(0);
     const isDescent = (time: number, i: number) =>
-      time >= 0 && time <= 1 && (i === 0 || time < (times[i - 1] as number));
+      time >= 0 && time <= 1 && (i === 0 || (times[i - 1] as number) - time >= MIN_STEP);
     const wrong = times.findIndex((time, i) => !isDescent(time, i));
     if (wrong >= 0 || times.length < 2) return refusePart(context, rule, elements[Math.max(wrong, 0)]);
     const steps = times.length - 1;

@@ -21,7 +21,7 @@ import {
   sungLines,
   TEXT_TO_MUSIC_INSTRUCTION,
 } from "./conditioning.js";
-import { EngineError } from "./errors.js";
+import { EngineError, hasCode } from "./errors.js";
 import { Tokenizer } from "./tokenizer.js";
 import type {
   LyricLine,
@@ -29,6 +29,7 @@ import type {
   Rendering,
   RenderRequest,
   RenderSong,
+  ScaledAdapter,
   SongLatents,
   TrainingSampleRequest,
 } from "./types.js";
@@ -102,7 +103,10 @@ export class Renderer {
       })),
       adapters: parts.map(({ adapter, scale }) => ({ adapter, scale })),
     };
-    const { songs, samplesPerChannel, timings } = await this.#native.render(job, call);
+    const { songs, samplesPerChannel, timings } = await this.#native.render(job, call).catch((error) => {
+      if (hasCode(error, "NOT_FINITE")) error.message += `; ${causesOfNotFinite(parts, denoise)}`;
+      throw error;
+    });
     const { silentFrame } = this.info;
     const share = (seconds: number) => seconds / songs.length;
     return songs.map(({ audio, latents: values, gain, lyricSeconds }, item) => {
@@ -229,4 +233,17 @@ export class Renderer {
     }
     return { samples: Math.min(samples, codesPerSong * samplesPerCode), codesPerSong };
   }
+}
+
+/** Likely causes of values that are not finite. */
+function causesOfNotFinite(
+  adapters: readonly ScaledAdapter[],
+  { timesteps }: RenderRequest["denoise"],
+): string {
+  const names = adapters.map(({ name, scale }) => `${name} at ${scale}`).join(", ");
+  const causes = [
+    ...(adapters.length > 0 ? [`LoRA ${names}: a scale, or an alpha in the files, may be too large`] : []),
+    ...(timesteps ? ["timesteps: the steps may differ too much in length"] : []),
+  ];
+  return causes.join("; ") || "the checkpoint may be damaged";
 }

@@ -385,7 +385,7 @@ export interface SongRenderer {
 /** Trains adapters for the model of slot 1, in parallel with rendering. */
 export interface Trainer {
   /** @throws NativeError BAD_CHECKPOINT that names the first invalid sample, before the event `started` */
-  train(request: TrainingRequest, call: TrainingCall): Promise<TrainingResult>;
+  train(request: TrainingRequest, call?: TrainingCall): Promise<TrainingResult>;
 }
 
 /** The engine, by what it does. All methods reject with NativeError or EngineError, both with a `code`. */

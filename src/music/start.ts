@@ -52,9 +52,11 @@ async function startOnStore<T extends Pick<MusicServer, "close">>(
   try {
     opened = await openQueue(parts, log);
     const service = await start({ config, log, ...opened });
-    const close = async (graceSeconds?: number) => {
+    let closing: Promise<void> | undefined;
+    const close = (graceSeconds?: number) => {
       const closingSinceMs = performance.now();
-      await service.close(graceSeconds).finally(() => release(closingSinceMs));
+      closing ??= service.close(graceSeconds).finally(() => release(closingSinceMs));
+      return closing;
     };
     return { ...service, close };
   } catch (error) {

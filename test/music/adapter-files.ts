@@ -66,7 +66,7 @@ export function writeSafetensors(
  * @param inputs input width of the projections; 0 uses the width that the model has
  * @param dora whether to add DoRA magnitudes, all 1
  */
-export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false } = {}): string {
+export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false, alpha = 8 } = {}): string {
   mkdirSync(folder, { recursive: true });
   const tensors = attentionProjections().flatMap(({ name, out, in: own }) => [
     [`base_model.model.${name}.lora_A.weight`, pseudoRandomTensor([4, inputs || own], seed)],
@@ -74,7 +74,7 @@ export function writeLora(folder: string, { seed = 1, inputs = 0, dora = false }
     ...(dora ? [[`base_model.model.${name}.lora_magnitude_vector`, ones([out])]] : []),
   ]);
   writeSafetensors(join(folder, "adapter_model.safetensors"), Object.fromEntries(tensors));
-  const config = { peft_type: "LORA", r: 4, lora_alpha: 8, target_modules: ["q_proj"], use_dora: dora };
+  const config = { peft_type: "LORA", r: 4, lora_alpha: alpha, target_modules: ["q_proj"], use_dora: dora };
   writeFileSync(join(folder, "adapter_config.json"), JSON.stringify(config));
   return folder;
 }

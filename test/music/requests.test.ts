@@ -157,7 +157,7 @@ describe("generation requests with exact values", () => {
       [{ timesteps: "0.9,0.5" }, 'timesteps must end at 0, got "0.9,0.5"; [0.9, 0.5, 0] was used'],
       [{ guidance_scale: -1 }, "guidance_scale must be at least 0, got -1; 0 was used"],
       [{ lm_cfg_scale: -1 }, "lm_cfg_scale must be at least 0, got -1; 0 was used"],
-      [{ lm_repetition_penalty: 0 }, "lm_repetition_penalty must be above 0, got 0; 1 was used"],
+      [{ lm_repetition_penalty: 0 }, "lm_repetition_penalty must be from 0.01 to 100, got 0; 1 was used"],
     ];
     for (const [fields, warning] of cases) {
       const { body } = await client.post("/release_task", { ...quick, batch_size: 1, ...fields });

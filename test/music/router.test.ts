@@ -3,10 +3,19 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "chai";
 import express, { type Express } from "express";
+import { pino } from "pino";
 import { Carillon, type Song } from "../../src/client/index.js";
-import { createEngine, DirectoryInUseError, loadConfig, type MusicEngine, router } from "../../src/index.js";
+import {
+  createEngine,
+  createMusicServer,
+  DirectoryInUseError,
+  loadConfig,
+  type MusicEngine,
+  router,
+} from "../../src/index.js";
 import { listenLocally } from "../local-server.js";
 import { shortSong } from "./live-server.js";
+import { stubEngine } from "./stub-engine.js";
 import { temporaryDirectory } from "./tasks.js";
 
 describe("router", () => {
@@ -67,6 +76,28 @@ describe("router", () => {
     expect(isReady).to.equal(false);
     await music.ready;
     await music.close();
+  });
+
+  it("may be closed twice, logs nothing, and then refuses requests", async () => {
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
+    const parts = { config: configOf("closed"), engine: stubEngine(() => 0), log };
+    for (const wait of [false, true]) {
+      const music = router(parts);
+      const { url } = await listen(express().set("env", "test").use("/music", music));
+      await music.ready;
+      await new Carillon({ url: `${url}/music` }).submit(shortSong);
+      const first = music.close(0);
+      if (wait) await first;
+      await music.close(0);
+      await first;
+      expect((await fetch(`${url}/music/v1/tasks`)).status).to.equal(503);
+    }
+    const config = loadConfig({ SVC_HOME: join(directory, "closed server"), SVC_API_PORT: "0" });
+    const server = await createMusicServer({ ...parts, config });
+    await server.close(0);
+    await server.close(0);
+    expect(lines).to.deep.equal([]);
   });
 
   it("`ready` rejects with the reason if the model cannot be loaded, and closing the router unlocks the directory", async () => {

@@ -242,6 +242,15 @@ std::optional<AdapterConfig> read_metadata(const TensorFile& file) {
   return std::nullopt;
 }
 
+/// Whether the tensors are those of LyCORIS or kohya's programs, which store alpha beside the weights. An
+/// adapter_config.json in the same folder then belongs to another file.
+bool has_own_alphas(const TensorFile& file) {
+  const auto names = file.names();
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".alpha") || name.starts_with("lycoris_");
+  });
+}
+
 std::optional<double> first_matching(const AdapterConfig::Patterns& patterns, const std::vector<std::string>& names) {
   for (const auto& [matches, number] : patterns) {
     if (std::any_of(names.begin(), names.end(), matches)) return number;
@@ -255,7 +264,7 @@ AdapterConfig AdapterConfig::read(const std::optional<std::string>& path, const 
   const std::string name = file.path().substr(file.path().rfind('/') + 1);
   if (path && name.starts_with("adapter_model.")) return read_peft(*path);
   if (const auto config = read_metadata(file)) return *config;
-  return path ? read_peft(*path) : AdapterConfig();
+  return path && !has_own_alphas(file) ? read_peft(*path) : AdapterConfig();
 }
 
 std::vector<std::string> unread_alphas(const TensorFile& file) {

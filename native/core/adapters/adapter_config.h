@@ -22,7 +22,8 @@ struct AdapterConfig {
   std::vector<std::string> warnings;  // settings that were ignored or assumed
 
   /// Reads the settings of the weights in `file`. They are in its metadata or in the adapter_config.json at `path`. If
-  /// both have settings, adapter_config.json counts for the file adapter_model.*, and the metadata for other files.
+  /// both have settings, adapter_config.json counts for the file adapter_model.*, and the metadata for other files. The
+  /// adapter_config.json does not count for other files of LyCORIS or kohya's programs.
   /// Throws kBadCheckpoint for a damaged config and for settings that this model cannot follow.
   static AdapterConfig read(const std::optional<std::string>& path, const TensorFile& file);
 

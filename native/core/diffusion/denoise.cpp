@@ -203,7 +203,7 @@ void Sampler::check_state() const {
   const at::Tensor facts = at::stack({state_.isfinite().all(), state_.any()}).to(at::kCPU);
   const bool* const is = facts.const_data_ptr<bool>();
   if (!is[0]) {
-    fail(ErrorCode::kNotFinite, "denoising produced a value that is not finite; the checkpoint may be damaged");
+    fail(ErrorCode::kNotFinite, "denoising produced a value that is not finite");
   }
   if (!is[1]) fail(ErrorCode::kNotFinite, "denoising produced latents that are all zero");
 }

@@ -142,6 +142,23 @@ TEST("adapter config: uses the config for adapter_model files, and for others on
   EXPECT_EQ(scale(folder), 2.0);
 }
 
+TEST("adapter config: does not apply PEFT's config to a LoKr or LoRA of other programs beside it") {
+  const std::string config = R"({"peft_type": "LOKR", "r": 16, "alpha": 8, "use_rslora": true})";
+  const std::string folder = write_peft({}, config), path = folder + "/style.safetensors";
+  std::filesystem::remove(folder + "/adapter_model.safetensors");
+  Tensors low = lycoris(kLowRankLokr);
+  low[lycoris_name(kQ) + ".alpha"] = at::scalar_tensor(6.0);
+  const Tensors kohya = {{"lora_unet_" + lycoris_name(kQ).substr(8) + ".alpha", at::scalar_tensor(6.0)},
+                         {"lora_unet_" + lycoris_name(kQ).substr(8) + ".lora_down.weight", exact_values({3, 32}, 1)},
+                         {"lora_unet_" + lycoris_name(kQ).substr(8) + ".lora_up.weight", exact_values({32, 3}, 2)}};
+  const std::pair<Tensors, double> files[] = {{lycoris(kWholeLokr), 1.0}, {low, 3.0}, {kohya, 2.0}};
+  for (const auto& [tensors, expected] : files) {
+    write_safetensors(path, tensors);
+    EXPECT_EQ(scale(path), expected);
+    EXPECT_EQ(scale(folder), expected);
+  }
+}
+
 TEST("adapter config: reads alpha as a number or its text, and assumes PEFT's default with a warning") {
   const auto with = [](const std::string& alpha) {
     return scale_with(R"({"peft_type": "LORA", "r": 3, "lora_alpha": )" + alpha + "}");

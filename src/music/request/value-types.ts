@@ -19,6 +19,7 @@ import {
   replaceValue,
   textOrNull,
   trimmed,
+  within,
 } from "../../parameters.js";
 import { MAX_SEED, parseSeed, type RequestedSeeds } from "../song/seeds.js";
 import { withoutTimes } from "../words/lrc.js";
@@ -195,11 +196,18 @@ export const topP = (fallback: number) =>
     .transform((value) => (value <= 0 ? fallback : Math.min(value, 1)))
     .meta({ type: "number", minimum: 0, maximum: 1 });
 
-export const repetitionPenalty = finiteNumber
-  .transform((penalty, context) =>
-    penalty > 0 ? penalty : replaceValue(context, "must be above 0", penalty, undefined, true),
-  )
-  .meta({ type: "number", exclusiveMinimum: 0 });
+/** Beyond this range scores may overflow. 0 and negative values are replaced by the default. */
+const PENALTIES = { min: 0.01, max: 100 } as const;
+
+export const repetitionPenalty = within(
+  finiteNumber.transform((penalty, context) =>
+    penalty > 0
+      ? penalty
+      : replaceValue(context, `must be from ${PENALTIES.min} to ${PENALTIES.max}`, penalty, undefined, true),
+  ),
+  PENALTIES.min,
+  PENALTIES.max,
+);
 
 /**
  * Instruction for the renderer. The text2music instruction counts as no instruction, because some clients send it

@@ -40,8 +40,9 @@ export interface JobOptions {
   usesLmByDefault?: boolean;
   /** Adapters for the songs; absent: none. */
   adapters?: readonly SongAdapter[] | undefined;
-  signal: AbortSignal;
-  onProgress(progress: TaskProgress): void;
+  /** Cancels the job; absent: it cannot be cancelled. */
+  signal?: AbortSignal;
+  onProgress?(progress: TaskProgress): void;
   /** Function that plans the songs; default: `planSongs` of the engine. */
   planSongs?: PlanSongs;
 }
@@ -60,7 +61,7 @@ export function startJob(
   const failed = new AbortController();
   const progress = new SongProgress(songs.length, (reached) => {
     try {
-      const reported: unknown = options.onProgress(reached);
+      const reported: unknown = options.onProgress?.(reached);
       if (reported instanceof Promise) reported.catch((error: unknown) => failed.abort(error));
     } catch (error) {
       failed.abort(error);
@@ -73,7 +74,7 @@ export function startJob(
     usesLmByDefault,
     adapters,
     planSongs,
-    signal: AbortSignal.any([options.signal, failed.signal]),
+    signal: AbortSignal.any([...(options.signal ? [options.signal] : []), failed.signal]),
     failed: failed.signal,
     warnings: [...warnings],
   };

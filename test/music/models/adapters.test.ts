@@ -244,6 +244,15 @@ describe("loading and switching of adapters", () => {
       });
     }
 
+    it("names the adapter if its alpha makes values that are not finite", async () => {
+      const path = writeLora(join(folder, "absurd"), { alpha: 1e30 });
+      const { item } = await client.finished(await client.submit({ ...seededSong, loras: [{ path }] }));
+      expect(item.error).to.match(
+        /not finite; LoRA absurd at 1: a scale, or an alpha in the files, may be too large$/,
+      );
+      expect((await song()).equals(base)).to.equal(true);
+    });
+
     it("an adapter of another model in a request fails its task, but not the next one", async () => {
       const { item } = await client.finished(
         await client.submit({ ...seededSong, loras: [{ path: foreign() }] }),

@@ -130,7 +130,7 @@ describe("values of generation requests", () => {
     const long = Array.from({ length: 12 }, (_, index) => index);
     const codes =
       "audio_code_string must hold 1 to 3000 codes per song, as <|audio_code_N|> or comma-separated integers";
-    const times = "timesteps must be up to 200 descending numbers from 1 to 0";
+    const times = "timesteps must be up to 200 descending numbers from 1 to 0, at least 0.0001 apart";
     const windows =
       "repainting_windows must hold windows such as [10, 20.5]: seconds, the start below the end";
     const parts: [Fields, string][] = [
@@ -246,6 +246,18 @@ describe("values of generation requests", () => {
         }
       });
     }
+
+    it("the repetition penalty may be from 0.01 to 100; 0 and less mean the default", () => {
+      const penalty = (value: number) =>
+        parsed({ lm_repetition_penalty: value, thinking: true }, { rangePolicy: "clamp" }).repetitionPenalty;
+      expect([0.01, 1.5, 100].map(penalty)).to.deep.equal([0.01, 1.5, 100]);
+      expect([1e-300, 0.001, 101, 1e300].map(penalty)).to.deep.equal([0.01, 0.01, 100, 100]);
+      expect([0, -1].map(penalty)).to.deep.equal([1, 1]);
+      for (const value of [1e-300, 1e300, 0])
+        expect(refusal({ lm_repetition_penalty: value })).to.equal(
+          `lm_repetition_penalty must be from 0.01 to 100, got ${value}`,
+        );
+    });
 
     it("guidance is at most 1000", () => {
       for (const name of ["guidance_scale", "norm_threshold", "lm_cfg_scale"]) {
@@ -580,6 +592,9 @@ describe("values of generation requests", () => {
       "nan,0",
       "0",
       "0.5,-0.1",
+      "1,1e-300,0",
+      "1,0.5,0.49995",
+      "0.00005",
       ",",
       {},
       [[1]],
@@ -588,7 +603,7 @@ describe("values of generation requests", () => {
     ]) {
       it(`timesteps may not be ${JSON.stringify(timesteps)}`, () => {
         expect(refusal({ timesteps })).to.match(
-          /^timesteps must be up to 200 descending numbers from 1 to 0/,
+          /^timesteps must be up to 200 descending numbers from 1 to 0, at least 0\.0001 apart/,
         );
       });
     }

@@ -57,6 +57,15 @@ describe("making songs without a server", () => {
     expect((await make(20)).warnings).to.deep.equal([]);
   });
 
+  it("makes a song without a signal and without onProgress", async () => {
+    const parameters = { prompt: "a song", audio_duration: 10, batch_size: 1, inference_steps: 1 };
+    const song = await makeSongs(engine, parseGenerationRequest(parameters, engine), {
+      destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
+      maxSourceSeconds: config.sourceMaxSeconds,
+    });
+    expect(song.audioFiles).to.have.length(1);
+  });
+
   // Parameters of songs whose language model is optional, and the stages in which onProgress throws.
   for (const [stage, parameters] of [
     ["Initializing...", { use_format: true }],
