@@ -53,8 +53,24 @@ describe("the engine with the built-in model", () => {
   it("uses and logs the built-in model if the default model is not installed", async () => {
     expect(engine.catalog.usesEmbeddedModel).to.equal(true);
     expect(engine.catalog.slots()).to.deep.equal([
-      { slot: 1, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
-      { slot: 2, model: null, isLoaded: false, isTurbo: false, isLegoSft: false, codebookSize: null },
+      {
+        slot: 1,
+        model: null,
+        isLoaded: false,
+        isTurbo: false,
+        isLegoSft: false,
+        codebookSize: null,
+        latentChannels: null,
+      },
+      {
+        slot: 2,
+        model: null,
+        isLoaded: false,
+        isTurbo: false,
+        isLegoSft: false,
+        codebookSize: null,
+        latentChannels: null,
+      },
     ]);
     expect(await engine.loader.loadSlot(1, null)).to.deep.equal({
       slot: 1,
@@ -63,6 +79,7 @@ describe("the engine with the built-in model", () => {
       isTurbo: true,
       isLegoSft: false,
       codebookSize: 4096,
+      latentChannels: 100,
     });
     expect(messages.join("\n")).to.match(/acestep-v15-turbo .*built-in model carillon-nano/);
     const supportedTasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
@@ -401,6 +418,7 @@ describe("the engine with the built-in model", () => {
       isTurbo: true,
       isLegoSft: false,
       codebookSize: 4096,
+      latentChannels: 100,
     });
     expect(
       engine.catalog
@@ -453,6 +471,7 @@ describe("the engine with the built-in model", () => {
       isTurbo: true,
       isLegoSft: false,
       codebookSize: 4096,
+      latentChannels: 100,
     });
     expect(idle.catalog.loadedLanguageModel()).to.equal("carillon-nano/lm");
     expect((await renderOne(idle, plainRequest)).model).to.equal("mine");
