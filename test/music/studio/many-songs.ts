@@ -17,7 +17,8 @@ export async function fillLibrary(directory: string, id: string, count: number):
   // Inserts all songs in one transaction, because a disk flush for each song would be slow.
   database.transactionSync(() => {
     for (let number = 1; number < count; number++) {
-      const request = { ...task.request, prompt: `song ${number}` };
+      const words = { ...task.request.words, prompt: `song ${number}` };
+      const request = { ...task.request, words };
       const copy = { ...task, id: uuid(), sequence: task.sequence + number, request };
       database.putSync(copy.id, encodeTask(copy));
     }
