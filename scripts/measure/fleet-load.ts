@@ -4,7 +4,6 @@
  *     node --import tsx scripts/measure/fleet-load.ts [--songs 20] [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
  *
  * Prints
- * - the latency of a task in the embedded queue and in a fleet;
  * - songs per minute (--songs, made by carillon-nano) and tasks per second (--tasks) for the embedded queue
  *   and for 1, 2 and 3 workers;
  * - the time to list and cancel many waiting tasks (--queued);
@@ -14,7 +13,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -22,15 +21,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { Fleet } from "../../src/music/fleet/fleet.js";
-import { FleetQueue } from "../../src/music/fleet/fleet-queue.js";
-import { FleetWorker } from "../../src/music/fleet/fleet-worker.js";
-import { RECORD_VERSION } from "../../src/music/fleet/workers.js";
-import { EmbeddedQueue } from "../../src/music/queue/embedded-queue.js";
-import { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
-import type { SongResult, Task } from "../../src/music/queue/store.js";
-import type { TaskQueue, TaskRunner } from "../../src/music/queue/task-queue.js";
-import { createLogger } from "../../src/system/log.js";
 import { cli, stub } from "../../test/e2e/served-process.js";
 
 const song = {
@@ -197,54 +187,6 @@ async function untilWorkers(url: string, count: number): Promise<void> {
   while ((await ask(url, "/v1/stats")).workers.length !== count) await sleep(50);
 }
 
-/** Milliseconds from the submission of an empty task to its end event, without HTTP. */
-async function overhead(queue: TaskQueue): Promise<number[]> {
-  queue.start();
-  const request = { words: {}, planning: { languageModel: null }, model: null } as Task["request"];
-  const told = new EventEmitter();
-  const early = new Set<string>();
-  queue.events.on("ended", ({ id }) => {
-    early.add(id);
-    told.emit(id);
-  });
-  const once = async () => {
-    const { id } = (await queue.submit(request)).task;
-    if (!early.has(id)) await new Promise((resolve) => told.once(id, resolve));
-  };
-  while ((await queue.statistics()).workers?.length === 0) await sleep(50);
-  await times(50, once, 1);
-  const taken = await times(300, once, 1);
-  await queue.stop(0);
-  return taken;
-}
-
-async function measureLatency(): Promise<void> {
-  const log = createLogger("silent");
-  const jobs: TaskRunner = {
-    run: async () => ({ audioFiles: [] }) as unknown as SongResult,
-    cleanUp: async () => {},
-  };
-  const limits = { workers: 1, jobTimeoutSeconds: 0, averageJobSeconds: 5, averageWindow: 3, capacity: 0 };
-  const clock = { nowMs: Date.now, start: async () => {}, save: async () => {} };
-  const store = LmdbTaskStore.open(join(root, "tasks"));
-  const embedded = await overhead(new EmbeddedQueue(store, jobs, { ...limits, clock }, log));
-  await store.close();
-  const redis = await startRedis();
-  const fleet = await Fleet.open(`redis://127.0.0.1:${redisPort}`, "", log);
-  const models = [{ name: "stub", slot: 1, is_loaded: true, is_turbo: true, tasks: null, fingerprint: "" }];
-  const described = { version: "", device: "", free_memory_bytes: 0, models, lm_models: [] };
-  const describe = async () => ({ ...described, payload_versions: [RECORD_VERSION] });
-  const worker = new FleetWorker(fleet, jobs, { ...limits, name: "worker", places: 1, describe }, log);
-  const options = { capacity: 0, averageJobSeconds: 5, cleanUp: jobs.cleanUp };
-  const shared = await overhead(new FleetQueue(fleet, options, log, worker));
-  await fleet.close();
-  await stop(redis);
-  console.log(`latency of an empty task: embedded queue ${exact(embedded)}; fleet ${exact(shared)}`);
-}
-
-const exact = (sorted: readonly number[]) =>
-  `p50 ${sorted[Math.floor(sorted.length / 2)]?.toFixed(1)} ms, p90 ${sorted[Math.floor(sorted.length * 0.9)]?.toFixed(1)} ms`;
-
 /** Prints the songs per minute of carillon-nano. All workers share the cores of this machine. */
 async function measureSongs(count: number): Promise<void> {
   await eachSize(null, async (what, url) => {
@@ -406,7 +348,6 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
   if (lost.length + counts.doubled > 0) process.exitCode = 1;
 }
 
-await measureLatency();
 if (Number(values.songs) > 0) await measureSongs(Number(values.songs));
 if (Number(values.tasks) > 0) await measureTasks(Number(values.tasks));
 if (Number(values.queued) > 0) await measureQueue(Number(values.queued));
