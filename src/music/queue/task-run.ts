@@ -158,7 +158,7 @@ export function newTask(
     request,
     ...(submission && { submission: { ...submission, position } }),
     ...(requestId && { requestId }),
-    ...(client && { share: client }),
+    ...(client && { client }),
     ...(retakeOf && { retakeOf }),
     turn,
     result: null,
