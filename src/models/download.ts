@@ -11,9 +11,6 @@ const SILENCE_SECONDS = 60;
 const PROGRESS_BYTES = 64 * 1024;
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
-/** Source of the file: Hugging Face or another host. */
-export type FileSource = Pick<Hub, "signal" | "read">;
-
 /**
  * Downloads `file` to `path`.
  * @throws PullError CHECKSUM if the checksum is wrong; the file is then removed. After other errors the partial
@@ -22,7 +19,7 @@ export type FileSource = Pick<Hub, "signal" | "read">;
 export async function download(
   file: HubFile,
   path: string,
-  source: FileSource,
+  source: Pick<Hub, "signal" | "read">,
   onBytes: (count: number) => void,
 ): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
@@ -49,7 +46,7 @@ export async function download(
 async function complete(
   handle: FileHandle,
   file: HubFile,
-  source: FileSource,
+  source: Pick<Hub, "signal" | "read">,
   onBytes: (count: number) => void,
 ): Promise<string> {
   const hash =
