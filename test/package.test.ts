@@ -466,8 +466,22 @@ describe("installed npm packages", () => {
       /Tesla K40 \(compute capability 3\.5\) .* cannot run any build .* Install driver 525/,
     );
     const machine = makeMachine("without pip", "580.65.06, 9.0, NVIDIA H100");
-    expect(attempt(machine)).to.match(/libtorch is installed with pip: install python3 with pip/);
-    expect(existsSync(join(cache, "libtorch"))).to.equal(false);
+    expect(attempt(machine)).to.match(
+      /Without pip only libtorch 2\.14\.1 for cu130 .*needs 2\.13 .*install python3 with pip/,
+    );
+    withAddonFor214(() => {
+      const offline = { CARILLON_WHEELS: "http://127.0.0.1:1" };
+      expect(attempt(machine, offline)).to.match(/127\.0\.0\.1:1 cannot be reached .*Check the network/);
+      if (!canMountDisks()) return;
+      const bare = ["env", `PATH=${machine}:${programs}`, `CARILLON_CACHE=${cache}`, process.execPath];
+      const [program, args] = onPrivateDisk({ directory: cache, sizeKiB: 4096 }, bare);
+      const command = [...args, join(installed, "dist/cli/main.js"), "cuda", "install"];
+      const { stderr } = spawnSync(program, command, { encoding: "utf8" });
+      expect(stderr.trim()).to.match(
+        /^carillon: libtorch needs .* GB of free space on the disk of .+\. .*set CARILLON_CACHE to another disk.*$/,
+      );
+    });
+    expect(readdirSync(join(cache, "libtorch")).filter((name) => !name.endsWith(".part"))).to.deep.equal([]);
   });
 
   it("packages install on unsupported platforms; loading the addon reports that it is missing @slow", function () {

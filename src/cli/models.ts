@@ -23,7 +23,7 @@ export const cudaCommand = new Command("cuda").description("manage libtorch for 
 
 cudaCommand
   .command("install")
-  .description("install libtorch into the cache if it is missing, with pip (some gigabytes)")
+  .description("install libtorch into the cache if it is missing (some gigabytes; works without pip)")
   .action(installCuda);
 
 async function listModels(): Promise<void> {
@@ -65,5 +65,9 @@ async function pull(name: string): Promise<void> {
 
 async function installCuda(): Promise<void> {
   const { installCudaLibtorch } = await import("../libtorch/cuda-install.js");
-  console.log(installCudaLibtorch());
+  const display = new ProgressDisplay();
+  const folder = await installCudaLibtorch(interruptSignal(), ({ doneBytes, totalBytes, wheel }) =>
+    display.show({ value: doneBytes / totalBytes, stage: wheel }),
+  ).finally(() => display.stop());
+  console.log(folder);
 }

@@ -4,7 +4,7 @@
  * compiled.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { cacheRoot, canRun, runWithOutput, SetupError, say } from "./programs.mjs";
 
@@ -97,10 +97,23 @@ function choose() {
   return { build: "cpu", fault };
 }
 
-const cachedDirectory = (version, build) =>
-  join(cacheRoot, "libtorch", `torch-${version}${build === "cu130" ? "" : `+${build}`}`);
+const LIBTORCHES = join(cacheRoot, "libtorch");
 
-const fromCache = () => inspect(join(cachedDirectory(PINNED_VERSION, wheelBuild()), "torch"));
+const cachedDirectory = (version, build) =>
+  join(LIBTORCHES, `torch-${version}${build === "cu130" ? "" : `+${build}`}`);
+
+const DOWNLOADED = /^torch-[\d.]+-downloaded$/;
+
+/** libtorch in the cache: the pinned version, or else the newest that cuda-install.ts has downloaded. */
+function fromCache() {
+  const pinned = inspect(join(cachedDirectory(PINNED_VERSION, wheelBuild()), "torch"));
+  if (pinned !== null || wheelBuild() !== "cu130" || !existsSync(LIBTORCHES)) return pinned;
+  const downloaded = readdirSync(LIBTORCHES).filter((name) => DOWNLOADED.test(name));
+  return downloaded.length === 0 ? null : inspect(join(LIBTORCHES, downloaded.sort().at(-1), "torch"));
+}
+
+/** Directory of a CUDA 13 libtorch that cuda-install.ts downloads without pip. */
+export const downloadedLibtorchDirectory = (version) => join(LIBTORCHES, `torch-${version}-downloaded`);
 
 /** Installs the pinned libtorch into the cache with pip, in the build for this machine. */
 export function installLibtorch() {

@@ -11,6 +11,9 @@ const SILENCE_SECONDS = 60;
 const PROGRESS_BYTES = 64 * 1024;
 const NO_SPACE = ["ENOSPC", "EDQUOT"];
 
+/** Source of the file: Hugging Face or another host. */
+export type FileSource = Pick<Hub, "signal" | "read">;
+
 /**
  * Downloads `file` to `path`.
  * @throws PullError CHECKSUM if the checksum is wrong; the file is then removed. After other errors the partial
@@ -19,7 +22,7 @@ const NO_SPACE = ["ENOSPC", "EDQUOT"];
 export async function download(
   file: HubFile,
   path: string,
-  source: Pick<Hub, "signal" | "read">,
+  source: FileSource,
   onBytes: (count: number) => void,
 ): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
@@ -46,7 +49,7 @@ export async function download(
 async function complete(
   handle: FileHandle,
   file: HubFile,
-  source: Pick<Hub, "signal" | "read">,
+  source: FileSource,
   onBytes: (count: number) => void,
 ): Promise<string> {
   const hash =

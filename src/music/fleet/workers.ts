@@ -60,16 +60,16 @@ export function isTaskQueueName(text: string): boolean {
 }
 
 /** Name of the queue of a model: `v3~MODEL~`, or `v3~MODEL~LM` if the request names a language model. */
-function routeOf(model: string, languageModel: string | null, version = RECORD_VERSION): string {
+function routeOf(model: string, languageModel: string | null): string {
   // BullMQ allows no colons in queue names.
-  return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
+  return [`v${RECORD_VERSION}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
 /** Returns the queues from which a worker takes tasks. Queues of models that are in memory come first. */
-export function queuesOfWorker({ models, lm_models, record_version }: Announcement) {
+export function queuesOfWorker({ models, lm_models }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, is_loaded: isWarm }) =>
-    [null, ...lm_models].map((lm) => ({ route: routeOf(name, lm, record_version), isWarm })),
+    [null, ...lm_models].map((lm) => ({ route: routeOf(name, lm), isWarm })),
   );
 }
 
