@@ -117,7 +117,7 @@ export class Submissions {
     const song = isWithin(this.files.songs.directory, source.path) ? songOf(source.path) : null;
     if (song === null) return request;
     const { result } = (await this.queue.get(song.taskId)) ?? {};
-    const metas = result?.audioFiles[song.index]?.description.metas;
+    const metas = result?.audioFiles[song.index]?.description?.metas;
     if (metas === undefined || !("bpm" in metas)) return request;
     const { bpm, keyscale, timesignature } = metas;
     const known = { bpm, keyScale: keyscale, timeSignature: timesignature };

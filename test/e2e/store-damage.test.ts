@@ -85,6 +85,22 @@ describe("a server whose task store was damaged", () => {
     expect(readdirSync(join(directory, "quarantine"))).to.have.members(names);
   });
 
+  it("skips an unreadable record that the backup lacks, logs it, and reports it to clients @slow", async () => {
+    rmSync(join(directory, "tasks-backup"), { recursive: true });
+    const id = songs[2]?.id as string;
+    const unreadable = readFileSync(dataFile(), "latin1").replaceAll(`"id":"${id}"`, `"ID":"${id}"`);
+    writeFileSync(dataFile(), unreadable, "latin1");
+
+    const server = await ServedProcess.startStub(directory, 0);
+    const ids = songs.map((song) => song.id);
+    const { body } = await server.client.post("/query_result", { task_id_list: ids });
+    const items = body.data as { task_id: string; status: number; error?: string }[];
+    expect(items.map(({ status }) => status)).to.deep.equal([1, 1, 2]);
+    expect(items[2]?.error).to.include(`cannot read the record of task ${id}`);
+    expect(server.log).to.include(`cannot read the record of task ${id}`);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
   it("ages songs by at most a day if the clock jumps ahead @slow", async () => {
     const clock = join(directory, "clock.json");
     const { serviceMs, wallMs } = JSON.parse(readFileSync(clock, "utf8"));

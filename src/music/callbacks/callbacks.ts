@@ -116,7 +116,7 @@ export class Callbacks {
    * The API key of the submission, by its position in the settings. The first key if that position has none now, so
    * that a server with keys signs every callback.
    */
-  #keyOf({ client = "" }: Task): string | null {
+  #keyOf({ share: client = "" }: Task): string | null {
     const keys = [this.config.apiKey.trim(), ...this.config.apiKeys];
     const number = Number(/^key (\d+)$/.exec(client)?.[1] ?? 1);
     return keys[number - 1] || keys[0] || null;

@@ -92,13 +92,26 @@ export class FleetAdapters implements AdapterRecord {
   }
 }
 
-const listSchema = z.array(
-  z.looseObject({
-    name: z.string(),
-    path: z.string(),
-    scale: z.number(),
-    doraEpsilon: z.enum(["float32", "bfloat16"]),
-    enabled: z.boolean(),
-    stored: z.object({ digest: z.string(), files: z.record(z.string(), z.string()), entry: z.string() }),
-  }),
-);
+const stored = z.object({
+  digest: z.string(),
+  files: z.record(z.string(), z.string()),
+  entry: z.string(),
+});
+
+const adapter = z.looseObject({
+  name: z.string(),
+  path: z.string(),
+  scale: z.number(),
+  doraEpsilon: z.enum(["float32", "bfloat16"]),
+  enabled: z.boolean(),
+});
+
+/** Older versions wrote an object with a list of adapters, whose `stored` fields were their own. */
+const listSchema = z.union([
+  z.array(adapter.extend({ stored })),
+  z
+    .object({ adapters: z.array(adapter.extend(stored.shape)) })
+    .transform(({ adapters }) =>
+      adapters.map(({ digest, files, entry, ...rest }) => ({ ...rest, stored: { digest, files, entry } })),
+    ),
+]);

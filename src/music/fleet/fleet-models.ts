@@ -23,7 +23,7 @@ export class FleetCatalog implements ModelCatalog {
   /** One slot per model of the fleet; one empty slot if there are no workers. */
   slots(): SlotState[] {
     const slots = this.workers.models.map(
-      ({ name, is_turbo, is_loaded, codebook_size, latent_channels }, index) => ({
+      ({ name, is_turbo, is_loaded, codebook_size = null, latent_channels = null }, index) => ({
         slot: index + 1,
         model: name,
         isLoaded: is_loaded,

@@ -277,10 +277,12 @@ export class FleetQueue implements TaskQueue {
   async statistics(): Promise<QueueStatistics> {
     const counts = await this.fleet.store.counts();
     const averageJobSeconds = await this.#averageJobSeconds();
-    const workers = (await this.fleet.workers.refresh()).map(({ record_version: _, models, ...status }) => ({
-      ...status,
-      models: models.map(({ name, slot, is_loaded }) => ({ name, slot, is_loaded })),
-    }));
+    const workers = (await this.fleet.workers.refresh()).map(
+      ({ payload_versions: _, models, ...status }) => ({
+        ...status,
+        models: models.map(({ name, slot, is_loaded }) => ({ name, slot, is_loaded })),
+      }),
+    );
     return { counts, waiting: counts.queued, averageJobSeconds, workers };
   }
 

@@ -202,7 +202,7 @@ export class FleetWorker {
     if (bull === undefined) return false;
     const { task, isEndedHere } = await this.#claim(bull, token).catch((error: unknown) => {
       // The task's record is lost, so the task cannot run. Complete its job.
-      if (error instanceof DamagedRecordError && error.kind !== "other-version") {
+      if (error instanceof DamagedRecordError && error.kind !== "newer") {
         return { task: undefined, isEndedHere: false };
       }
       throw error;

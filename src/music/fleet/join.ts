@@ -28,7 +28,7 @@ import { FleetCatalog, FleetSheetWriter } from "./fleet-models.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
 import { SharedStore } from "./shared-store.js";
-import { type Announcement, RECORD_VERSION } from "./workers.js";
+import { type Announcement, READABLE_VERSIONS } from "./workers.js";
 
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
 
@@ -166,7 +166,7 @@ function describer(engine: MusicEngine, { devices }: Config) {
       free_memory_bytes: freeBytes,
       models,
       lm_models: engine.catalog.languageModels().map(({ name }) => name),
-      record_version: RECORD_VERSION,
+      payload_versions: [...READABLE_VERSIONS],
     };
   };
 }

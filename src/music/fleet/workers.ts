@@ -12,6 +12,8 @@ import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
  * older worker leaves newer tasks to others. Update workers before gateways.
  */
 export const RECORD_VERSION = 3;
+/** Versions of task records that this process can run. In version 1 a task has at most one adapter; up to 2 its request is flat. */
+export const READABLE_VERSIONS: readonly number[] = [1, 2, RECORD_VERSION];
 /** Interval and expiry of announcements. */
 export const HEARTBEAT_MS = 2_000;
 const EXPIRY_MS = 8_000;
@@ -41,8 +43,9 @@ const announcementSchema = z.object({
       slot: z.number(),
       is_loaded: z.boolean(),
       is_turbo: z.boolean(),
-      codebook_size: z.number().nullable(),
-      latent_channels: z.number().nullable(),
+      /** Codebook size of the model; absent in announcements of older versions. */
+      codebook_size: z.number().nullable().optional(),
+      latent_channels: z.number().nullable().optional(),
       tasks: z.array(z.string()).readonly().nullable(),
       /** Fingerprint of the model's files; see `MusicEngine.fingerprint`. */
       fingerprint: z.string(),
@@ -50,26 +53,32 @@ const announcementSchema = z.object({
   ),
   lm_models: z.array(z.string()),
   is_draining: z.boolean(),
-  record_version: z.number(),
+  payload_versions: z.array(z.number()),
 });
 export type Announcement = z.output<typeof announcementSchema>;
 
 /** Whether the text is the name of a task queue. */
 export function isTaskQueueName(text: string): boolean {
-  return /^v\d+~[^:~]+~[^:~]*$/.test(text);
+  return /^v\d+~[^:~]+~[^:~]*(~adapter)?$/.test(text);
 }
 
 /** Name of the queue of a model: `v3~MODEL~`, or `v3~MODEL~LM` if the request names a language model. */
-function routeOf(model: string, languageModel: string | null): string {
+function routeOf(model: string, languageModel: string | null, version = RECORD_VERSION): string {
   // BullMQ allows no colons in queue names.
-  return [`v${RECORD_VERSION}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
+  return [`v${version}`, model, languageModel ?? ""].map(encodeURIComponent).join("~");
 }
 
 /** Returns the queues from which a worker takes tasks. Queues of models that are in memory come first. */
-export function queuesOfWorker({ models, lm_models }: Announcement) {
+export function queuesOfWorker({ models, lm_models, payload_versions }: Announcement) {
   const warmFirst = [...models].sort((a, b) => Number(b.is_loaded) - Number(a.is_loaded));
   return warmFirst.flatMap(({ name, is_loaded: isWarm }) =>
-    [null, ...lm_models].map((lm) => ({ route: routeOf(name, lm), isWarm })),
+    payload_versions.flatMap((version) =>
+      [null, ...lm_models].flatMap((lm) => {
+        const route = routeOf(name, lm, version);
+        // Gateways of older versions put tasks with adapters into a queue of their own.
+        return [route, `${route}~adapter`].map((route) => ({ route, isWarm }));
+      }),
+    ),
   );
 }
 
@@ -156,7 +165,7 @@ export class Workers {
 
   /** Workers that can read this process's records. */
   get #compatible(): readonly Announcement[] {
-    return this.#known.filter(({ record_version }) => record_version === RECORD_VERSION);
+    return this.#known.filter(({ payload_versions }) => payload_versions.includes(RECORD_VERSION));
   }
 
   /** Models of all workers, the default model first. */

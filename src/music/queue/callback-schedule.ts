@@ -38,5 +38,6 @@ export class CallbackSchedule {
 
 /** Whether the task has a callback that was neither delivered nor given up. */
 export function isCallbackPending({ request, callback }: Task): boolean {
-  return request.callbackUrl !== null && (callback === undefined || callback.state === "pending");
+  const isAsked = request.callbackUrl !== undefined && request.callbackUrl !== null;
+  return isAsked && (callback === undefined || callback.state === "pending");
 }

@@ -129,7 +129,7 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   #track(task: Task): void {
-    const { id, sequence, interruptions, requestId, state, client = "", turn = 0 } = task;
+    const { id, sequence, interruptions, requestId, state, share: client = "", turn = 0 } = task;
     this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
     if (!hasEnded(state)) {
       this.#turns.record(client, turn);

@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
-import { DamagedRecordError, type StoredTask, type Task } from "./store.js";
+import { flatRequestOf, fromOlderTask } from "./older-tasks.js";
+import { DamagedRecordError, type StoredTask, TASK_STATES, type Task } from "./store.js";
 
 /** Number of tasks that a scan reads before it yields to the event loop. */
 const SCAN_BATCH = 10;
@@ -52,6 +53,12 @@ export class LmdbTaskStore {
   /** Resolves with the size of the record. */
   async add(task: Task): Promise<number> {
     return this.#put(task, MIN_FREE_BYTES_TO_ADD);
+  }
+
+  /** Adds an empty record for a task that was lost, unless the store has a record with this id. */
+  async addLost(id: string): Promise<void> {
+    if (this.#database.doesExist(id)) return;
+    this.#write(MIN_FREE_BYTES_TO_ADD, () => this.#database.putSync(id, LOST_RECORD));
   }
 
   /** Undefined also for empty and very long ids, which LMDB rejects as keys. @throws DamagedRecordError */
@@ -210,32 +217,62 @@ function freeBytesOf(directory: string): number {
 
 /**
  * Format version of a record. A record is a line `carillon-task VERSION CHECKSUM`, followed by the task as JSON.
- * The checksum is the first half of the SHA-256 of the JSON.
+ * The checksum is the first half of the SHA-256 of the JSON. Records older than version 1 are bare JSON.
  */
 const VERSION = 2;
+/** Version of records with a flat request. */
+const FLAT_VERSION = 1;
 const HEADER = /^carillon-task (\d+) ([0-9a-f]{32})$/;
+const LINE_FEED = 0x0a;
+const OPENING_BRACE = 0x7b;
 
+/** A request never changes, so a task of an older version keeps its form, which older servers of a fleet can read. */
 export function encodeTask(task: Task): Buffer {
-  const json = Buffer.from(JSON.stringify(task));
-  return Buffer.concat([Buffer.from(`carillon-task ${VERSION} ${checksum(json)}\n`), json]);
+  const flat = flatRequestOf(task.request);
+  const json = Buffer.from(JSON.stringify(flat === undefined ? task : { ...task, request: flat }));
+  const version = flat === undefined ? VERSION : FLAT_VERSION;
+  return Buffer.concat([Buffer.from(`carillon-task ${version} ${checksum(json)}\n`), json]);
 }
 
-/** @throws DamagedRecordError */
+/** Record of a task that was lost when the store was damaged. It lets clients learn of the loss. */
+const LOST_RECORD = Buffer.alloc(0);
+
+/** @throws DamagedRecordError if the record is damaged or was lost */
 export function decodeTask(id: string, record: Buffer): Task {
-  if (record.length === 0) throw new DamagedRecordError(id, "lost", "the record was damaged earlier");
-  const end = record.indexOf("\n");
+  if (record.length === 0)
+    throw new DamagedRecordError(id, "lost", "the record was lost when the store was damaged");
+  const { json, version } =
+    record[0] === OPENING_BRACE ? { json: record, version: 0 } : checkedBody(id, record);
+  // biome-ignore lint/suspicious/noExplicitAny: the JSON of a task of any version
+  let task: any;
+  try {
+    task = JSON.parse(json.toString());
+  } catch {
+    throw new DamagedRecordError(id, "corrupt", "the record is not valid JSON");
+  }
+  if (task?.id !== id) throw new DamagedRecordError(id, "corrupt", "the task's id differs from its key");
+  if (!TASK_STATES.includes(task.state))
+    throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
+  if (!(typeof task.request === "object" && task.request !== null))
+    throw new DamagedRecordError(id, "corrupt", "the task has no request");
+  return version <= FLAT_VERSION ? fromOlderTask(task) : task;
+}
+
+function checkedBody(id: string, record: Buffer): { json: Buffer; version: number } {
+  const end = record.indexOf(LINE_FEED);
   const [, version, expected] = HEADER.exec(record.subarray(0, Math.max(end, 0)).toString("latin1")) ?? [];
   if (version === undefined) throw new DamagedRecordError(id, "corrupt", "the record's header is invalid");
-  if (Number(version) !== VERSION) {
-    const reason = `the record has format version ${version}; this server reads version ${VERSION}`;
-    throw new DamagedRecordError(id, "other-version", reason);
+  if (Number(version) > VERSION) {
+    throw new DamagedRecordError(
+      id,
+      "newer",
+      `the record has format version ${version}; this server reads up to ${VERSION}`,
+    );
   }
   const json = record.subarray(end + 1);
   if (checksum(json) !== expected)
     throw new DamagedRecordError(id, "corrupt", "the record's checksum does not match");
-  const task = JSON.parse(json.toString());
-  if (task?.id !== id) throw new DamagedRecordError(id, "corrupt", "the task's id differs from its key");
-  return task;
+  return { json, version: Number(version) };
 }
 
 function checksum(json: Buffer): string {

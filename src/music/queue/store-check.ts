@@ -4,6 +4,8 @@
  *
  *     store-check whole DIRECTORY         reads the whole store and tries to write to it
  *     store-check copy DIRECTORY COPY     copies the store into the directory COPY and reads the copy
+ *     store-check forward DIRECTORY       prints each task as a line of JSON, or only the id if it is damaged
+ *     store-check backward DIRECTORY      like forward, but from the end, to get past a damaged task
  *
  * Exits with 0 if the store is valid. One damaged record makes the store invalid, since even replacing such a
  * record may crash the process.
@@ -14,18 +16,24 @@ import { dataFile, decodeStoredTask } from "./lmdb-store.js";
 
 const TRIAL_BYTES = 2 ** 20;
 
-const [, directory, copy] = process.argv.slice(2) as [string, string, string | undefined];
+const [task, directory, copy] = process.argv.slice(2) as [string, string, string | undefined];
 
-if (copy === undefined) tryToWrite(directory);
-else await openToRead(directory).backup(copy, true);
-assertWhole(openToRead(copy ?? directory));
+if (task === "forward" || task === "backward") {
+  for (const stored of walk(openToRead(directory), task === "backward")) {
+    if (stored.task !== null) console.log(JSON.stringify(stored.task));
+    else if (stored.damage.kind !== "newer") console.log(JSON.stringify(stored.id));
+  }
+} else {
+  if (copy === undefined) tryToWrite(directory);
+  else await openToRead(directory).backup(copy, true);
+  assertWhole(openToRead(copy ?? directory));
+}
 
 function assertWhole(store: RootDatabase<Buffer, string>): void {
   const { entryCount } = store.getStats() as { entryCount: number };
   let count = 0;
-  for (const { key, value } of store.getRange()) {
+  for (const stored of walk(store, false)) {
     count++;
-    const stored = decodeStoredTask(String(key), value);
     if (stored.task === null && stored.damage.kind === "corrupt") throw stored.damage;
   }
   if (count !== entryCount)
@@ -47,4 +55,8 @@ function tryToWrite(directory: string): void {
     store.putSync("trial", Buffer.alloc(TRIAL_BYTES));
     return ABORT;
   });
+}
+
+function* walk(store: RootDatabase<Buffer, string>, reverse: boolean) {
+  for (const { key, value } of store.getRange({ reverse })) yield decodeStoredTask(String(key), value);
 }

@@ -30,7 +30,7 @@ export interface SongDescription {
   audioCodes?: number[];
   /** Lyric timestamps, as lines `[mm:ss.xx]text`. Absent if not requested or if the model cannot align lyrics. */
   lrc?: string;
-  /** Waveform outline of the song, see `peaksOf`. */
+  /** Waveform outline of the song, see `peaksOf`. Absent in records of older versions. */
   peaks?: number[];
   /** Scores; absent if they were not requested or if no model could score the song. */
   scores?: SongScores;
@@ -42,8 +42,11 @@ export interface SongDescription {
   trackName?: string;
 }
 
+/**
+ * An audio file. In tasks of older versions the files have no descriptions; the task has one for all of them.
+ */
 export interface SongFile extends StoredFile {
-  description: SongDescription;
+  description?: SongDescription;
   /** File with the latents of the song, if the request set return_latents. */
   latents?: StoredFile;
 }
@@ -95,7 +98,7 @@ export interface Task {
   sequence: number;
   state: TaskState;
   createdAtMs: number;
-  /** Start and end of the last run, on the system clock. */
+  /** Start and end of the last run, on the system clock; absent in records of older versions. */
   startedAtMs?: number;
   endedAtMs?: number;
   /**
@@ -110,8 +113,8 @@ export interface Task {
   submission?: { key: string; digest: string; position: number };
   /** Id of the HTTP request, as in log lines. */
   requestId?: string;
-  /** Client that submitted the task. */
-  client?: string;
+  /** Client that submitted the task. The field keeps the name that older versions gave it. */
+  share?: string;
   /** Tasks with a lower turn start earlier (see `FairTurns`). */
   turn?: number;
   /** Queue that holds the task; only in a fleet. */
@@ -140,8 +143,11 @@ export interface Task {
 export class DamagedRecordError extends Error {
   constructor(
     readonly taskId: string,
-    /** lost: a fleet keeps only the id of a task whose record was corrupt. */
-    readonly kind: "corrupt" | "other-version" | "lost",
+    /**
+     * corrupt: the bytes fail the checksum. newer: a later version wrote the record. lost: only the id survived
+     * when a damaged store was restored.
+     */
+    readonly kind: "corrupt" | "newer" | "lost",
     reason: string,
   ) {
     super(`cannot read the record of task ${taskId}: ${reason}`);

@@ -1,4 +1,5 @@
 /** A task as JSON for task lists and events. */
+
 import { z } from "zod";
 import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
@@ -126,7 +127,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     uploads: lostUploadFields(task),
     songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
       ...songOf(records[index] as ResultRecord, bytes, result?.seeds[index] as Seed),
-      ...(description.peaks && { peaks: description.peaks }),
+      ...(description?.peaks !== undefined && { peaks: description.peaks }),
     })),
     analysis: result?.analysis ?? null,
     lm_model,
@@ -159,7 +160,7 @@ function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs
 export function taskRowWithCodes(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const row = taskRow(task, live, audioFiles);
   const songs = row.songs.map((song, index) => {
-    const codes = task.result?.audioFiles[index]?.description.audioCodes;
+    const codes = task.result?.audioFiles[index]?.description?.audioCodes;
     return codes === undefined ? song : { ...song, audio_codes: codes };
   });
   return { ...row, songs };

@@ -158,7 +158,7 @@ export function newTask(
     request,
     ...(submission && { submission: { ...submission, position } }),
     ...(requestId && { requestId }),
-    ...(client && { client }),
+    ...(client && { share: client }),
     ...(retakeOf && { retakeOf }),
     turn,
     result: null,

@@ -172,7 +172,7 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
 function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
   const records = resultRecords(task, live, audioFiles);
   return records.map((record, index) => {
-    const codes = task.result?.audioFiles[index]?.description.audioCodes;
+    const codes = task.result?.audioFiles[index]?.description?.audioCodes;
     return codes === undefined ? record : { ...record, audio_codes: audioCodeText(codes) };
   });
 }
@@ -195,22 +195,36 @@ export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFile
   }
   return result.audioFiles.map(({ name, description, latents }) => ({
     ...record,
-    ...described(description),
+    ...described(description ?? result),
     file: audioFiles.urlOf(name),
     ...(latents !== undefined && { latents: audioFiles.urlOf(latents.name) }),
   }));
 }
 
-/** Fields of a result record that describe the song. */
-function described({ prompt, lyrics, caption, metas, lrc, scores, ...song }: SongDescription) {
+/** Fields of a result record that describe the song. Older versions stored neither caption nor language. */
+function described({
+  prompt,
+  lyrics,
+  caption,
+  vocalLanguage,
+  metas,
+  lrc,
+  scores,
+  trackName,
+  generationInfo,
+  ditModel,
+}: SongDescription) {
   return {
-    ...{ prompt, lyrics, caption, metas },
-    vocal_language: song.vocalLanguage,
+    prompt,
+    lyrics,
+    caption: caption ?? prompt,
+    vocal_language: vocalLanguage ?? "",
+    metas,
     ...(lrc !== undefined && { lrc }),
     ...(scores !== undefined && { scores }),
-    ...(song.trackName !== undefined && { track_name: song.trackName }),
-    generation_info: song.generationInfo,
-    dit_model: song.ditModel,
+    ...(trackName !== undefined && { track_name: trackName }),
+    generation_info: generationInfo,
+    dit_model: ditModel,
   };
 }
 

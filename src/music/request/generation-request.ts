@@ -16,7 +16,9 @@ export interface AudioInput {
   path: string;
   /** Whether the file was uploaded for this task. An upload is deleted with the task. */
   isUpload: boolean;
-  /** Size of an upload, once the task is accepted. */
+  /**
+   * Size of an upload. Absent in tasks of older versions, whose uploads were deleted at the end of the task.
+   */
   bytes?: number;
 }
 

@@ -40,9 +40,9 @@ export function parametersOf({ request, state }: Pick<Task, "request" | "state">
   };
 }
 
-/** Whether an upload is still stored: it is kept as long as the songs. */
-function isKept({ isUpload }: AudioInput, state: TaskState): boolean {
-  return isUpload && state === "succeeded";
+/** Whether an upload is still stored: it is kept as long as the songs. Older versions kept no uploads. */
+function isKept({ isUpload, bytes }: AudioInput, state: TaskState): boolean {
+  return isUpload && bytes !== undefined && state === "succeeded";
 }
 
 export function keptUploads({ request, state }: Pick<Task, "request" | "state">): AudioInput[] {

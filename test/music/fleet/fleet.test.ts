@@ -127,7 +127,7 @@ describe("gateways and workers of a fleet", () => {
     expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
-    await join({ record_version: RECORD_VERSION - 1 });
+    await join({ payload_versions: [RECORD_VERSION - 1] });
     expect(await failureOf(gateway.queue.submit(request)))
       .to.be.instanceOf(HttpError)
       .and.include({ status: 503 });
@@ -138,7 +138,7 @@ describe("gateways and workers of a fleet", () => {
     const held = await first.queue.submit(request);
     await first.runner.startedAtLeast(1);
     const { task } = await first.queue.submit(request);
-    const old = await join({ record_version: RECORD_VERSION - 1 });
+    const old = await join({ payload_versions: [RECORD_VERSION - 1] });
     await leave(first);
     const current = await join({});
     expect((await current.runner.startedAtLeast(1)).task.id).to.equal(held.task.id);

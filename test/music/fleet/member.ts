@@ -12,8 +12,6 @@ export const stubModel = (name = "stub", isLoaded = true, fingerprint = "files")
   slot: 1,
   is_loaded: isLoaded,
   is_turbo: true,
-  codebook_size: null,
-  latent_channels: null,
   tasks: null,
   fingerprint,
 });
@@ -25,7 +23,7 @@ export const describeWorker = (change: object = {}) => ({
   free_memory_bytes: 1,
   models: [stubModel()],
   lm_models: [] as string[],
-  record_version: RECORD_VERSION,
+  payload_versions: [RECORD_VERSION],
   ...change,
 });
 

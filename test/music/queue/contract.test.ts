@@ -333,7 +333,7 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await queue.submittedAs("the key")).to.equal(task.id);
       expect(await queue.submittedAs("another")).to.equal(undefined);
       expect(await queue.remove(task.id)).to.equal(undefined);
-      const audioFiles = [{ name: "song.mp3", bytes: 7, description: makeResult() }];
+      const audioFiles = [{ name: "song.mp3", bytes: 7 }];
       (await runner.startedAtLeast(1)).succeed(makeResult({ audioFiles }));
       await untilEnded(task.id);
       const [finished] = await queue.finished();

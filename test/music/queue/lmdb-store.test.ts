@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -10,9 +10,15 @@ import { StoreError } from "../../../src/music/errors.js";
 import { decodeTask, encodeTask, LmdbTaskStore } from "../../../src/music/queue/lmdb-store.js";
 import { DamagedRecordError, type Task } from "../../../src/music/queue/store.js";
 import { openTaskStore } from "../../../src/music/queue/store-recovery.js";
+import { parametersOf } from "../../../src/music/request/replay.js";
 import { createLogger } from "../../../src/system/log.js";
 import { failureOf } from "../../failures.js";
-import { makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+import { makeRequest, makeResult, makeTask, temporaryDirectory } from "../tasks.js";
+
+/** Requests as version 1 stored them, and the parameters that it derived from them. */
+const flatRequests: { request: Record<string, unknown>; parameters: Record<string, unknown> }[] = JSON.parse(
+  readFileSync(new URL("flat-requests.json", import.meta.url), "utf8"),
+);
 
 describe("LmdbTaskStore", () => {
   let directory: string;
@@ -50,13 +56,48 @@ describe("LmdbTaskStore", () => {
     expect((await store.get(task.id))?.interruptions).to.equal(50);
   });
 
-  it("rejects damaged records, and records under a wrong id", () => {
-    const record = encodeTask(makeTask({ id: "b" }));
-    expect(decodeTask("b", record).id).to.equal("b");
-    expect(() => decodeTask("a", record)).to.throw(DamagedRecordError, "the task's id differs from its key");
-    const changed = Buffer.from(record.toString().replace("queued", "failed"));
-    for (const damaged of [changed, Buffer.from("{}"), Buffer.alloc(0)])
-      expect(() => decodeTask("b", damaged)).to.throw(DamagedRecordError);
+  it("rejects records without a request, and records under a wrong id", () => {
+    const fields = ["null", "7", '"text"'].map(
+      (request) => `{"id":"a","state":"queued","request":${request}}`,
+    );
+    for (const record of [...fields, '{"id":"b","state":"queued","request":{}}', "{}", "null"]) {
+      expect(() => decodeTask("a", Buffer.from(record)), record).to.throw(DamagedRecordError);
+    }
+  });
+
+  /** Parameters that did not exist when the flat records were written. */
+  const addedSince = { free_timesteps: false, verbatim: false };
+  for (const { request, parameters } of flatRequests) {
+    it(`reads flat requests of earlier versions, and leaves their form to them: ${request.taskType} ${request.analysis ?? ""}`, async () => {
+      const task = { ...makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() }), request };
+      const read = decodeTask(task.id, Buffer.from(JSON.stringify(task)));
+      expect(JSON.parse(JSON.stringify(parametersOf(read)))).to.deep.equal({ ...addedSince, ...parameters });
+      const changed = encodeTask({ ...read, title: "a title" });
+      expect(changed.toString()).to.match(/^carillon-task 1 /);
+      expect(JSON.parse(changed.toString().split("\n")[1] as string).request).to.deep.equal(request);
+      expect(decodeTask(task.id, changed)).to.deep.equal({ ...read, title: "a title" });
+    });
+  }
+
+  it("gives defaults to parameters that a flat request lacks", () => {
+    const request = { prompt: "a waltz", taskType: "text2music", seeds: [1], analysis: null, model: null };
+    const { words, songs, denoise } = decodeTask(
+      "a",
+      Buffer.from(JSON.stringify({ ...makeTask({ id: "a" }), request })),
+    ).request;
+    const plain = makeRequest({ prompt: "a waltz" });
+    expect({ words, denoise }).to.deep.equal({ words: plain.words, denoise: plain.denoise });
+    expect(songs).to.deep.equal([{ seed: 1, lmSeed: null, codes: null, tracks: [] }]);
+  });
+
+  it("puts adapters of tasks of earlier versions into their requests", () => {
+    const stored = { digest: "d", files: { "a.safetensors": "f" }, entry: "a.safetensors" };
+    const asked = { name: "style", scale: 0.5, doraEpsilon: "float32" } as const;
+    const task = { ...makeTask(), request: flatRequests[0]?.request };
+    for (const older of [{ adapter: { ...stored, ...asked } }, { adapters: [{ ...stored, ...asked }] }]) {
+      const record = Buffer.from(JSON.stringify({ ...task, ...older }));
+      expect(decodeTask(task.id, record).request.loras).to.deep.equal([{ ...asked, path: null, stored }]);
+    }
   });
 
   it("does not create a task when it updates an unknown id", async () => {
@@ -64,18 +105,15 @@ describe("LmdbTaskStore", () => {
     expect(await store.get("unknown")).to.equal(undefined);
   });
 
-  it("a store with records of other versions does not count as damaged", async () => {
+  it("a store with records of lost tasks or of a newer version does not count as damaged", async () => {
     const home = temporaryDirectory();
     const task = makeTask();
     const old = LmdbTaskStore.open(join(home, "tasks"));
     await old.add(task);
+    await old.addLost("lost");
     await old.close();
     const raw = open<Buffer, string>({ path: join(home, "tasks"), encoding: "binary" });
-    for (const version of [1, 9])
-      await raw.put(
-        `v${version}`,
-        Buffer.from(`carillon-task ${version} 0123456789abcdef0123456789abcdef\n{}`),
-      );
+    await raw.put("newer", Buffer.from("carillon-task 9 0123456789abcdef0123456789abcdef\n{}"));
     await raw.close();
 
     const { store } = await openTaskStore(home, createLogger("silent"));
@@ -83,7 +121,7 @@ describe("LmdbTaskStore", () => {
     for await (const stored of store.scan())
       found[stored.id] = stored.task === null ? stored.damage.kind : stored.task.state;
     await store.close();
-    expect(found).to.deep.equal({ [task.id]: task.state, v1: "other-version", v9: "other-version" });
+    expect(found).to.deep.equal({ [task.id]: task.state, lost: "lost", newer: "newer" });
     expect(readdirSync(home)).to.deep.equal(["tasks"]);
   });
 

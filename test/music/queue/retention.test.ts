@@ -36,7 +36,7 @@ describe("retention of tasks and audio", () => {
     const task = makeTask({ state: "succeeded", finishedAtMs: nowMs - ageSeconds * 1000 });
     const name = files.nameOf(task.id, 0, "mp3");
     writeFileSync(files.pathOf(name), Buffer.alloc(bytes));
-    task.result = makeResult({ audioFiles: [{ name, bytes, description: makeResult() }] });
+    task.result = makeResult({ audioFiles: [{ name, bytes }] });
     await store.add(task);
     return task;
   }

@@ -59,7 +59,7 @@ describe("the client of a task", () => {
       const before = (await client.get("/v1/stats", headers)).body.data.jobs.total;
       await submit();
       expect((await client.get("/v1/stats", headers)).body.data.jobs.total).to.equal(before + 1);
-      expect((await server.service.queue.get(await newest()))?.client).to.equal("key 2");
+      expect((await server.service.queue.get(await newest()))?.share).to.equal("key 2");
     });
   }
 });
