@@ -7,6 +7,7 @@ import { rejectEmptyValues } from "./command.js";
 import { generateCommand } from "./generate.js";
 import { cudaCommand, modelsCommand } from "./models.js";
 import { preprocessCommand } from "./preprocess.js";
+import { radioCommand } from "./radio.js";
 import { fleetCommand, serveCommand } from "./serve.js";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
@@ -39,6 +40,7 @@ export async function run(path: string): Promise<void> {
     .addCommand(cityCommand)
     .addCommand(mcpCommand)
     .addCommand(generateCommand)
+    .addCommand(radioCommand)
     .addCommand(preprocessCommand)
     .addCommand(doctorCommand)
     .addCommand(modelsCommand)

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,7 +11,7 @@ import { writeLora } from "../music/adapter-files.js";
 import { writeRecording } from "../music/audio/recordings.js";
 import { longSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
-import { endServed, ServedProcess, spawnCli } from "./served-process.js";
+import { cli, endServed, ServedProcess, spawnCli } from "./served-process.js";
 
 interface Outcome {
   code: number | null;
@@ -63,6 +63,43 @@ describe("the command line", () => {
     expect(stderr).to.include("Generating music").and.include("seed 5");
     const probe = ["-v", "error", "-show_entries", "stream=codec_name,channels", "-of", "csv=p=0", out];
     expect(execFileSync("ffprobe", probe, { encoding: "utf8" }).trim()).to.equal("flac,2");
+  });
+
+  it("carillon radio plays songs until it is quit; keys keep a song, skip it, and ask for more like it", async () => {
+    const player = join(directory, "player.mjs");
+    writeFileSync(player, "setInterval(() => {}, 1000);");
+    const options = ["--duration", "10", "--player", `${process.execPath} ${player}`, "--keep-in", directory];
+    const child = spawn(process.execPath, [cli, "radio", "calm piano", ...options], {
+      env: { ...process.env, SVC_DEVICE: "cpu" },
+      stdio: ["pipe", "ignore", "pipe"],
+    });
+    servers.push(child);
+    const ended = once(child, "exit");
+    const lines: string[] = [];
+    for await (const line of createInterface({ input: child.stderr })) {
+      lines.push(line);
+      if (line.startsWith("playing")) child.stdin.write(lines.length < 4 ? "km" : "q");
+      if (line.startsWith("the next songs")) child.stdin.write("n");
+    }
+    expect(await ended, lines.join("\n")).to.deep.equal([0, null]);
+    const [first, second] = lines.filter((line) => line.startsWith("playing"));
+    const factsOf = (line = "") => line.replace(/, seed \d+$/, "");
+    expect(factsOf(second)).to.equal(factsOf(first));
+    expect(second).not.to.equal(first);
+    const kept = lines.find((line) => line.startsWith("kept "))?.slice("kept ".length) as string;
+    expect(kept).to.match(/calm piano - \d+\.wav$/);
+    expect(statSync(kept).size).to.be.closeTo(44 + 10 * 48_000 * 4, 4 * 4096);
+  });
+
+  it("carillon radio says that its player failed, or which ones it knows", async () => {
+    const failing = await carillon(["radio", "calm piano", "--duration", "10", "--player", "false"]);
+    expect([failing.code, failing.stderr]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && text.includes("false failed: exit status 1"),
+    );
+    const none = await carillon(["radio", "calm piano"], { PATH: directory });
+    expect(none.stderr).to.equal(
+      "carillon: no player found: install one of mpv, ffplay, pw-play, paplay, aplay, or name a program with --player\n",
+    );
   });
 
   it("carillon generate makes a song from another song", async () => {
