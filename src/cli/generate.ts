@@ -21,8 +21,12 @@ const PARAMETERS: Readonly<Record<string, Option>> = {
   mp3_bitrate: new Option("--mp3-bitrate <kbps>", "bit rate of an mp3 file, 256 by default"),
   sample_rate: new Option("--sample-rate <hertz>", "sample rate of the file, 48000 by default"),
   normalization_db: new Option("--normalization-db <dB>", "peak level of the song in dBFS, -1 by default"),
+  loudness: new Option("--loudness <LUFS>", "integrated loudness of the song, such as -14"),
   fade_in: new Option("--fade-in <seconds>", "length of the fade-in"),
-  fade_out: new Option("--fade-out <seconds>", "length of the fade-out"),
+  fade_out: new Option(
+    "--fade-out <seconds>",
+    "length of the fade-out; without it, a song that still sounds at its end fades over half a second",
+  ),
   audio_duration: new Option("--duration <seconds>", "length, 10 to 600"),
   lyrics: new Option("--lyrics <text>", "lyrics; without them the song is instrumental"),
   thinking: new Option("--thinking", "let the language model plan the song first"),

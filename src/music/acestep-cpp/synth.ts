@@ -161,6 +161,7 @@ export function outputFields({ output_format, mp3_bitrate, peak_clip }: AceReque
   const format = FORMATS[output_format as keyof typeof FORMATS];
   return {
     audio_format: format,
+    fade_out: 0,
     ...(format === "mp3" && { mp3_bitrate: mp3_bitrate > 0 ? mp3_bitrate : DEFAULTS.mp3_bitrate }),
     ...(format !== "wav32" && { peak_clip: Math.min(Math.max(0, peak_clip), MAX_PEAK_CLIP) }),
   };

@@ -2,11 +2,13 @@
 import { open, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { PlanarAudio } from "../../engine/types.js";
 import { PARTIAL_SUFFIX, writeAtomically } from "../../system/atomic-file.js";
 import { type OutputParameters, outputParametersOf } from "../request/output-parameters.js";
 import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
+import { measureLoudness } from "./loudness.js";
 import { gainWithClipping } from "./peak-clip.js";
 import { ffmpegTagArguments, type SongTags, wavInfoChunk } from "./tags.js";
 
@@ -18,6 +20,8 @@ const MAX_WAIT_SECONDS = 600;
 const TIMEOUT_SECONDS = 600;
 /** Audio with a lower peak is not normalised. */
 const SILENT_PEAK = 1e-6;
+/** Highest peak of songs that are brought to a loudness, unless the request sets one. */
+const DEFAULT_PEAK_DB = -1;
 /** The file size limit is four bytes per sample, plus this number of bytes for headers. */
 const OVERHEAD_BYTES = 2 ** 20;
 
@@ -33,8 +37,7 @@ export class EncodeError extends Error {
 }
 
 export interface EncodeJob {
-  /** Planar stereo: the left channel, then the right. */
-  audio: Float32Array;
+  audio: PlanarAudio;
   samplesPerChannel: number;
   sampleRate: number;
   format: AudioFormat;
@@ -48,57 +51,70 @@ export interface EncodeJob {
   signal?: AbortSignal | undefined;
 }
 
-/** Resolves with the file size in bytes. Equal audio gives equal bytes. @throws EncodeError, FfmpegError, or the signal's reason */
-export async function encodeAudio(job: EncodeJob): Promise<number> {
+export interface EncodedFile {
+  bytes: number;
+  /** Integrated loudness in LUFS; null for silence. */
+  loudness: number | null;
+}
+
+/** Equal audio gives equal bytes. @throws EncodeError, FfmpegError, or the signal's reason */
+export async function encodeAudio(job: EncodeJob): Promise<EncodedFile> {
   const wait = { maxWaitSeconds: MAX_WAIT_SECONDS, signal: job.signal };
   const openWhenFree: typeof open = (...file) => retryWhileBusy(() => open(...file), wait);
   const { sample }: AudioProfile = AUDIO_PROFILES[job.format];
   const finish = outputParametersOf(job.finish ?? {});
-  const { peakClip } = finish;
-  const gain = peakClip === null ? (job.gain ?? 1) : await gainWithClipping(job.audio, peakClip);
-  const filters = filtersOf(job, finish, gain);
-  const isPlain = filters.length === 0 && finish.sampleRate === job.sampleRate;
+  const level = await levelOf(job, finish);
   const write = async (partial: string) => {
-    if (sample === undefined || !isPlain) return runFfmpeg(job, finish, gain, filters, partial);
+    if (sample === undefined || finish.sampleRate !== job.sampleRate)
+      return runFfmpeg(job, finish, level, partial);
     const stream = (await openWhenFree(partial, "w")).createWriteStream();
-    await pipeline(Readable.from(wavOf(job, sample, gain)), stream, { signal: job.signal });
+    await pipeline(Readable.from(wavOf(job, sample, level)), stream, { signal: job.signal });
   };
   try {
     await writeAtomically(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openWhenFree });
-    return (await stat(job.path)).size;
+    return { bytes: (await stat(job.path)).size, loudness: level.loudness };
   } catch (error) {
     job.signal?.throwIfAborted();
     throw encodeFailure(error);
   }
 }
 
-/** ffmpeg filters that first set the level and then fade the song in and out. */
-function filtersOf(
-  { audio, samplesPerChannel, sampleRate }: EncodeJob,
-  finish: OutputParameters,
-  gain: number,
-): string[] {
-  const { normalizationDb, peakClip, fadeInSeconds, fadeOutSeconds } = finish;
-  const filters: string[] = [];
-  const peak = normalizationDb === null || peakClip !== null ? 0 : gain * peakOf(audio);
-  if (normalizationDb !== null && peak >= SILENT_PEAK) {
-    filters.push(`volume=${10 ** (normalizationDb / 20) / peak}:precision=float`);
-  }
-  const samplesOf = (seconds: number) => Math.min(Math.round(seconds * sampleRate), samplesPerChannel);
-  const fadeIn = samplesOf(fadeInSeconds);
-  const fadeOut = samplesOf(fadeOutSeconds);
-  if (fadeIn > 0) filters.push(`afade=type=in:start_sample=0:nb_samples=${fadeIn}`);
-  if (fadeOut > 0) {
-    filters.push(`afade=type=out:start_sample=${samplesPerChannel - fadeOut}:nb_samples=${fadeOut}`);
-  }
-  return filters;
+/** Level of a song from its first to its last frame. */
+export interface SongLevel {
+  gain: number;
+  /** Lengths of the linear fades, in frames. */
+  fadeIn: number;
+  fadeOut: number;
+}
+
+/** What the output parameters make of the level of a song, and its loudness in LUFS and its peak afterwards. */
+async function levelOf(
+  { audio, samplesPerChannel, sampleRate, gain: given = 1 }: EncodeJob,
+  { normalizationDb, loudness: wanted, peakClip, fadeInSeconds, fadeOutSeconds }: OutputParameters,
+): Promise<SongLevel & { loudness: number | null; peak: number }> {
+  const found = await measureLoudness(audio);
+  const peak = peakOf(audio);
+  const gainToPeak = (decibels: number) =>
+    given * peak < SILENT_PEAK ? given : 10 ** (decibels / 20) / peak;
+  let gain = given;
+  if (peakClip !== null) gain = await gainWithClipping(audio, peakClip);
+  else if (wanted !== null && found !== null)
+    gain = Math.min(10 ** ((wanted - found) / 20), gainToPeak(normalizationDb ?? DEFAULT_PEAK_DB));
+  else if (normalizationDb !== null) gain = gainToPeak(normalizationDb);
+  const framesOf = (seconds: number) => Math.min(Math.round(seconds * sampleRate), samplesPerChannel);
+  return {
+    gain,
+    fadeIn: framesOf(fadeInSeconds),
+    fadeOut: framesOf(fadeOutSeconds ?? 0),
+    loudness: found === null ? null : found + 20 * Math.log10(gain),
+    peak: Math.min(1, gain * peak),
+  };
 }
 
 async function runFfmpeg(
   job: EncodeJob,
   { sampleRate, mp3Bitrate }: OutputParameters,
-  gain: number,
-  filters: readonly string[],
+  level: Awaited<ReturnType<typeof levelOf>>,
   outputPath: string,
 ): Promise<void> {
   const input = ["-f", "f32le", "-ar", String(job.sampleRate), "-ac", "2", "-i", "pipe:0"];
@@ -108,12 +124,11 @@ async function runFfmpeg(
     "-xerror", // without this, ffmpeg exits with 0 if the disk is full when it closes the file
     "-y",
     ...input,
-    ...(filters.length === 0 ? [] : ["-af", filters.join(",")]),
     ...["-ar", String(sampleRate)],
     ...AUDIO_PROFILES[job.format].ffmpeg,
     ...(job.format === "mp3" && mp3Bitrate !== null ? ["-b:a", mp3Bitrate] : []),
     ...output,
-    ...(job.tags === undefined ? [] : ffmpegTagArguments(job.tags, job.format)),
+    ...(job.tags === undefined ? [] : ffmpegTagArguments({ ...job.tags, ...level }, job.format)),
     `file:${outputPath}`,
   ];
   const { stdin, exited } = await startFfmpeg(args, {
@@ -125,7 +140,7 @@ async function runFfmpeg(
     signal: job.signal,
   });
   const fed = pipeline(
-    Readable.from(interleave(job.audio, job.samplesPerChannel, gain), { objectMode: true }),
+    Readable.from(interleave(job.audio, job.samplesPerChannel, level), { objectMode: true }),
     stdin,
   );
   const [exit, feed] = await Promise.allSettled([exited, fed]);
@@ -186,10 +201,10 @@ export function wavHeader(
   return header;
 }
 
-function* wavOf(job: EncodeJob, sample: "int16" | "float32", gain: number): Generator<Uint8Array> {
+function* wavOf(job: EncodeJob, sample: "int16" | "float32", level: SongLevel): Generator<Uint8Array> {
   const info = job.tags === undefined ? new Uint8Array() : wavInfoChunk(job.tags);
   yield wavHeader(sample, job.sampleRate, job.samplesPerChannel, info.length);
-  for (const piece of interleave(job.audio, job.samplesPerChannel, gain)) {
+  for (const piece of interleave(job.audio, job.samplesPerChannel, level)) {
     yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
   }
   if (info.length > 0) yield info;
@@ -206,26 +221,29 @@ export function int16Of(samples: Float32Array, startGain = 1, endGain = startGai
   return new Uint8Array(clipped.buffer);
 }
 
-/**
- * Planar stereo to little-endian interleaved bytes, in chunks.
- * @param gain factor of the samples, which are then clipped to full scale; 1: they stay as they are
- */
+/** Planar stereo to little-endian interleaved bytes, in chunks. Samples are clipped to full scale if the gain is not 1. */
 export function* interleave(
-  planar: Float32Array,
+  planar: PlanarAudio,
   samplesPerChannel: number,
-  gain = 1,
+  { gain, fadeIn, fadeOut }: SongLevel,
 ): Generator<Uint8Array> {
   for (let start = 0; start < samplesPerChannel; start += CHUNK_FRAMES) {
     const frames = Math.min(CHUNK_FRAMES, samplesPerChannel - start);
     const chunk = new Float32Array(frames * 2);
-    for (let frame = 0; frame < frames; frame++) {
-      chunk[2 * frame] = planar[start + frame] as number;
-      chunk[2 * frame + 1] = planar[samplesPerChannel + start + frame] as number;
+    for (let at = 0; at < frames; at++) {
+      const frame = start + at;
+      const factor = gain * fade(frame, fadeIn) * fade(samplesPerChannel - 1 - frame, fadeOut);
+      chunk[2 * at] = factor * (planar[frame] as number);
+      chunk[2 * at + 1] = factor * (planar[samplesPerChannel + frame] as number);
     }
     if (gain !== 1) {
-      for (let at = 0; at < chunk.length; at++)
-        chunk[at] = Math.max(-1, Math.min(1, (chunk[at] as number) * gain));
+      for (let at = 0; at < chunk.length; at++) chunk[at] = Math.max(-1, Math.min(1, chunk[at] as number));
     }
     yield new Uint8Array(chunk.buffer);
   }
+}
+
+/** Factor of the frame at the given distance from the silent end of a fade. */
+function fade(distance: number, length: number): number {
+  return distance >= length - 1 ? 1 : distance / (length - 1);
 }

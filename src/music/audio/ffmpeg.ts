@@ -218,7 +218,7 @@ function outOfTime(): FfmpegError {
 }
 
 function missing(cause: unknown): FfmpegError {
-  const message = `the ffmpeg program is not on the PATH or does not run; install it or run "npm install ${STATIC_PACKAGE}"; without it no recording can be read, and songs can only be wav or wav32 at 48 kHz, with no normalization and no fades`;
+  const message = `the ffmpeg program is not on the PATH or does not run; install it or run "npm install ${STATIC_PACKAGE}"; without it no recording can be read, and songs can only be wav or wav32 at 48 kHz`;
   return new FfmpegError("FFMPEG_MISSING", message, "", { cause });
 }
 

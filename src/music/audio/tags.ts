@@ -10,9 +10,17 @@ export interface SongTags {
   seed: string;
 }
 
+/** Level of the song in a file. */
+export interface TaggedLevel {
+  /** Integrated loudness in LUFS; null for silence. */
+  loudness: number | null;
+  /** Highest sample; 1 is full scale. */
+  peak: number;
+}
+
 /** Non-empty tags by the names that the format uses. */
 function namedTags(
-  { title, prompt, lyrics, bpm, key, seed }: SongTags,
+  { title, prompt, lyrics, bpm, key, seed, loudness, peak }: SongTags & TaggedLevel,
   format: AudioFormat,
 ): [string, string][] {
   const isId3 = format === "mp3" || format === "aac";
@@ -23,11 +31,21 @@ function namedTags(
     [isId3 ? "TBPM" : "BPM", bpm],
     [isId3 ? "TKEY" : "KEY", isId3 ? id3Key(key) : key],
     ["SEED", seed],
+    ...(loudness === null ? [] : gainTags(loudness, peak, format)),
   ];
   return tags.flatMap(([name, value]) => {
     const text = String(value ?? "").replaceAll("\0", "");
     return text === "" ? [] : [[name, text] as [string, string]];
   });
+}
+
+/** Gain that players apply: https://wiki.hydrogenaudio.org/index.php?title=ReplayGain_2.0_specification, for Opus RFC 7845, 5.2.1. */
+function gainTags(loudness: number, peak: number, format: AudioFormat): [string, string][] {
+  if (format === "opus") return [["R128_TRACK_GAIN", String(Math.round(256 * (-23 - loudness)))]];
+  return [
+    ["REPLAYGAIN_TRACK_GAIN", `${(-18 - loudness).toFixed(2)} dB`],
+    ["REPLAYGAIN_TRACK_PEAK", peak.toFixed(6)],
+  ];
 }
 
 /** ID3 writes "Ebm" for E flat minor: https://id3.org/id3v2.3.0 (TKEY). */
@@ -37,7 +55,7 @@ function id3Key(key: string): string {
 }
 
 /** ffmpeg arguments that write the tags. A wav file gets only title and comment. */
-export function ffmpegTagArguments(tags: SongTags, format: AudioFormat): string[] {
+export function ffmpegTagArguments(tags: SongTags & TaggedLevel, format: AudioFormat): string[] {
   const container =
     format === "aac" ? ["-write_id3v2", "1"] : format === "mp3" ? ["-id3v2_version", "3"] : [];
   return [

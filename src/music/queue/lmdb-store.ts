@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { open, type RootDatabase } from "lmdb";
 import { StoreError } from "../errors.js";
-import { flatRequestOf, fromOlderTask } from "./older-tasks.js";
+import { flatRequestOf, fromOlderTask, withNewParameters } from "./older-tasks.js";
 import { DamagedRecordError, type StoredTask, TASK_STATES, type Task } from "./store.js";
 
 /** Number of tasks that a scan reads before it yields to the event loop. */
@@ -255,7 +255,7 @@ export function decodeTask(id: string, record: Buffer): Task {
     throw new DamagedRecordError(id, "corrupt", "the task's state is unknown");
   if (!(typeof task.request === "object" && task.request !== null))
     throw new DamagedRecordError(id, "corrupt", "the task has no request");
-  return version <= FLAT_VERSION ? fromOlderTask(task) : task;
+  return version <= FLAT_VERSION ? fromOlderTask(task) : withNewParameters(task);
 }
 
 function checkedBody(id: string, record: Buffer): { json: Buffer; version: number } {

@@ -1,6 +1,6 @@
 /**
- * Converts tasks in records of versions before 2. Their requests are flat and may lack parameters; adapters may be beside
- * the request: one, later several.
+ * Reads tasks of older versions of this service. Requests may lack parameters that were added later. Before record
+ * version 2 they are flat, and adapters may be beside the request: one, later several.
  */
 import { grouped } from "../../parameters.js";
 import { UPLOAD_KINDS } from "../audio/uploads.js";
@@ -38,6 +38,17 @@ const flatRequests = new WeakMap<GenerationRequest, Stored>();
 /** Form in which an older version stored the request; undefined if it did not. */
 export function flatRequestOf(request: GenerationRequest): Stored | undefined {
   return flatRequests.get(request);
+}
+
+const DEFAULTS = grouped(parameterGroups, {});
+
+/** Adds parameters that are newer than the record, with their defaults. */
+export function withNewParameters({ request, ...task }: Stored): Task {
+  const groups = Object.entries(DEFAULTS).map(([name, defaults]) => [
+    name,
+    { ...defaults, ...request[name] },
+  ]);
+  return { ...task, request: { ...request, ...Object.fromEntries(groups) } } as Task;
 }
 
 export function fromOlderTask({ adapter, adapters, request, ...task }: Stored): Task {

@@ -32,6 +32,8 @@ export interface SongDescription {
   lrc?: string;
   /** Waveform outline of the song, see `peaksOf`. Absent in records of older versions. */
   peaks?: number[];
+  /** Integrated loudness of the file in LUFS. Absent for silence, and in records of older versions. */
+  loudness?: number;
   /** Scores; absent if they were not requested or if no model could score the song. */
   scores?: SongScores;
   /** Musical metadata; empty if only codes were requested. */

@@ -38,6 +38,7 @@ const songSchema = z
     lrc: lrcSchema,
     scores: scoresSchema,
     track_name: trackNameSchema,
+    loudness: z.number().optional().meta({ description: "integrated loudness in LUFS (EBU R 128)" }),
     peaks: z.array(z.int().min(0).max(100)).optional().meta({
       description: "waveform outline: peaks of 96 equal parts of the song, in percent of the largest peak",
     }),
@@ -128,6 +129,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
       ...songOf(records[index] as ResultRecord, bytes, result?.seeds[index] as Seed),
       ...(description?.peaks !== undefined && { peaks: description.peaks }),
+      ...(description?.loudness !== undefined && { loudness: description.loudness }),
     })),
     analysis: result?.analysis ?? null,
     lm_model,

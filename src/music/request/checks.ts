@@ -30,8 +30,12 @@ export function checkTogether(
     if (length <= batchSize) continue;
     warnings.push(`${name} holds ${length} seeds for batch_size ${batchSize}: extra seeds were ignored`);
   }
-  if (parameters.normalizationDb !== null && taskType === "repaint") {
-    warnings.push("normalization_db changes the level of the whole song, including parts that repaint keeps");
+  for (const [name, level] of Object.entries({
+    normalization_db: parameters.normalizationDb,
+    loudness: parameters.loudness,
+  })) {
+    if (level === null || taskType !== "repaint") continue;
+    warnings.push(`${name} changes the level of the whole song, including parts that repaint keeps`);
   }
   checkSampleRate(parameters.audioFormat, parameters);
 }

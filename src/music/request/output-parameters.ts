@@ -26,7 +26,7 @@ const sampleRate = integer
   )
   .meta({ type: "integer", enum: SAMPLE_RATES });
 
-const fade = within(finiteNumber, 0, MAX_FADE_SECONDS).default(0);
+const fadeSeconds = within(finiteNumber, 0, MAX_FADE_SECONDS);
 
 const ofFile: SongUses = { analyses: ["audio"] };
 
@@ -49,7 +49,16 @@ export const outputParameters = z.object({
   normalizationDb: parameter(
     "normalization_db",
     within(finiteNumber, -60, 0).nullable().default(null),
-    "Peak level in dBFS. Unset: -1, or the level of the source if repaint or lego keep a part of it.",
+    "Peak level in dBFS; with loudness, the highest peak. Unset: -1, or the level of the source if repaint or lego keep a part of it.",
+    uses({
+      ...ofFile,
+      atSubmission: [({ peakClip }) => (peakClip === null ? null : "replaced by peak_clip")],
+    }),
+  ),
+  loudness: parameter(
+    ["loudness", "loudness_lufs"],
+    within(finiteNumber, -60, -5).nullable().default(null),
+    "Integrated loudness in LUFS (EBU R 128), such as -14. A song whose peak would exceed normalization_db, by default -1 dB, stays quieter.",
     uses({
       ...ofFile,
       atSubmission: [({ peakClip }) => (peakClip === null ? null : "replaced by peak_clip")],
@@ -58,19 +67,19 @@ export const outputParameters = z.object({
   peakClip: parameter(
     "peak_clip",
     within(integer, 0, 999).nullable().default(null),
-    "Millionths of the samples that may clip when the others are scaled to full scale; replaces normalization_db. Unset: nothing clips.",
+    "Millionths of the samples that may clip when the others are scaled to full scale; replaces normalization_db and loudness. Unset: nothing clips.",
     uses(ofFile),
   ),
   fadeInSeconds: parameter(
     ["fade_in", "fade_in_duration"],
-    fade,
+    fadeSeconds.default(0),
     "Length of the linear fade-in in seconds, applied after normalization.",
     uses(ofFile),
   ),
   fadeOutSeconds: parameter(
     ["fade_out", "fade_out_duration"],
-    fade,
-    "Length of the linear fade-out in seconds.",
+    fadeSeconds.nullable().default(null),
+    "Length of the linear fade-out in seconds. Unset: 0.5 if a song, but not a stem or a kept part of a source, still sounds at its end.",
     uses(ofFile),
   ),
 });

@@ -211,7 +211,7 @@ export const previewEndpoint = {
   answer: {
     media: "audio/wav",
     description:
-      "16-bit stereo at 48 kHz, of unknown length. Responds when audio is available and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered if it would exceed -1 dB. For an ended task, redirects (307) to its first song.",
+      "16-bit stereo at 48 kHz, of unknown length. Responds when audio is available and ends with the song, after four minutes, or with the task. The level is the decoder's, lowered if it would exceed -1 dB, and the end does not fade. For an ended task, redirects (307) to its first song.",
   },
   errors: [404, 501],
   takesKeyInQuery: true,

@@ -123,7 +123,7 @@ async function decodeSource(
   const gain = latents.gain ?? (output.audioFormat === "wav32" ? 1 : 1 / Math.max(1, peakOf(audio)));
   progress.enter("encode");
   const { name, path } = destination(0, "audio");
-  const bytes = await encodeAudio({
+  const { bytes, loudness } = await encodeAudio({
     audio,
     samplesPerChannel: audio.length / 2,
     sampleRate: SAMPLE_RATE,
@@ -138,6 +138,7 @@ async function decodeSource(
     ...{ prompt, lyrics, caption, vocalLanguage, generationInfo, ditModel: model },
     metas: metasOf(request.words, UNKNOWN_METADATA, audio.length / 2 / SAMPLE_RATE),
     peaks: peaksOf(audio),
+    ...(loudness !== null && { loudness: Math.round(100 * loudness) / 100 }),
   };
   return {
     ...{ ...rest, ...description },

@@ -1,11 +1,19 @@
 /** Finishes a rendered song: scores it, writes its files and describes it. */
 import { rm } from "node:fs/promises";
-import { type LanguageModelInfo, type Rendering, SAMPLE_RATE, type SongLatents } from "../../engine/types.js";
+import {
+  type LanguageModelInfo,
+  type PlanarAudio,
+  type Rendering,
+  SAMPLE_RATE,
+  type SongLatents,
+} from "../../engine/types.js";
+import { peakOf } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
-import { wordsOf } from "../request/generation-request.js";
+import { type GenerationRequest, wordsOf } from "../request/generation-request.js";
 import type { OutputParameters } from "../request/output-parameters.js";
+import { makesStems } from "../request/task-types.js";
 import { isInstrumental, type PlannedComposition } from "./composition.js";
 import type { ReadySlot } from "./prepare.js";
 import type { Recordings } from "./recordings.js";
@@ -15,6 +23,12 @@ import { factsOf } from "./song-facts.js";
 import { describeSong, metasOf } from "./song-record.js";
 import type { FinishedSong } from "./task-result.js";
 import { titleOf } from "./title.js";
+
+/** Fade-out of a song that still sounds at its end. */
+const CUT_FADE_SECONDS = 0.5;
+/** The last 20 ms decide whether a song still sounds: they have a peak above this share (-50 dB) of the song's. */
+const END_SAMPLES = SAMPLE_RATE / 50;
+const AUDIBLE_SHARE = 0.003;
 
 interface SongParts {
   index: number;
@@ -45,20 +59,24 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
   const { bpm, keyscale: key } = metas;
   const tags = { title, prompt: caption, lyrics, bpm, key, seed: String(requested.seed) };
   const { name, path } = destination(index, "audio");
-  const bytes = await encodeAudio({
+  const { bytes, loudness } = await encodeAudio({
     audio,
     samplesPerChannel,
     sampleRate: SAMPLE_RATE,
     format: output.audioFormat,
-    finish: output,
+    finish: {
+      ...output,
+      fadeOutSeconds: output.fadeOutSeconds ?? defaultFadeOut(request, recordings, audio),
+    },
     ...(writesTags && { tags }),
     path,
     signal,
   });
+  warnOfQuietSong(output, loudness, warnings);
   const latents = output.returnLatents
     ? await storeLatents(rendered.latents, destination(index, "latents"), path)
     : null;
-  const inputs = { song, slot, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio) };
+  const inputs = { song, slot, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio), loudness };
   return {
     file: { name, bytes, description: describeSong(request, inputs), ...(latents !== null && { latents }) },
     facts: {
@@ -105,10 +123,37 @@ function warnOfLongFades(
   warnings: string[],
 ): void {
   for (const [name, seconds] of Object.entries({ fade_in: fadeInSeconds, fade_out: fadeOutSeconds })) {
-    if (seconds > songSeconds) {
+    if (seconds !== null && seconds > songSeconds) {
       warnings.push(
         `${name} of ${seconds} seconds was shortened to the length of the song, ${songSeconds.toFixed(2)}`,
       );
     }
   }
+}
+
+function warnOfQuietSong(
+  { loudness: wanted, peakClip }: OutputParameters,
+  loudness: number | null,
+  warnings: string[],
+): void {
+  if (wanted === null || peakClip !== null || (loudness !== null && loudness > wanted - 0.1)) return;
+  const found = loudness === null ? "silent" : `at ${loudness.toFixed(1)} LUFS`;
+  warnings.push(`loudness ${wanted} was not reached: the song is ${found} with its highest peak`);
+}
+
+/** Length in seconds of the fade-out of a song that was cut off. Stems keep their ends, and so does a kept source. */
+function defaultFadeOut(
+  { taskType }: GenerationRequest,
+  { source, windows }: Recordings,
+  audio: PlanarAudio,
+): number {
+  const keepsEnd =
+    source !== null && windows.length > 0 && windows.every(({ endSeconds }) => endSeconds < source.seconds);
+  return makesStems(taskType) || keepsEnd || !soundsAtEnd(audio) ? 0 : CUT_FADE_SECONDS;
+}
+
+function soundsAtEnd(audio: PlanarAudio): boolean {
+  const channels = [audio.subarray(0, audio.length / 2), audio.subarray(audio.length / 2)];
+  const end = Math.max(...channels.map((channel) => peakOf(channel.subarray(-END_SAMPLES))));
+  return end > AUDIBLE_SHARE * peakOf(audio);
 }

@@ -36,6 +36,8 @@ interface SongInputs {
   isTempoMeasured: boolean;
   scores: SongScores | null;
   peaks: number[];
+  /** In LUFS; null for silence. */
+  loudness: number | null;
 }
 
 /**
@@ -45,7 +47,7 @@ interface SongInputs {
 const NOISE = "Philox4x32-10";
 
 export function describeSong(request: GenerationRequest, inputs: SongInputs): SongDescription {
-  const { song, metas, rendered, scores, peaks } = inputs;
+  const { song, metas, rendered, scores, peaks, loudness } = inputs;
   const [track] = song.requested.tracks;
   return {
     prompt: song.caption,
@@ -56,6 +58,7 @@ export function describeSong(request: GenerationRequest, inputs: SongInputs): So
     generationInfo: songInfo(request, inputs),
     ditModel: rendered.model,
     peaks,
+    ...(loudness !== null && { loudness: Math.round(100 * loudness) / 100 }),
     ...(makesStems(request.taskType) && track !== undefined && { trackName: track }),
     ...(song.codes && { audioCodes: [...song.codes] }),
     ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),

@@ -185,6 +185,29 @@ describe("GET /v1/audio", () => {
     }
   });
 
+  it("fades a song that still sounds at its end over half a second, unless fade_out is 0; tags and rows have its loudness", async () => {
+    const song = { ...shortSong, use_random_seed: false, seed: 3 };
+    const whole = await server.client.makeOne({ ...song, fade_out: 0, audio_format: "wav32" });
+    const [faded, kept] = [
+      await download((await server.client.makeOne({ ...song, audio_format: "wav32" })).file),
+      await download(whole.file),
+    ].map(({ samples }) => samples) as [Float32Array, Float32Array];
+    const fade = 2 * 24_000;
+    expect(faded.subarray(0, -fade)).to.deep.equal(kept.subarray(0, -fade));
+    expect(peakOf(kept.subarray(-960))).to.be.above(0.01);
+    expect(faded.at(-1)).to.equal(0);
+    expect(faded.at(-fade / 2)).to.be.closeTo((kept.at(-fade / 2) as number) / 2, 1e-4);
+    const converted = join(directory, "converted.flac");
+    const flac = await fetch(`${server.url}${whole.file}&format=flac&loudness=-23&normalization_db=0`);
+    writeFileSync(converted, Buffer.from(await flac.arrayBuffer()));
+    const probe = ["-v", "error", "-of", "json", "-show_format", converted];
+    const { tags } = JSON.parse(execFileSync("ffprobe", probe, { encoding: "utf8" })).format;
+    expect(tags.REPLAYGAIN_TRACK_GAIN).to.equal("5.00 dB");
+    const { body } = await server.client.get("/v1/tasks?limit=2");
+    const rows: { loudness: number }[] = body.data.tasks.flatMap(({ songs }: { songs: object[] }) => songs);
+    for (const { loudness } of rows) expect(loudness).to.be.within(-30, -5);
+  });
+
   it("converts a downloaded song; rejects invalid parameters, and parameters without a format", async () => {
     const { file } = await server.client.makeOne({ ...shortSong, audio_format: "wav" });
     expect(await download(`${file}&format=mp3&mp3_bitrate=192`)).to.include({ codec: "mp3", bits: 192_000 });

@@ -1,9 +1,15 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { peakOf } from "../../../src/music/audio/decode.js";
-import { EncodeError, type EncodeJob, encodeAudio, interleave } from "../../../src/music/audio/encode.js";
+import {
+  type EncodedFile,
+  EncodeError,
+  type EncodeJob,
+  encodeAudio,
+  interleave,
+} from "../../../src/music/audio/encode.js";
 import { FfmpegError } from "../../../src/music/audio/ffmpeg.js";
 import { AUDIO_FORMATS, AUDIO_PROFILES, type AudioFormat } from "../../../src/music/audio/formats.js";
 import { temporaryDirectory } from "../tasks.js";
@@ -48,7 +54,7 @@ describe("encoding songs to audio files", () => {
   const audio = twoTones();
   const samplesPerChannel = audio.length / 2;
 
-  function encode(format: AudioFormat, name: string, signal?: AbortSignal): Promise<number> {
+  function encode(format: AudioFormat, name: string, signal?: AbortSignal): Promise<EncodedFile> {
     return encodeAudio({ audio, samplesPerChannel, sampleRate, format, path: join(directory, name), signal });
   }
 
@@ -57,7 +63,7 @@ describe("encoding songs to audio files", () => {
     name: string,
     finish: EncodeJob["finish"],
     played = audio,
-  ): Promise<number> {
+  ): Promise<EncodedFile> {
     const job = { audio: played, samplesPerChannel, sampleRate, format, path: join(directory, name) };
     return encodeAudio(finish === undefined ? job : { ...job, finish });
   }
@@ -139,6 +145,30 @@ describe("encoding songs to audio files", () => {
     }
   });
 
+  it("brings a song to a loudness as measured by ffmpeg; a peak that would exceed the limit keeps it quieter", async () => {
+    const quiet = twoTones(5 * sampleRate).map((sample) => 0.1 * sample);
+    const long = { audio: quiet, samplesPerChannel: 5 * sampleRate, sampleRate, format: "wav32" as const };
+    const path = join(directory, "loudness.wav");
+    for (const [finish, lufs, peak] of [
+      [{}, -28.71, 0.05],
+      [{ loudness: -20 }, -20, 0.1363],
+      [{ loudness: -5 }, -5, 0.7663],
+      [{ loudness: -5, normalizationDb: -12 }, -14.69, 0.2512],
+    ] as const) {
+      const { loudness } = await encodeAudio({ ...long, path, finish });
+      const { stderr } = spawnSync("ffmpeg", ["-i", path, "-af", "ebur128", "-f", "null", "-"], {
+        encoding: "utf8",
+      });
+      const measured = Number(/Integrated loudness:\s+I:\s+(-?[\d.]+) LUFS/.exec(stderr)?.[1]);
+      expect(loudness).to.be.closeTo(measured, 0.06);
+      expect(loudness, JSON.stringify(finish)).to.be.closeTo(lufs, 0.06);
+      expect(peakOf(samplesOf("loudness.wav"))).to.be.closeTo(peak, 1e-3);
+    }
+    expect(await encodeAudio({ ...long, audio: new Float32Array(quiet.length), path })).to.include({
+      loudness: null,
+    });
+  });
+
   it("fades both channels in and out linearly", async () => {
     const constant = new Float32Array(audio.length).fill(0.5);
     const half = samplesPerChannel / 2;
@@ -204,8 +234,8 @@ describe("encoding songs to audio files", () => {
         seed: "7",
       };
       const path = join(directory, `song.${format}`);
-      const size = await encodeAudio({ audio, samplesPerChannel, sampleRate, format, path, tags });
-      expect(size).to.equal(readFileSync(path).length);
+      const { bytes } = await encodeAudio({ audio, samplesPerChannel, sampleRate, format, path, tags });
+      expect(bytes).to.equal(readFileSync(path).length);
       expect(existsSync(`${path}.part`)).to.equal(false);
       const { streams, format: container } = probe(path);
       expect(streams).to.have.length(1);
@@ -220,6 +250,7 @@ describe("encoding songs to audio files", () => {
         title: tags.title,
         comment: tags.prompt,
         ...(!isWav && { lyrics: tags.lyrics, SEED: "7" }),
+        ...(!isWav && format !== "opus" && { REPLAYGAIN_TRACK_PEAK: "0.500000" }),
         ...(!isWav && (isId3 ? { TBPM: "90", TKEY: "Ebm" } : { BPM: "90", KEY: "Eb minor" })),
       });
     });
@@ -257,10 +288,9 @@ describe("encoding songs to audio files", () => {
         .to.include("ffmpeg")
         .and.include("wav");
       for (const format of ["wav", "wav32"] as const) {
-        expect(await encode(format, "without.wav")).to.be.greaterThan(100_000);
+        const finish = { fadeInSeconds: 1, normalizationDb: -3 };
+        expect((await finished(format, "without.wav", finish)).bytes).to.be.greaterThan(100_000);
       }
-      const faded = await finished("wav", "faded.wav", { fadeInSeconds: 1 }).catch((error: unknown) => error);
-      expect(faded).to.be.instanceOf(FfmpegError).and.include({ code: "FFMPEG_MISSING" });
     } finally {
       process.env.PATH = path;
     }
@@ -276,7 +306,7 @@ describe("encoding songs to audio files", () => {
   });
 
   it("yields small chunks so that a long song does not block the event loop", () => {
-    const pieces = [...interleave(twoTones(40_000), 40_000)];
+    const pieces = [...interleave(twoTones(40_000), 40_000, { gain: 1, fadeIn: 0, fadeOut: 0 })];
     expect(pieces.length).to.be.greaterThan(1);
     expect(pieces.reduce((sum, piece) => sum + piece.length, 0)).to.equal(40_000 * 2 * 4);
   });

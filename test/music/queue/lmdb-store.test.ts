@@ -90,6 +90,14 @@ describe("LmdbTaskStore", () => {
     expect(songs).to.deep.equal([{ seed: 1, lmSeed: null, codes: null, tracks: [] }]);
   });
 
+  it("gives defaults to parameters that were added after a request was stored", () => {
+    const task = makeTask({ id: "a" });
+    const { loudness, ...output } = task.request.output;
+    const older = { ...task, request: { ...task.request, output } };
+    const record = encodeTask(older as typeof task);
+    expect(decodeTask("a", record).request.output).to.deep.equal({ ...output, loudness: null });
+  });
+
   it("puts adapters of tasks of earlier versions into their requests", () => {
     const stored = { digest: "d", files: { "a.safetensors": "f" }, entry: "a.safetensors" };
     const asked = { name: "style", scale: 0.5, doraEpsilon: "float32" } as const;

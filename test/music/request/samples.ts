@@ -43,6 +43,7 @@ export const SAMPLES: Record<string, Sample> = {
   mp3_bitrate: { value: "192k", key: "mp3Bitrate" },
   sample_rate: { value: 44_100, key: "sampleRate" },
   normalization_db: { value: -3, key: "normalizationDb" },
+  loudness: { value: -14, key: "loudness" },
   peak_clip: { value: 10, key: "peakClip" },
   fade_in: { value: 1.5, key: "fadeInSeconds" },
   fade_out: { value: 2.5, key: "fadeOutSeconds" },

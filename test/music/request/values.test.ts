@@ -868,10 +868,13 @@ describe("values of generation requests", () => {
       });
       expect(refusal({ normalization_db: -61 })).to.match(/^normalization_db must be from -60 to 0/);
       expect(refusal({ fade_in: "long" })).to.equal('fade_in must be a number, got "long"');
-      const repaint = { task_type: "repaint", src_audio_path: "a.wav", normalization_db: -1 };
-      expect(parsed(repaint).warnings.join()).to.match(
-        /^normalization_db changes the level of the whole song/,
-      );
+      expect(refusal({ loudness: 3 })).to.match(/^loudness must be from -60 to -5/);
+      for (const level of ["normalization_db", "loudness"]) {
+        const repaint = { task_type: "repaint", src_audio_path: "a.wav", [level]: -14 };
+        expect(parsed(repaint).warnings.join()).to.equal(
+          `${level} changes the level of the whole song, including parts that repaint keeps`,
+        );
+      }
     });
 
     it("lists of numbers may be JSON text, as forms send them", () => {
