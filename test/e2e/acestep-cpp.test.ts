@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { peakOf } from "../../src/music/audio/decode.js";
 import { createLogger } from "../../src/system/log.js";
 import { AceClient, formOf, type Part, partsOf } from "../music/acestep-cpp/ace-client.js";
+import { samplesOf } from "../music/audio/recordings.js";
 import { serverForAll } from "../music/live-server.js";
 
 /** Bytes in a frame of carillon-nano's latents. */
@@ -163,6 +165,15 @@ describe("jobs of acestep.cpp's clients", () => {
     }
   });
 
+  it("wav32 has the level of the decoder", async () => {
+    const request = { ...short, seed: 1, output_format: "wav32" };
+    const [audio, latents] = (await ace.parts("/synth", request)) as [Part, Part];
+    const decoded = await ace.run("/vae", formOf({ src_latents: latents.bytes, request }));
+    const [song, again] = [samplesOf(audio.bytes), samplesOf(decoded.body)];
+    expect(song.every((sample, at) => Math.abs(sample - (again[at] as number)) < 1e-5)).to.equal(true);
+    expect(peakOf(song)).to.not.be.closeTo(10 ** (-1 / 20), 1e-3);
+  });
+
   it("a window before the source extends the song; latents win over audio", async () => {
     const [audio, latents] = (await ace.parts("/synth", { ...short, output_format: "wav16" })) as [
       Part,
@@ -297,6 +308,12 @@ describe("the language model of acestep.cpp's clients", () => {
     expect(encoded.bytes.length).to.equal(latents.bytes.length);
     const form = formOf({ src_latents: latents.bytes, request: { lm_seed: 4 } });
     const [ofLatents, same] = (await ace.parts("/understand", form)) as [Part, Part];
+    // Without a request, the language model is nearly greedy; with one, unset fields have their defaults.
+    const { tasks } = (await server.client.get("/v1/tasks?limit=2")).body.data;
+    const temperatures = tasks.map(
+      ({ parameters }: { parameters: { lm_temperature: number } }) => parameters.lm_temperature,
+    );
+    expect(temperatures).to.deep.equal([0.85, 0.3]);
     expect(same.bytes.equals(latents.bytes)).to.equal(true);
     expect(JSON.parse(ofLatents.bytes.toString())[0].lm_seed).to.equal(4);
     const refused = await ace.send("POST", "/understand", formOf({ request: {} }));

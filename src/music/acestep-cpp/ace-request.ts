@@ -24,9 +24,12 @@ export const FIELDS = {
   seed: field(-1, "Seed of the noise, of which the lowest 32 bits count; song i uses seed + i. -1: random."),
   lm_batch_size: field(1, "Number of songs that /lm plans, 1 to 9."),
   synth_batch_size: field(1, "Number of songs that /synth makes of the request; 9 in a call."),
-  lm_temperature: field(0.85, "Sampling temperature of the language model; /understand: 0.3."),
+  lm_temperature: field(
+    0.85,
+    "Sampling temperature of the language model; /understand without a request: 0.3.",
+  ),
   lm_cfg_scale: field(2, "Guidance scale of audio codes."),
-  lm_top_p: field(0.9, "Top-p sampling of the language model; /understand: 1."),
+  lm_top_p: field(0.9, "Top-p sampling of the language model; /understand without a request: 1."),
   lm_top_k: field(0, "Top-k sampling of the language model; 0: off."),
   lm_negative_prompt: field("", "Negative prompt of audio codes."),
   lm_seed: field(-1, "Seed of the language model; song i uses lm_seed + i. -1: random."),
@@ -105,15 +108,12 @@ export const UNKNOWN_LANGUAGE = "unknown";
  * @param value JSON, or the text of it
  * @throws RequestError if it is no JSON, or holds something else than requests
  */
-export function readAceRequests(
-  value: unknown,
-  defaults: Partial<AceRequest> = {},
-): [AceRequest, ...AceRequest[]] {
+export function readAceRequests(value: unknown): [AceRequest, ...AceRequest[]] {
   const read = typeof value === "string" ? parseText(value) : value;
   const [first, ...others] = Array.isArray(read) ? read : [read];
   if (first === undefined) throw new RequestError("Invalid JSON: the list of requests is empty");
   const parse = (request: unknown, index: number) => {
-    if (isObject(request)) return readAceRequest(request, { ...DEFAULTS, ...defaults });
+    if (isObject(request)) return readAceRequest(request);
     const place = Array.isArray(read) ? `element ${index} of the list` : "the body";
     throw new RequestError(`Invalid JSON: ${place} must be a request object`);
   };
@@ -136,8 +136,8 @@ function jsonPartOf(text: string): string {
   return text.slice(begin, text.indexOf("\r\n--", begin));
 }
 
-function readAceRequest(fields: Readonly<Record<string, unknown>>, defaults: AceRequest): AceRequest {
-  const entries = Object.entries(defaults).map(([name, unset]) => {
+function readAceRequest(fields: Readonly<Record<string, unknown>>): AceRequest {
+  const entries = Object.entries(DEFAULTS).map(([name, unset]) => {
     const value = Object.hasOwn(fields, name) ? readValue(name, fields[name], unset) : undefined;
     return [name, value ?? unset];
   });

@@ -93,6 +93,7 @@ export function understandFields(request: AceRequest, languageModel: string | un
   return {
     full_analysis_only: true,
     return_latents: true,
+    verbatim: true,
     use_random_seed: false,
     seed: request.lm_seed,
     lm_model: languageModel,

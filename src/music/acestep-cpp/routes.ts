@@ -76,10 +76,13 @@ interface Sent {
   uploads: Uploads;
 }
 
-/** An endpoint that queues a task and answers with its id. */
+/**
+ * An endpoint that queues a task and answers with its id.
+ * @param withoutRequest what a form without a request means
+ */
 function submission(
   translate: (context: RouteContext, sent: Sent) => Promise<Submission>,
-  defaults: Partial<AceRequest> = {},
+  withoutRequest: Partial<AceRequest> = {},
 ): Route {
   return route((context) => async (request, response) => {
     const caller = callerOf(request, response);
@@ -91,7 +94,7 @@ function submission(
         await removeFiles(converted.filter((path) => !kept.includes(path)));
       };
       const prepare = async () => {
-        const requests = readAceRequests(body.fields.request ?? {}, defaults);
+        const requests = readAceRequests(body.fields.request ?? withoutRequest);
         const { catalog } = context.service;
         const [{ synth_model }] = requests;
         const model = synth_model === "" ? undefined : ownName(synth_model, synthModels(catalog));

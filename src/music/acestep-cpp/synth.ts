@@ -128,7 +128,8 @@ function stepFields(request: AceRequest, isTurbo: boolean): Fields {
   return {
     timesteps: [...times, 0],
     free_timesteps: true,
-    guidance_scale,
+    // Turbo models need none. A value that the client sends causes a warning.
+    ...((request.guidance_scale > 0 || !isTurbo) && { guidance_scale }),
   };
 }
 
@@ -163,6 +164,8 @@ export function outputFields({ output_format, mp3_bitrate, peak_clip }: AceReque
     audio_format: format,
     fade_out: 0,
     ...(format === "mp3" && { mp3_bitrate: mp3_bitrate > 0 ? mp3_bitrate : DEFAULTS.mp3_bitrate }),
-    ...(format !== "wav32" && { peak_clip: Math.min(Math.max(0, peak_clip), MAX_PEAK_CLIP) }),
+    ...(format === "wav32"
+      ? { enable_normalization: false }
+      : { peak_clip: Math.min(Math.max(0, peak_clip), MAX_PEAK_CLIP) }),
   };
 }

@@ -37,7 +37,7 @@ export const planningParameters = z.object({
   verbatim: parameter(
     "verbatim",
     offByDefault,
-    "Render caption, lyrics, language and metadata exactly as sent: empty ones stay empty, without the language model and without facts from the prompt.",
+    "Render caption, lyrics, language and metadata exactly as sent: empty ones stay empty, without the language model and without facts from the prompt. With full_analysis_only: use lm_temperature, lm_top_k and lm_top_p even at their defaults.",
   ),
   languageModel: parameter(
     ["lm_model_path", "lm_model"],

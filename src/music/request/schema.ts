@@ -217,6 +217,19 @@ export const parameterGroups = {
       "Let the language model score how well each song fits caption, lyrics and metadata; returned in `scores`.",
       uses({ afterSong: [({ noScoresReason }) => noScoresReason] }),
     ),
+    normalizes: parameter(
+      "enable_normalization",
+      flag.default(true),
+      "Scale the peak of each song. false: the level of the decoder, which may clip in formats other than wav32.",
+      uses({
+        analyses: ["audio"],
+        atSubmission: [
+          ({ peakClip }) => (peakClip === null ? null : "replaced by peak_clip"),
+          ({ normalizationDb }) => (normalizationDb === null ? null : "normalization_db sets the level"),
+          ({ loudness }) => (loudness === null ? null : "loudness sets the level"),
+        ],
+      }),
+    ),
     returnLatents: parameter(
       ["return_latents", "returnLatents"],
       offByDefault,

@@ -15,6 +15,8 @@ export interface SubmissionFacts extends SubmittedRendering {
   instruction: string | null;
   audioFormat: string;
   peakClip: number | null;
+  normalizationDb: number | null;
+  loudness: number | null;
   useAudioCodes: boolean;
   useRandomSeed: boolean;
   seed: readonly unknown[];

@@ -37,7 +37,7 @@ import { withStatedFacts } from "./stated-facts.js";
 /** Sampling options for describing a recording. The temperature is low, so that descriptions hardly vary. */
 const UNDERSTANDING = { temperature: 0.3, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
 
-/** Options that the client may choose. */
+/** Options that the client may choose, by a value other than the default or with `verbatim`. */
 const UNDERSTANDING_KEYS = ["temperature", "topK", "topP"] as const;
 
 /** Whether an analysis writes a file. */
@@ -120,7 +120,9 @@ async function decodeSource(
   const call = { signal, onProgress: progress.enter("render") };
   const audio = await engine.renderer.decodeLatents(slot, latents, call);
   const { output } = request;
-  const gain = latents.gain ?? (output.audioFormat === "wav32" ? 1 : 1 / Math.max(1, peakOf(audio)));
+  const isRaw = output.audioFormat === "wav32" || !output.normalizes;
+  const stated = output.normalizes ? latents.gain : null;
+  const gain = stated ?? (isRaw ? 1 : 1 / Math.max(1, peakOf(audio)));
   progress.enter("encode");
   const { name, path } = destination(0, "audio");
   const { bytes, loudness } = await encodeAudio({
@@ -207,7 +209,9 @@ async function describeRecording(
 ): Promise<SongResult> {
   const { engine, request, signal, progress } = context;
   const { constrained, debug } = request.sampling;
-  const chosen = UNDERSTANDING_KEYS.filter((key) => request.chosen.includes(key));
+  const chosen = UNDERSTANDING_KEYS.filter(
+    (key) => request.planning.verbatim || request.chosen.includes(key),
+  );
   const sampling = Object.fromEntries(chosen.map((key) => [key, request.sampling[key]]));
   const { caption, lyrics, language, warnings, ...metadata } = await engine.planner.understand(
     {

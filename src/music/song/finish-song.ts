@@ -68,6 +68,7 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
       ...output,
       fadeOutSeconds: output.fadeOutSeconds ?? defaultFadeOut(request, recordings, audio),
     },
+    gain: output.normalizes || hasSourceLevel(recordings) ? 1 : 1 / (rendered.latents.gain ?? 1),
     ...(writesTags && { tags }),
     path,
     signal,
@@ -115,6 +116,12 @@ function spansAll({ source, windows }: Recordings): boolean {
   const { seconds } = source;
   const isWhole = windows.some(({ startSeconds, endSeconds }) => startSeconds <= 0 && endSeconds >= seconds);
   return windows.length === 0 || isWhole;
+}
+
+/** Whether songs keep a part of the source and its level, so that they were not normalized. */
+function hasSourceLevel(recordings: Recordings): boolean {
+  const { source } = recordings;
+  return source !== null && (source.audio ?? source.latents.gain) !== null && !spansAll(recordings);
 }
 
 function warnOfLongFades(

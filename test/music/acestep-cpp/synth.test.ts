@@ -103,6 +103,7 @@ describe("songs of acestep.cpp's clients", () => {
   it("guidance is off unless it is set", () => {
     expect(fieldsOf({ caption: "a" }, { isTurbo: false }).guidance_scale).to.equal(1);
     expect(fieldsOf({ caption: "a", guidance_scale: 4 }, { isTurbo: false }).guidance_scale).to.equal(4);
+    expect(fieldsOf({ caption: "a" })).to.not.have.property("guidance_scale");
   });
 
   it("an unset length is 120 s, unless codes or a source set it", () => {
@@ -157,7 +158,8 @@ describe("songs of acestep.cpp's clients", () => {
     const wav = fieldsOf({ caption: "a", output_format: "wav16", peak_clip: 2000 });
     expect(wav).to.include({ audio_format: "wav", peak_clip: 999 }).and.not.have.property("mp3_bitrate");
     expect(fieldsOf({ caption: "a", output_format: "wav24" }).audio_format).to.equal("wav24");
-    expect(fieldsOf({ caption: "a", output_format: "wav32" })).to.not.have.property("peak_clip");
+    const raw = fieldsOf({ caption: "a", output_format: "wav32" });
+    expect(raw).to.include({ enable_normalization: false }).and.not.have.property("peak_clip");
     expect(() => fieldsOf({ caption: "a", output_format: "flac" })).to.throw(
       'output_format must be one of mp3, wav16, wav24, wav32, got "flac"',
     );

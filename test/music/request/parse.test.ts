@@ -66,7 +66,7 @@ describe("parsing of generation requests", () => {
         peakClip: null,
         fadeInSeconds: 0,
         fadeOutSeconds: null,
-        ...{ timesLyrics: false, getScores: false, returnLatents: false },
+        ...{ timesLyrics: false, getScores: false, normalizes: true, returnLatents: false },
       },
       songs: Array(2).fill({ seed: RANDOM_SEED, lmSeed: null, codes: null, tracks: [] }),
       chosen: [],

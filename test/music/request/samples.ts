@@ -45,6 +45,7 @@ export const SAMPLES: Record<string, Sample> = {
   normalization_db: { value: -3, key: "normalizationDb" },
   loudness: { value: -14, key: "loudness" },
   peak_clip: { value: 10, key: "peakClip" },
+  enable_normalization: { value: false, key: "normalizes" },
   fade_in: { value: 1.5, key: "fadeInSeconds" },
   fade_out: { value: 2.5, key: "fadeOutSeconds" },
   sample_mode: { value: true, key: "sampleMode" },
