@@ -10,30 +10,17 @@ import { mcpRoute } from "../mcp/http.js";
 import { capture } from "./capture/capture.js";
 import { advance } from "./commands/advance.js";
 import { batch } from "./commands/batch.js";
-import { buildGrid } from "./commands/build-grid.js";
 import { buildNeighborhood } from "./commands/build-neighborhood.js";
-import { buildNetwork, buildRoad } from "./commands/build-network.js";
-import { bulldoze } from "./commands/bulldoze.js";
-import { bulldozeArea } from "./commands/bulldoze-area.js";
-import { loadCity, newCity } from "./commands/change-city.js";
+import { BUILDING_COMMANDS } from "./commands/buildings.js";
+import { BULLDOZE_COMMANDS } from "./commands/bulldoze.js";
+import { CITY_COMMANDS } from "./commands/city.js";
 import { type CommandRoute, requireCity } from "./commands/command.js";
-import { connect } from "./commands/connect.js";
-import { disableBlockedAssets } from "./commands/disable-blocked-assets.js";
-import { DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./commands/grid.js";
-import { moveBuilding } from "./commands/move-building.js";
-import { placeBuilding } from "./commands/place-building.js";
-import { repairZoneClusters } from "./commands/repair-zone-clusters.js";
-import { repairZonesToGrowables } from "./commands/repair-zones-to-growables.js";
-import { save } from "./commands/save.js";
-import { setBuildingActive } from "./commands/set-building-active.js";
-import { setBuildingEmptying } from "./commands/set-building-emptying.js";
-import { setSimulationSpeed } from "./commands/set-simulation-speed.js";
+import { buildGrid, DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./commands/grid.js";
+import { ZONE_REPAIRS } from "./commands/repair-zones.js";
+import { ROAD_COMMANDS } from "./commands/roads.js";
+import { SAVE_COMMANDS } from "./commands/saves.js";
 import { setTaxRate } from "./commands/set-tax-rate.js";
-import { setZone } from "./commands/set-zone.js";
-import { takeLoan } from "./commands/take-loan.js";
-import { unlockArea } from "./commands/unlock-area.js";
-import { upgradeRoad } from "./commands/upgrade-road.js";
-import { zoneRectangle } from "./commands/zone-rectangle.js";
+import { ZONE_COMMANDS } from "./commands/zones.js";
 import type { GroundPoint } from "./geometry.js";
 import { showMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi.js";
@@ -41,15 +28,15 @@ import { type Overlay, showOverlay, streamOverlay } from "./overlay.js";
 import type { ReadRoute } from "./read-route.js";
 import type { EmbeddedGame } from "./simulation/embedded-game.js";
 import { advice } from "./views/advice.js";
-import { buildingAnomalies, roadAnomalies, zoneAnomalies } from "./views/anomalies.js";
-import { facilities, growables } from "./views/buildings.js";
-import { areas, coverage, layer, terrain, terrainGrid, zoneBlocks, zones } from "./views/land.js";
+import { ANOMALY_READS } from "./views/anomalies.js";
+import { BUILDING_READS } from "./views/buildings.js";
+import { LAND_READS } from "./views/land.js";
 import { mapTiles } from "./views/map-tiles.js";
-import { externalConnections, networks } from "./views/networks.js";
-import { budget, buildingDetails, segmentDetails, statistics, utilities } from "./views/planning.js";
-import { buildingPrefabs, networkPrefabs, roadPrefabs } from "./views/prefabs.js";
+import { NETWORK_READS } from "./views/networks.js";
+import { buildingDetails, PLANNING_READS, segmentDetails } from "./views/planning.js";
+import { PREFAB_READS } from "./views/prefabs.js";
 import { problems } from "./views/problems.js";
-import { chirps, demand, economy, hash, saves, summary } from "./views/summary.js";
+import { SUMMARY_READS } from "./views/summary.js";
 import { traffic } from "./views/traffic.js";
 import { sendBytes, sendJson, sendJsonPieces, writeJsonPieces } from "./wire/answers.js";
 import { type Body, groundPoint, parseBody, Query } from "./wire/requests.js";
@@ -61,68 +48,35 @@ export const BRIDGE_NAME = "Skylines Agent Bridge";
 
 /** Read endpoints that need a loaded city. */
 export const READ_ROUTES: readonly ReadRoute[] = [
-  summary,
-  demand,
-  chirps,
-  zones,
-  zoneBlocks,
-  terrain,
-  terrainGrid,
-  growables,
-  roadPrefabs,
-  networkPrefabs,
-  buildingPrefabs,
-  problems,
-  economy,
-  budget,
-  statistics,
-  utilities,
-  areas,
-  coverage,
-  layer,
-  mapTiles,
-  traffic,
-  facilities,
-  networks,
-  roadAnomalies,
-  externalConnections,
-  buildingAnomalies,
-  zoneAnomalies,
-  saves,
-  hash,
   advice,
+  ...ANOMALY_READS,
+  ...BUILDING_READS,
+  ...LAND_READS,
+  mapTiles,
+  ...NETWORK_READS,
+  ...PLANNING_READS,
+  ...PREFAB_READS,
+  problems,
+  ...SUMMARY_READS,
+  traffic,
 ];
 
 /** Read endpoints of a single building or segment. */
 const ENTITY_ROUTES: readonly ReadRoute[] = [buildingDetails, segmentDetails];
 
 export const COMMAND_ROUTES: readonly CommandRoute[] = [
-  buildNetwork,
-  buildRoad,
-  setZone,
-  repairZonesToGrowables,
-  repairZoneClusters,
-  placeBuilding,
-  moveBuilding,
-  setBuildingActive,
-  setBuildingEmptying,
-  disableBlockedAssets,
-  bulldoze,
-  save,
-  setSimulationSpeed,
-  setTaxRate,
-  takeLoan,
-  unlockArea,
-  buildGrid,
-  connect,
-  buildNeighborhood,
-  bulldozeArea,
-  zoneRectangle,
-  upgradeRoad,
-  batch,
   advance,
-  newCity,
-  loadCity,
+  batch,
+  buildNeighborhood,
+  ...BUILDING_COMMANDS,
+  ...BULLDOZE_COMMANDS,
+  ...CITY_COMMANDS,
+  buildGrid,
+  ...ZONE_REPAIRS,
+  ...ROAD_COMMANDS,
+  ...SAVE_COMMANDS,
+  setTaxRate,
+  ...ZONE_COMMANDS,
 ];
 
 const ENTITY_ID = /^[1-9]\d{0,8}$/;

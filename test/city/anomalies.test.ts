@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { RoadIndex } from "../../src/city/anomalies/road-index.js";
 import { findConflictingRoads } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
-import { buildNetwork } from "../../src/city/commands/build-network.js";
+import { buildNetwork } from "../../src/city/commands/roads.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import { newCity, paintCells, road } from "./simulation/towns.js";
 

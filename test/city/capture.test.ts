@@ -1,6 +1,6 @@
 import { inflateSync } from "node:zlib";
 import { expect } from "chai";
-import { setBuildingActive } from "../../src/city/commands/set-building-active.js";
+import { setBuildingActive } from "../../src/city/commands/buildings.js";
 import { bridgeForEach } from "./bridge.js";
 import { advance, fingerprint, place, smallTown } from "./simulation/towns.js";
 

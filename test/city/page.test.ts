@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import axe from "axe-core";
 import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
-import { setBuildingActive } from "../../src/city/commands/set-building-active.js";
+import { setBuildingActive } from "../../src/city/commands/buildings.js";
 import { startCity } from "../../src/city/index.js";
 import { loadConfig } from "../../src/config.js";
 import { listenLocally } from "../local-server.js";

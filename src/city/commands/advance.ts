@@ -15,6 +15,19 @@ const MAX_WEEKS = 522;
 const MAX_SECONDS = 600;
 const PROBLEMS: readonly string[] = [...FIRST_PROBLEM_SET, ...SECOND_PROBLEM_SET];
 
+const UNTIL = z.object(
+  {
+    citizens: optionalNumber.describe(
+      "Stops when the number of citizens reaches this value, from below or above.",
+    ),
+    balance: optionalNumber,
+    problem: text("").describe(
+      "Stops when this problem appears at a new place: a problem name of GET /state/problems, or `any`.",
+    ),
+  },
+  "must be an object with citizens, balance or problem",
+);
+
 export const advance = defineGameCommand({
   path: "/commands/advance",
   summary:
@@ -27,22 +40,7 @@ export const advance = defineGameCommand({
   fields: z.object({
     weeks: optionalNumber.describe("Game time, at most ten years; alternatives are `days` and `until`."),
     days: optionalNumber,
-    until: z
-      .object(
-        {
-          citizens: optionalNumber.describe(
-            "Stops when the number of citizens reaches this value, from below or above.",
-          ),
-          balance: optionalNumber,
-          problem: text("").describe(
-            "Stops when this problem appears at a new place: a problem name of GET /state/problems, or `any`.",
-          ),
-        },
-        "must be an object with citizens, balance or problem",
-      )
-      .nullable()
-      .default(null)
-      .describe("Goals. Stops at the first one reached."),
+    until: UNTIL.nullable().default(null).describe("Goals. Stops at the first one reached."),
     maxSeconds: number(30).describe("Real time, 0.1 to 600 s."),
   }),
   act: async (game, { weeks, days, until, maxSeconds }) => {
@@ -92,14 +90,8 @@ function framesOf(weeks: number | null, days: number | null, hasGoal: boolean): 
   throw new RefusedError("weeks, days or until is missing; set one of them");
 }
 
-interface Until {
-  readonly citizens: number | null;
-  readonly balance: number | null;
-  readonly problem: string;
-}
-
 /** @throws RefusedError for an unknown problem */
-function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem }: Until) {
+function goalsOf(world: World, start: CitySnapshot, { citizens, balance, problem }: z.output<typeof UNTIL>) {
   const goals: { readonly name: string; readonly holds: () => boolean }[] = [];
   const add = (name: string, target: number | null, figure: () => number) => {
     if (target === null) return;

@@ -4,9 +4,9 @@ import { RefusedError } from "../refusal.js";
 import type { World } from "../simulation/state/world.js";
 import { type JsonObject, toHttpError } from "../wire/answers.js";
 import { type Body, fieldText, flag } from "../wire/requests.js";
-import { buildRoad } from "./build-network.js";
 import { defineCommand } from "./command.js";
-import { setZone } from "./set-zone.js";
+import { buildRoad } from "./roads.js";
+import { setZone } from "./zones.js";
 
 const MAX_COMMANDS = 32;
 

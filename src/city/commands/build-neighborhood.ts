@@ -2,12 +2,12 @@ import { z } from "zod";
 import { RefusedError } from "../refusal.js";
 import { flag, groundPoint, number, optionalGroundPoint, optionalNumber } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./connection.js";
 import { GRID_FIELDS, gridAround, gridCells, gridReply, planGrid, requireGrid } from "./grid.js";
 import { buildUnlessDryRun, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
-import { paintCircle } from "./set-zone.js";
+import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./roads.js";
 import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
+import { paintCircle } from "./zones.js";
 
 const MAX_BLOCKS = 144;
 

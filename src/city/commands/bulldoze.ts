@@ -1,11 +1,13 @@
 import { z } from "zod";
+import { distance, type GroundPoint, squareAround } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeNode, removeSegment } from "../simulation/fabric/network.js";
 import type { World } from "../simulation/state/world.js";
-import { fieldText, flag, number, text } from "../wire/requests.js";
+import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { requireId } from "./requirements.js";
+import { requireId, requireOnMap, requireWithin } from "./requirements.js";
+import { MAX_PAINT_RADIUS_METERS } from "./zone-painting.js";
 
 export const bulldoze = defineCommand({
   path: "/commands/bulldoze",
@@ -48,3 +50,48 @@ function removalOf(world: World, entityType: string, id: number, keepNodes: bool
     }
   }
 }
+
+const CLEARABLE = ["building", "netSegment"] as const;
+
+const bulldozeArea = defineCommand({
+  path: "/commands/bulldoze-area",
+  summary: "Removes all buildings with their centre and all segments with both ends within a circle.",
+  label: () => "Bulldoze area",
+  fields: z.object({
+    dryRun: flag(false),
+    center: groundPoint,
+    radius: number(0).describe("Required: 1 to 256 m."),
+    entityTypes: z
+      .array(z.enum(CLEARABLE, `must be ${CLEARABLE.join(" or ")}`), "must be a list")
+      .default([...CLEARABLE]),
+    service: text("").describe("Only this service; empty for all."),
+    keepNodes: flag(false),
+  }),
+  act: (world, { dryRun, center, radius, entityTypes, service, keepNodes }) => {
+    requireOnMap(center);
+    requireWithin("radius", radius, 1, MAX_PAINT_RADIUS_METERS);
+    const isWanted = ({ prefab }: { prefab: { service: string } }) =>
+      service === "" || prefab.service === service;
+    const isInside = (place: GroundPoint) => distance(place, center) <= radius;
+    const circle = squareAround(center, radius);
+    const buildings = entityTypes.includes("building")
+      ? world.buildings.near(circle).filter((building) => isWanted(building) && isInside(building.position))
+      : [];
+    const segments = entityTypes.includes("netSegment")
+      ? world.segments
+          .near(circle)
+          .filter((each) => isWanted(each) && isInside(each.start) && isInside(each.end))
+      : [];
+    const buildingIds = buildings.map(({ id }) => id);
+    const segmentIds = segments.map(({ id }) => id);
+    if (!dryRun) {
+      for (const building of buildings) removeBuilding(world, building);
+      for (const segment of segments) removeSegment(world, segment, keepNodes);
+    }
+    const done = dryRun ? "would be" : "were";
+    const message = `${buildings.length} buildings and ${segments.length} segments ${done} cleared.`;
+    return { message, center, radius, buildingIds, segmentIds };
+  },
+});
+
+export const BULLDOZE_COMMANDS = [bulldoze, bulldozeArea];

@@ -1,9 +1,17 @@
-/** Street grids around square blocks: fields, geometry, checks and plan. */
+/** Street grids around square blocks: fields, geometry, checks, plan and command. */
+import { z } from "zod";
 import { type Box, boundsOf, type GroundPoint } from "../geometry.js";
 import { findNetworkPrefab, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import type { World } from "../simulation/state/world.js";
-import { flag, number, text } from "../wire/requests.js";
-import { type buildUnlessDryRun, type PlannedLink, planSegmentEnd, type SegmentEnd } from "./network-plan.js";
+import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import {
+  buildUnlessDryRun,
+  type PlannedLink,
+  planNetwork,
+  planSegmentEnd,
+  type SegmentEnd,
+} from "./network-plan.js";
 import { requirePrefab, requireSnapDistance, requireWholeWithin, requireWithin } from "./requirements.js";
 
 /** Default distance between crossings, and default search radius for nodes. `GET /health` reports both. */
@@ -22,14 +30,7 @@ export const GRID_FIELDS = {
   ),
 };
 
-export interface GridShape {
-  readonly roadPrefab: string;
-  readonly cols: number;
-  readonly rows: number;
-  readonly spacing: number;
-  readonly rotationDegrees: number;
-  readonly snapDistance: number;
-}
+type GridShape = z.output<z.ZodObject<typeof GRID_FIELDS>> & { cols: number; rows: number };
 
 export interface Grid {
   /** Crossings of the streets: (cols + 1) x (rows + 1) points, row by row. */
@@ -110,3 +111,24 @@ export function gridReply(
 ) {
   return { message, roadPrefab, cols, rows, spacing, ...details, bbox: bounds, blockCenters };
 }
+
+const MAX_BLOCKS = 400;
+
+export const buildGrid = defineCommand({
+  path: "/commands/build-grid",
+  summary: "Builds a grid of streets around square blocks, all of it or nothing.",
+  label: ({ cols, rows }) => `Build grid ${fieldText(cols, "4")} x ${fieldText(rows, "4")}`,
+  fields: z.object({
+    ...GRID_FIELDS,
+    origin: groundPoint.describe("Position of the first crossing."),
+    cols: number(4),
+    rows: number(4),
+  }),
+  act: (world, fields) => {
+    const prefab = requireGrid(fields, MAX_BLOCKS);
+    const grid = gridFromCorner(fields.origin, fields);
+    const { ends, links } = planGrid(world, fields, prefab, grid);
+    const plan = planNetwork(world, ends, links, "The grid");
+    return gridReply(fields, grid, buildUnlessDryRun(world, plan, fields));
+  },
+});

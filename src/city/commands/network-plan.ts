@@ -6,6 +6,7 @@ import {
   createNode,
   createSegments,
   crossedSegments,
+  findReusableNode,
   isCompatible,
   MAX_SEGMENTS_PER_NODE,
 } from "../simulation/fabric/network.js";
@@ -57,14 +58,16 @@ export function nearestNode(
   return nearest;
 }
 
+/** @param snap null: the node that the game reuses */
 export function planSegmentEnd(
   world: World,
   prefab: NetworkPrefab,
   point: GroundPoint,
-  snap: number,
+  snap: number | null,
 ): SegmentEnd {
   requireOnMap(point);
-  const node = nearestNode(world, prefab, point, snap);
+  const node =
+    snap === null ? findReusableNode(world, prefab, point) : nearestNode(world, prefab, point, snap);
   return { point, node, reused: node !== undefined };
 }
 

@@ -37,48 +37,15 @@ export function paintBlock(
   world: World,
   block: ZoneBlock,
   zone: Zone,
-  mayPaint: (cell: number) => boolean,
+  mayPaint: (cell: number, index: number) => boolean,
   dryRun = false,
 ): number {
-  const { cells, commonZone } = block;
   const value = ZONES.indexOf(zone);
-  const isWrong = (cell: number) => cell !== value && mayPaint(cell);
-  if (commonZone >= 0) {
-    if (!isWrong(commonZone)) return 0;
-    if (!dryRun) setCells(world, block, new Uint8Array(cells.length).fill(value));
-    return cells.length;
-  }
-  let wrong = 0;
-  for (const cell of cells) if (isWrong(cell)) wrong++;
-  if (!dryRun && wrong > 0)
-    setCells(
-      world,
-      block,
-      cells.map((cell) => (isWrong(cell) ? value : cell)),
-    );
-  return wrong;
-}
-
-/**
- * @param mask the cells to paint, one bit per cell
- * @returns number of cells that the call changes, or would change if it were not a dry run
- */
-export function paintCells(
-  world: World,
-  block: ZoneBlock,
-  zone: Zone,
-  mask: number,
-  dryRun: boolean,
-): number {
-  const value = ZONES.indexOf(zone);
-  const isWrong = (cell: number, i: number) => cell !== value && ((mask >>> i) & 1) === 1;
+  if (block.commonZone === value) return 0;
+  const isWrong = (cell: number, index: number) => cell !== value && mayPaint(cell, index);
   const wrong = block.cells.filter(isWrong).length;
-  if (!dryRun && wrong > 0)
-    setCells(
-      world,
-      block,
-      block.cells.map((cell, i) => (isWrong(cell, i) ? value : cell)),
-    );
+  const painted = () => block.cells.map((cell, index) => (isWrong(cell, index) ? value : cell));
+  if (!dryRun && wrong > 0) setCells(world, block, painted());
   return wrong;
 }
 

@@ -10,7 +10,7 @@ import type { World } from "../simulation/state/world.js";
 import { type Anomaly, countBy, PROBLEM_LIMIT, paginate } from "./listing.js";
 
 /** GET /state/road-anomalies. Lists stubs first, then conflicting roads, terrain mismatches and dead ends. */
-export const roadAnomalies: ReadRoute = {
+const roadAnomalies: ReadRoute = {
   path: "/state/road-anomalies",
   label: "Inspect road anomalies",
   parameters: {
@@ -41,7 +41,7 @@ const cachedFindings = cachedByRevision("networkRevision", (world: World): reado
   return [...findConflictingRoads(roads), ...findTerrainMismatches(world, roads)];
 });
 
-export const buildingAnomalies: ReadRoute = {
+const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
   parameters: LIST_PARAMETERS,
@@ -52,7 +52,7 @@ export const buildingAnomalies: ReadRoute = {
   },
 };
 
-export const zoneAnomalies: ReadRoute = {
+const zoneAnomalies: ReadRoute = {
   path: "/state/zone-anomalies",
   label: "Inspect zoning anomalies",
   parameters: {
@@ -73,3 +73,5 @@ export const zoneAnomalies: ReadRoute = {
     return { ...page, ...rules, counts: countBy(found, ({ type }) => type), anomalies };
   },
 };
+
+export const ANOMALY_READS = [buildingAnomalies, roadAnomalies, zoneAnomalies];

@@ -111,3 +111,5 @@ function growableRow(building: Building) {
     ...lastBuildingColumns(building),
   };
 }
+
+export const BUILDING_READS = [facilities, growables];

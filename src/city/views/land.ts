@@ -46,7 +46,7 @@ export const zones: ReadRoute = {
 const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 
 /** GET /state/zone-blocks: all zone blocks by ascending id, with the zone of every cell. */
-export const zoneBlocks: ReadRoute = {
+const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
   parameters: LIST_PARAMETERS,
@@ -69,7 +69,7 @@ const SPACING_METERS = 96;
 const grids = new WeakMap<World, JsonObject>();
 
 /** GET /state/terrain/grid: heights of the ground and depths of water, row by row from the south-west corner. */
-export const terrainGrid: ReadRoute = {
+const terrainGrid: ReadRoute = {
   path: "/state/terrain/grid",
   label: "Read terrain grid",
   read: ({ world }) => {
@@ -226,3 +226,5 @@ export const coverage: ReadRoute = {
     return { total: places.length, samples };
   },
 };
+
+export const LAND_READS = [areas, coverage, layer, terrain, terrainGrid, zoneBlocks, zones];

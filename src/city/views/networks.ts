@@ -49,7 +49,7 @@ export function segmentRow({ id, prefab, name, problems, startNodeId, endNodeId,
 const OUTSIDE_METERS = 8600;
 
 /** GET /state/external-connections: whether the town's roads reach the map edge. */
-export const externalConnections: ReadRoute = {
+const externalConnections: ReadRoute = {
   path: "/state/external-connections",
   label: "Inspect external connections",
   parameters: LIST_PARAMETERS,
@@ -142,3 +142,5 @@ function townScore({ agentNamedSegments, nonHighwaySegments }: Component): numbe
 function endsOf({ startNodeId, endNodeId }: NetSegment): [number, number] {
   return [startNodeId, endNodeId];
 }
+
+export const NETWORK_READS = [externalConnections, networks];

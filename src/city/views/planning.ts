@@ -118,3 +118,5 @@ export const segmentDetails: ReadRoute = {
 function joinedAt(world: World, nodeId: number, { id }: NetSegment): number[] {
   return (world.nodes.get(nodeId)?.segmentIds ?? []).filter((other) => other !== id);
 }
+
+export const PLANNING_READS = [budget, statistics, utilities];

@@ -8,7 +8,7 @@ import { civicWaterM3 } from "../simulation/utilities/pipes.js";
 import { levelName, zoneOf } from "../terms.js";
 import { NO_LIMIT, paginate } from "./listing.js";
 
-export const roadPrefabs: ReadRoute = {
+const roadPrefabs: ReadRoute = {
   path: "/prefabs/roads",
   label: "List road prefabs",
   parameters: LIST_PARAMETERS,
@@ -19,7 +19,7 @@ export const roadPrefabs: ReadRoute = {
   },
 };
 
-export const networkPrefabs: ReadRoute = {
+const networkPrefabs: ReadRoute = {
   path: "/prefabs/networks",
   label: "List network prefabs",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
@@ -52,7 +52,7 @@ function networkRow(prefab: NetworkPrefab) {
 }
 
 /** GET /prefabs/buildings. Omits the game's broken assets `Block Services - ...`. */
-export const buildingPrefabs: ReadRoute = {
+const buildingPrefabs: ReadRoute = {
   path: "/prefabs/buildings",
   label: "List building prefabs",
   parameters: { ...LIST_PARAMETERS, ...SERVICE_PARAMETER },
@@ -111,3 +111,5 @@ function needsOf(prefab: BuildingPrefab): string[] {
 function isOfService(filter: string): (prefab: { service: string }) => boolean {
   return ({ service }) => filter === "" || service === filter;
 }
+
+export const PREFAB_READS = [buildingPrefabs, networkPrefabs, roadPrefabs];

@@ -112,3 +112,5 @@ export const saves: ReadRoute = {
     return { ...page, directory: game.saves.directory, saves };
   },
 };
+
+export const SUMMARY_READS = [chirps, demand, economy, hash, saves, summary];

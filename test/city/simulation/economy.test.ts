@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { placeBuilding } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { placeBuilding } from "../../../src/city/commands/place-building.js";
+import { takeLoan } from "../../../src/city/commands/city.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
-import { takeLoan } from "../../../src/city/commands/take-loan.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { cityTotals } from "../../../src/city/simulation/life/census.js";

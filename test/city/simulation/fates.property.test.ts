@@ -1,8 +1,7 @@
 /** Tests that towns develop gradually over years, and differently for each household and owner. */
 
 import { expect } from "chai";
-import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
-import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
+import { setBuildingActive, setBuildingEmptying } from "../../../src/city/commands/buildings.js";
 import { setTaxRate } from "../../../src/city/commands/set-tax-rate.js";
 import { AGE_LIMITS, ageInUnits } from "../../../src/city/simulation/fabric/citizens.js";
 import type { World } from "../../../src/city/simulation/state/world.js";

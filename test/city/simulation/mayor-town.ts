@@ -1,8 +1,8 @@
 /** A town that scripted mayors build: a grid of blocks, extended north and west of the highway. */
 
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
-import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { setZone } from "../../../src/city/commands/set-zone.js";
+import { placeBuilding } from "../../../src/city/commands/buildings.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
+import { setZone } from "../../../src/city/commands/zones.js";
 import { type GroundPoint, squareAround } from "../../../src/city/geometry.js";
 import { findBuildingPrefab } from "../../../src/city/simulation/catalogue/building-prefabs.js";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";

@@ -1,8 +1,8 @@
 /** Scripted mayors that play a city through its commands and reads, for tests and the measure script. */
 
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
-import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { takeLoan } from "../../../src/city/commands/take-loan.js";
+import { placeBuilding } from "../../../src/city/commands/buildings.js";
+import { takeLoan } from "../../../src/city/commands/city.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import type { GroundPoint } from "../../../src/city/geometry.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import {

@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { moveBuilding, placeBuilding } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { moveBuilding } from "../../../src/city/commands/move-building.js";
-import { placeBuilding } from "../../../src/city/commands/place-building.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { shownDemand } from "../../../src/city/simulation/life/demand.js";
 import {

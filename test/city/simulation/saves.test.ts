@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { setSimulationSpeed } from "../../../src/city/commands/set-simulation-speed.js";
+import { setSimulationSpeed } from "../../../src/city/commands/city.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { EmbeddedGame } from "../../../src/city/simulation/embedded-game.js";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";

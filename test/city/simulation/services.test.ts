@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { moveBuilding, setBuildingActive } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { moveBuilding } from "../../../src/city/commands/move-building.js";
-import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import { requestServiceQuality } from "../../../src/city/simulation/life/services.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
 import { advance, countProblem, newCity, place, road, smallTown } from "./towns.js";

@@ -1,9 +1,9 @@
 /** Towns for tests, built with the city's commands. */
 
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { placeBuilding } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { placeBuilding } from "../../../src/city/commands/place-building.js";
-import { paintCircle } from "../../../src/city/commands/set-zone.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
+import { paintCircle } from "../../../src/city/commands/zones.js";
 import { moveIn } from "../../../src/city/simulation/fabric/citizens.js";
 import { layStarterMap } from "../../../src/city/simulation/fabric/starter-map.js";
 import { setCells } from "../../../src/city/simulation/fabric/zone-blocks.js";

@@ -1,9 +1,9 @@
 /** Traffic of people and goods, and its effect on a town. */
 
 import { expect } from "chai";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { setBuildingEmptying } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { setBuildingEmptying } from "../../../src/city/commands/set-building-emptying.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { trafficOf } from "../../../src/city/simulation/life/traffic.js";
 import type { World } from "../../../src/city/simulation/state/world.js";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
+import { setBuildingActive } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
-import { setBuildingActive } from "../../../src/city/commands/set-building-active.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
 import type { Building } from "../../../src/city/simulation/state/entities.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
 import { powerNeedKw } from "../../../src/city/simulation/utilities/electricity.js";

@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { buildNetwork } from "../../../src/city/commands/build-network.js";
-import { repairZoneClusters } from "../../../src/city/commands/repair-zone-clusters.js";
-import { repairZonesToGrowables } from "../../../src/city/commands/repair-zones-to-growables.js";
-import { paintCircle } from "../../../src/city/commands/set-zone.js";
+import { repairZoneClusters, repairZonesToGrowables } from "../../../src/city/commands/repair-zones.js";
+import { buildNetwork } from "../../../src/city/commands/roads.js";
+import { paintCircle } from "../../../src/city/commands/zones.js";
 import { distanceToLine } from "../../../src/city/geometry.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { ZONES } from "../../../src/city/terms.js";

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { distance, type GroundPoint, squareAround } from "../geometry.js";
+import { boundsOf, distance, squareAround } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
 import { LARGEST_FOOTPRINT_CELLS } from "../simulation/catalogue/building-prefabs.js";
-import { blockCentroid } from "../simulation/fabric/zone-blocks.js";
+import { blockCentroid, cellBit, cellCenter, occupiedCellMask } from "../simulation/fabric/zone-blocks.js";
 import type { ZoneBlock } from "../simulation/state/entities.js";
 import { type World, ZONE_BLOCK_RADIUS_METERS } from "../simulation/state/world.js";
 import { FACILITY_SERVICES, GROWABLE_SERVICES, type Service } from "../terms.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { requireOnMap } from "./requirements.js";
+import { requireOnMap, requireWithin } from "./requirements.js";
 import { buildingReachMeters, MAX_PAINT_RADIUS_METERS, paintBlock, requireZone } from "./zone-painting.js";
 
 /** With `preserveOccupied`, blocks near buildings of these services are not painted. */
@@ -19,17 +19,19 @@ const PROTECTED_SERVICES: ReadonlySet<Service> = new Set<Service>([
   "Monument",
 ]);
 
+const CIRCLE = z.object({
+  dryRun: flag(false),
+  preserveOccupied: flag(true),
+  zone: text("ResidentialLow"),
+  center: groundPoint,
+  radius: number(32).describe("Metres, above 0 and at most 256."),
+});
+
 export const setZone = defineCommand({
   path: "/commands/set-zone",
   summary: "Paints whole blocks whose stored position or cell centroid lies within the radius.",
   label: ({ zone }) => `Set zone ${fieldText(zone, "zone")}`,
-  fields: z.object({
-    dryRun: flag(false),
-    preserveOccupied: flag(true),
-    zone: text("ResidentialLow"),
-    center: groundPoint,
-    radius: number(32).describe("Metres, above 0 and at most 256."),
-  }),
+  fields: CIRCLE,
   act: (world, fields) => {
     const { dryRun, zone, preserveOccupied } = fields;
     const { matchingBlocks, skippedOccupiedBlocks, changedCells } = paintCircle(world, fields);
@@ -42,18 +44,10 @@ export const setZone = defineCommand({
   },
 });
 
-interface Circle {
-  readonly dryRun: boolean;
-  readonly preserveOccupied: boolean;
-  readonly zone: string;
-  readonly center: GroundPoint;
-  readonly radius: number;
-}
-
 /** @throws RefusedError for an unknown zone, a place off the map or a wrong radius */
 export function paintCircle(
   world: World,
-  { dryRun, preserveOccupied, zone: wanted, center, radius }: Circle,
+  { dryRun, preserveOccupied, zone: wanted, center, radius }: z.output<typeof CIRCLE>,
 ) {
   if (!(radius > 0 && radius <= MAX_PAINT_RADIUS_METERS)) {
     const message = `The radius must be above 0 and at most ${MAX_PAINT_RADIUS_METERS} m, not ${radius}`;
@@ -85,3 +79,49 @@ function isProtected(world: World, block: ZoneBlock): boolean {
         distance(position, block.position) <= buildingReachMeters(prefab.width, prefab.length),
     );
 }
+
+const MAX_SIDE_METERS = 2048;
+
+const zoneRectangle = defineCommand({
+  path: "/commands/zone-rectangle",
+  summary: "Paints the cells whose centres lie within a rectangle.",
+  label: ({ zone }) => `Zone rectangle ${fieldText(zone, "zone")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    preserveOccupied: flag(true).describe("Leaves cells under a building as they are."),
+    zone: text("ResidentialLow"),
+    from: groundPoint.describe("Opposite corners, at most 2048 m apart in x and z."),
+    to: groundPoint,
+  }),
+  act: (world, { dryRun, preserveOccupied, zone: wanted, from, to }) => {
+    const zone = requireZone(wanted);
+    requireOnMap(from);
+    requireOnMap(to);
+    const { minX, maxX, minZ, maxZ } = boundsOf([from, to]);
+    requireWithin("The width", maxX - minX, 0, MAX_SIDE_METERS);
+    requireWithin("The depth", maxZ - minZ, 0, MAX_SIDE_METERS);
+    const margin = ZONE_BLOCK_RADIUS_METERS;
+    const near = { minX: minX - margin, maxX: maxX + margin, minZ: minZ - margin, maxZ: maxZ + margin };
+    const counts = { touchedBlocks: 0, matchingCells: 0, skippedOccupiedCells: 0, changedCells: 0 };
+    for (const block of world.blocks.near(near)) {
+      const taken = preserveOccupied ? occupiedCellMask(world, block) : 0;
+      let mask = 0;
+      for (let cell = 0; cell < block.cells.length; cell++) {
+        const [column, row] = [cell % 4, Math.floor(cell / 4)];
+        const { x, z } = cellCenter(block, column, row);
+        if (x < minX || x > maxX || z < minZ || z > maxZ) continue;
+        counts.matchingCells++;
+        if ((taken & cellBit(column, row)) !== 0) counts.skippedOccupiedCells++;
+        else mask |= cellBit(column, row);
+      }
+      if (mask === 0) continue;
+      counts.touchedBlocks++;
+      const isInside = (_cell: number, i: number) => ((mask >>> i) & 1) === 1;
+      counts.changedCells += paintBlock(world, block, zone, isInside, dryRun);
+    }
+    const message = `${counts.changedCells} cells ${dryRun ? "would be" : "were"} changed.`;
+    return { message, zone, preserveOccupied, ...counts };
+  },
+});
+
+export const ZONE_COMMANDS = [setZone, zoneRectangle];

@@ -1,4 +1,4 @@
-/** Commands that replace the loaded city. They also work if none is loaded. */
+/** Commands that save and replace the loaded city. */
 import { z } from "zod";
 import { RefusedError } from "../refusal.js";
 import { type EmbeddedGame, MAPS } from "../simulation/embedded-game.js";
@@ -6,10 +6,24 @@ import { SaveFileError } from "../simulation/saves/crp.js";
 import { hashOf } from "../simulation/saves/save-files.js";
 import { gameTimeMs } from "../simulation/state/calendar.js";
 import type { World } from "../simulation/state/world.js";
+import { DEFAULT_SAVE_NAME } from "../terms.js";
 import { timestamp } from "../views/listing.js";
 import { fieldText, flag, number, text } from "../wire/requests.js";
-import { defineGameCommand } from "./command.js";
+import { defineGameCommand, requireCity } from "./command.js";
 import { requireWholeWithin } from "./requirements.js";
+
+export const save = defineGameCommand({
+  path: "/commands/save",
+  summary: "Starts a save in the background. Refused while another is being written.",
+  label: ({ name }) => `Save city ${fieldText(name, DEFAULT_SAVE_NAME)}`,
+  replacesCity: false,
+  fields: z.object({ name: text(DEFAULT_SAVE_NAME) }),
+  act: async (game, { name }) => {
+    const { saveName, path } = game.saves.begin(requireCity(game), name);
+    const message = "The save is being written; it is complete once GET /state/saves lists it.";
+    return { message, saveName, path, isSaving: true };
+  },
+});
 
 const MAX_SEED = 2 ** 32 - 1;
 
@@ -91,3 +105,5 @@ async function replyOf(world: World, message: string) {
   const gameTime = timestamp(gameTimeMs(frame));
   return { message, seed, frame, gameTime, paused, hash };
 }
+
+export const SAVE_COMMANDS = [loadCity, newCity, save];

@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { RefusedError } from "../refusal.js";
+import { findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { createBuilding, RUIN_FLAGS, removeBuilding, setProblem } from "../simulation/fabric/buildings.js";
+import { requireFunds } from "../simulation/life/finance.js";
+import { reportOpening } from "../simulation/life/messages.js";
+import { FLAG, flagText } from "../terms.js";
+import { fieldText, flag, groundPoint, number, optionalNumber, text } from "../wire/requests.js";
+import { defineCommand } from "./command.js";
+import { SUGGESTION_RADIUS_METERS, suggestPlaces } from "./place-suggestions.js";
+import { requireBuilding, requireOnMap, requirePlaceable, requirePrefab } from "./requirements.js";
+import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
+
+export const placeBuilding = defineCommand({
+  path: "/commands/place-building",
+  summary: "Places a building, or lists free places for it with `suggest`.",
+  label: ({ buildingPrefab }) => `Place building ${fieldText(buildingPrefab, "building")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    buildingPrefab: text(""),
+    position: groundPoint,
+    angleDegrees: number(0),
+    suggest: flag(false).describe("Only lists free places near the position."),
+    strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
+  }),
+  act: (world, { dryRun, buildingPrefab, position, angleDegrees, suggest, strict }) => {
+    const prefab = requirePrefab(findBuildingPrefab, "building", buildingPrefab);
+    const { service, subService, cost: constructionCost } = prefab;
+    if (suggest) {
+      requireOnMap(position);
+      const suggestions = suggestPlaces(world, prefab, position);
+      const message = `${suggestions.length} free places lie within ${SUGGESTION_RADIUS_METERS} m.`;
+      return { dryRun: true, message, buildingPrefab, constructionCost, suggestions };
+    }
+    requirePlaceable(world, prefab, position);
+    const warnings = siteFaults(world, { prefab, position, angleDegrees });
+    rejectFaultsIfStrict(warnings, strict);
+    requireFunds(world, constructionCost, `A ${prefab.displayName}`);
+    if (dryRun) return { message: "The building can be placed.", buildingPrefab, constructionCost, warnings };
+    const { id: buildingId } = createBuilding(world, prefab, position, angleDegrees);
+    world.ledger.book("Construction", constructionCost);
+    reportOpening(world, prefab);
+    const ids = { buildingId, buildingPrefab, service, subService };
+    return { message: `Placed building ${buildingId}.`, ...ids, constructionCost, warnings };
+  },
+});
+
+/** Cost of moving a building, as a share of its price. */
+const RELOCATION_SHARE = 0.2;
+
+export const moveBuilding = defineCommand({
+  path: "/commands/move-building",
+  summary: "Builds the same prefab at the new place, then removes the old one; the id changes.",
+  label: ({ id }) => `Move building #${fieldText(id, "0")}`,
+  fields: z.object({
+    dryRun: flag(false),
+    id: number(0),
+    position: groundPoint,
+    angleDegrees: optionalNumber.describe("Null keeps the angle."),
+    strict: flag(false).describe("Refuses a place with faults, which are warnings otherwise."),
+  }),
+  act: (world, fields) => {
+    const old = requireBuilding(world, fields.id);
+    const { prefab } = old;
+    const angleDegrees = fields.angleDegrees ?? old.angleDegrees;
+    requirePlaceable(world, prefab, fields.position);
+    const warnings = siteFaults(world, { prefab, position: fields.position, angleDegrees }, old);
+    rejectFaultsIfStrict(warnings, fields.strict);
+    const cost = RELOCATION_SHARE * prefab.cost;
+    requireFunds(world, cost, `Moving a ${prefab.displayName}`);
+    const { id } = old;
+    const buildingPrefab = prefab.name;
+    if (fields.dryRun) return { message: "The building can be moved.", id, buildingPrefab, warnings };
+    const moved = createBuilding(world, prefab, fields.position, angleDegrees);
+    Object.assign(moved, { stored: old.stored, fuel: old.fuel });
+    world.ledger.book("Construction", cost);
+    removeBuilding(world, old);
+    const message = `Building ${id} is now building ${moved.id}.`;
+    const ids = { oldBuildingId: id, newBuildingId: moved.id };
+    return { message, ...ids, buildingPrefab, position: moved.position, warnings };
+  },
+});
+
+export const setBuildingActive = defineCommand({
+  path: "/commands/set-building-active",
+  summary: "Switches a building on or off. There is no dry run.",
+  label: ({ id }) => `Set building active #${fieldText(id, "0")}`,
+  fields: z.object({ id: number(0), active: flag(true) }),
+  act: (world, { id, active }) => {
+    const building = requireBuilding(world, id);
+    const before = building.flags;
+    const usable = (before & FLAG.Completed) !== 0 && (before & (RUIN_FLAGS | FLAG.Flooded)) === 0;
+    building.switchedOff = !active;
+    building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
+    setProblem(building, "TurnedOff", building.switchedOff, world.frame);
+    return {
+      message: `Building ${id} is switched ${active ? "on" : "off"}.`,
+      id,
+      active,
+      prefab: building.prefab.name,
+      beforeFlags: flagText(before),
+      afterFlags: flagText(building.flags),
+    };
+  },
+});
+
+export const setBuildingEmptying = defineCommand({
+  path: "/commands/set-building-emptying",
+  summary: "Starts or stops emptying a landfill or cemetery. While it is emptied, it accepts nothing.",
+  label: ({ id }) => `Set building emptying #${fieldText(id, "0")}`,
+  fields: z.object({ id: number(0), emptying: flag(true) }),
+  act: (world, { id, emptying }) => {
+    const building = requireBuilding(world, id);
+    const { prefab, flags } = building;
+    if (prefab.civic?.storage === undefined) {
+      throw new RefusedError(`Building ${id}, a ${prefab.displayName}, has no storage to empty`);
+    }
+    building.flags = emptying ? flags | FLAG.Downgrading : flags & ~FLAG.Downgrading;
+    const message = `Building ${id} ${emptying ? "is being emptied" : "is no longer being emptied"}.`;
+    return { message, id, emptying, prefab: prefab.name, afterFlags: flagText(building.flags) };
+  },
+});
+
+export const BUILDING_COMMANDS = [moveBuilding, placeBuilding, setBuildingActive, setBuildingEmptying];
