@@ -10,7 +10,7 @@ import { checkPackages } from "../libtorch/prebuilt.js";
 import { requireKeyIfReachable } from "../music/access/access.js";
 import { findFfmpeg, STATIC_PACKAGE } from "../music/audio/ffmpeg.js";
 import { AUDIO_PROFILES } from "../music/audio/formats.js";
-import { AdvisedError } from "../system/advised-error.js";
+import { AdvisedError } from "../system/config-error.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 /** "bad": the server cannot start or work; "note": it works, but could be better. */

@@ -4,9 +4,7 @@ import type { NativeAddon } from "./addon.js";
 import { Catalog } from "./catalog.js";
 import { Checkpoints } from "./checkpoints.js";
 import { LoadedModels } from "./loaded-models.js";
-import { LoadingPlanner } from "./loading-planner.js";
-import { LoadingRenderer } from "./loading-renderer.js";
-import { LoadingTrainer } from "./loading-trainer.js";
+import { LoadingPlanner, LoadingRenderer, LoadingTrainer } from "./loading.js";
 import { loadAddon } from "./native.js";
 import type { EngineOptions, MusicEngine } from "./types.js";
 

@@ -1,5 +1,5 @@
 /** Errors of the engine. Errors of the native addon: `NativeErrorCode` in addon.ts. */
-import { AdvisedError } from "../system/advised-error.js";
+import { AdvisedError } from "../system/config-error.js";
 import type { NativeErrorCode } from "./addon.js";
 
 export type EngineErrorCode =

@@ -8,7 +8,7 @@ import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { listGpus } from "../libtorch/gpus.js";
 import { adviceForLoaderError, findPrebuilt, openLibraries, PLATFORM_PACKAGE } from "../libtorch/prebuilt.js";
-import { AdvisedError } from "../system/advised-error.js";
+import { AdvisedError } from "../system/config-error.js";
 import type { NativeAddon } from "./addon.js";
 import { EngineError } from "./errors.js";
 

@@ -24,7 +24,7 @@ export function measureJson(text: string): { depth: number; values: number } {
 }
 
 /** Position of the closing quote of the string at `start`, or the end of the text. */
-export function endOfString(text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;
     while (text.charCodeAt(at - escapes - 1) === BACKSLASH) escapes++;

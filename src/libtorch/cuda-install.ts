@@ -14,7 +14,7 @@ import {
 } from "../../src/libtorch/find-libtorch.mjs";
 import { download, type FileSource } from "../models/download.js";
 import { PullError } from "../models/errors.js";
-import { AdvisedError } from "../system/advised-error.js";
+import { AdvisedError } from "../system/config-error.js";
 import { lockDirectory } from "../system/directory-lock.js";
 import { CUDA_WHEELS, type Wheel, type Wheels } from "./cuda-wheels.js";
 import { listGpus } from "./gpus.js";

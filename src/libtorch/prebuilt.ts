@@ -10,7 +10,7 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 // This relative path is valid from src/libtorch/ and from dist/libtorch/.
 import * as libtorch from "../../src/libtorch/find-libtorch.mjs";
-import { AdvisedError } from "../system/advised-error.js";
+import { AdvisedError } from "../system/config-error.js";
 
 type Libtorch = libtorch.Libtorch;
 

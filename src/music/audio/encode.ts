@@ -9,7 +9,7 @@ import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
 import { measureLoudness } from "./loudness.js";
-import { gainWithClipping } from "./peak-clip.js";
+import { gainWithClipping } from "./peaks.js";
 import { ffmpegTagArguments, type SongTags, wavInfoChunk } from "./tags.js";
 
 /** Number of frames interleaved at once, few enough not to block the event loop. */

@@ -11,8 +11,7 @@ import {
   type LoadedAdapter,
   type LoadedAdapters,
 } from "../models/loaded-adapters.js";
-import type { AdapterStorage } from "../storage/adapter-storage.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
+import type { AdapterStorage, StoredAdapter } from "../storage/adapter-storage.js";
 import { adapterCallQueue, type RemoteCalls } from "./calls.js";
 import type { Fleet } from "./fleet.js";
 import { parseJson } from "./messages.js";

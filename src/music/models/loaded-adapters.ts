@@ -6,8 +6,7 @@ import type { AdapterInfo } from "../../engine/addon.js";
 import { EngineError } from "../../engine/errors.js";
 import type { AdapterSource, MusicEngine, ScaledAdapter } from "../../engine/types.js";
 import type { RequestedAdapter } from "../request/loras.js";
-import { adapterSignature } from "../storage/adapter-storage.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
+import { adapterSignature, type StoredAdapter } from "../storage/adapter-storage.js";
 import { requireModel } from "./models.js";
 
 export interface LoadedAdapter extends AdapterInfo, AdapterSource, ScaledAdapter {

@@ -85,7 +85,11 @@ function readCodes(items: unknown[], batchSize: number, codebookSize: number | n
       `audio_code_string must hold codes of the model, from 0 to ${size - 1}, got ${invalid}`,
     );
   }
-  return codesPerItem(codes as number[][], batchSize);
+  const perSong = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0]) : codes;
+  if (new Set(perSong.map((song) => song?.length)).size > 1) {
+    throw new RequestError("audio_code_string must hold the same number of codes for every song");
+  }
+  return perSong as number[][];
 }
 
 /** The part of invalid codes that an error shows. */
@@ -94,15 +98,6 @@ function describeCodes(item: unknown): string {
   if (count !== undefined && count > MAX_CODES) return `${count} codes`;
   const isCode = (element: unknown) => isIntegerList([element]);
   return describe(Array.isArray(item) ? (item.find((element) => !isCode(element)) ?? item) : item);
-}
-
-/** Repeats a single item for the whole batch, and checks that all items have the same length. */
-function codesPerItem(codes: number[][], batchSize: number): number[][] {
-  const perItem = codes.length === 1 ? Array.from({ length: batchSize }, () => codes[0] as number[]) : codes;
-  if (new Set(perItem.map((item) => item.length)).size > 1) {
-    throw new RequestError("audio_code_string must hold the same number of codes for every song");
-  }
-  return perItem;
 }
 
 function isIntegerList(value: unknown[]): boolean {

@@ -31,7 +31,7 @@ export async function submissionKey(
     );
   }
   const { ai_token, ...body } = fields;
-  const hash = createHash("sha256").update(JSON.stringify(withSortedKeys(body)));
+  const hash = createHash("sha256").update(JSON.stringify(body, sortKeys));
   for (const [kind, upload] of Object.entries(uploads)) {
     if (upload?.path == null) continue;
     hash.update(`\n${kind}\n`);
@@ -40,10 +40,9 @@ export async function submissionKey(
   return { key: `${client} ${key}`.trim(), digest: hash.digest("hex") };
 }
 
-/** Sorts the keys of all nested objects, so that the key order does not change the hash. */
-function withSortedKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withSortedKeys);
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, element]) => [name, withSortedKeys(element)]));
+/** Replacer that sorts the keys of all nested objects, so that the key order does not change the hash. */
+function sortKeys(_key: string, value: unknown): unknown {
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
 }

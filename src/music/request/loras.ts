@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import type { SongAdapter } from "../../engine/types.js";
 import { type Fields, refuse, refusePart, textOrNull } from "../../parameters.js";
-import type { StoredAdapter } from "../storage/stored-adapter.js";
+import type { StoredAdapter } from "../storage/adapter-storage.js";
 import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
 import { tryParseClientJson } from "./json.js";
 

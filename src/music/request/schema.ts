@@ -470,12 +470,4 @@ export function generationSchemaFor(isTurbo: boolean, taskType: TaskType) {
  */
 export const TASK_ID_NAMES = ["task_id_list", "taskIdList", "task_id_list[]", "taskIdList[]"] as const;
 
-/** Fields that a form may repeat to send a list. */
-export const LIST_NAMES: ReadonlySet<string> = new Set([
-  ...(["trackClasses", "audioCodes", "repaintingWindows"] as const).flatMap((key) =>
-    namesOf(generationSchema.shape[key]),
-  ),
-  ...TASK_ID_NAMES,
-]);
-
 export type GenerationParameters = z.output<typeof generationSchema>;

@@ -47,21 +47,19 @@ export const ANALYSES: Readonly<Record<Analysis, string>> = {
   plan: "plan_only",
 };
 
+/** The flag of each analysis; the first that is set wins. */
+const FLAGS = {
+  latents: "encodeOnly",
+  audio: "decodeOnly",
+  codes: "extractCodesOnly",
+  full: "fullAnalysisOnly",
+  metadata: "analysisOnly",
+  plan: "planOnly",
+} as const satisfies Record<Analysis, string>;
+
 /** Returns the analysis that the flags select. If several flags are set, the cheapest analysis wins. */
-export function analysisOf(flags: {
-  encodeOnly: boolean;
-  decodeOnly: boolean;
-  extractCodesOnly: boolean;
-  fullAnalysisOnly: boolean;
-  analysisOnly: boolean;
-  planOnly: boolean;
-}): Analysis | null {
-  if (flags.encodeOnly) return "latents";
-  if (flags.decodeOnly) return "audio";
-  if (flags.extractCodesOnly) return "codes";
-  if (flags.fullAnalysisOnly) return "full";
-  if (flags.analysisOnly) return "metadata";
-  return flags.planOnly ? "plan" : null;
+export function analysisOf(flags: Record<(typeof FLAGS)[Analysis], boolean>): Analysis | null {
+  return (Object.keys(FLAGS) as Analysis[]).find((analysis) => flags[FLAGS[analysis]]) ?? null;
 }
 
 /** Whether the task works on the source without rendering. */

@@ -15,13 +15,12 @@ import { type GenerationRequest, wordsOf } from "../request/generation-request.j
 import type { OutputParameters } from "../request/output-parameters.js";
 import { makesStems } from "../request/task-types.js";
 import { isInstrumental, type PlannedComposition } from "./composition.js";
-import type { ReadySlot } from "./prepare.js";
+import type { ReadySlot } from "./language-model.js";
 import type { Recordings } from "./recordings.js";
 import { scoreSong } from "./scoring.js";
 import type { Destination, SongContext } from "./song-context.js";
 import { factsOf } from "./song-facts.js";
-import { describeSong, metasOf } from "./song-record.js";
-import type { FinishedSong } from "./task-result.js";
+import { describeSong, type FinishedSong, metasOf } from "./song-record.js";
 import { titleOf } from "./title.js";
 
 /** Fade-out of a song that still sounds at its end. */

@@ -6,12 +6,12 @@ import type { GenerationRequest } from "../request/generation-request.js";
 import { compose } from "./compose.js";
 import type { PlannedComposition } from "./composition.js";
 import { finishSong } from "./finish-song.js";
-import { prepareSlot, provideLanguageModel } from "./prepare.js";
+import { prepareSlot, provideLanguageModel } from "./language-model.js";
 import type { Preview } from "./preview.js";
 import { readRecordings } from "./recordings.js";
 import { renderSongs } from "./render-songs.js";
 import { assertWritable, type JobOptions, type SongContext, startJob } from "./song-context.js";
-import { type FinishedSong, songsResult } from "./task-result.js";
+import { type FinishedSong, songsResult } from "./song-record.js";
 
 export interface SongOptions extends JobOptions {
   /** Whether to write title, prompt, lyrics, tempo, key and seed into the files; default false. */

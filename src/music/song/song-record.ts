@@ -1,10 +1,13 @@
-/** Metadata and texts in the record of a finished song. */
-import type { LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
-import type { SongDescription, SongMetas } from "../queue/store.js";
+/** Records of finished songs, and the result of the task that made them. */
+import type { LanguageModelInfo, LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
+import type { SongDescription, SongFile, SongMetas, SongResult } from "../queue/store.js";
+import { effectsInSongs } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { makesStems } from "../request/task-types.js";
+import type { SongFacts } from "../request/uses.js";
 import type { PlannedComposition } from "./composition.js";
-import type { ReadySlot } from "./prepare.js";
+import type { ReadySlot } from "./language-model.js";
+import type { SongContext } from "./song-context.js";
 
 /** @param seconds length of the audio; null if there is no audio */
 export function metasOf(
@@ -98,4 +101,35 @@ function lrcOf(lines: readonly LyricLine[]): string {
     return `[${two(hundredths / 6000)}:${two((hundredths / 100) % 60)}.${two(hundredths % 100)}]`;
   };
   return lines.map(({ seconds, text }) => stamp(seconds) + text).join("\n");
+}
+
+export interface FinishedSong {
+  file: SongFile & { description: SongDescription };
+  facts: SongFacts;
+}
+
+/** @param totalSeconds time that all songs of the task took */
+export function songsResult(
+  { request, warnings }: SongContext,
+  lm: LanguageModelInfo | null,
+  songs: readonly FinishedSong[],
+  totalSeconds: number,
+): SongResult {
+  const count = songs.length;
+  const time =
+    `**🎵 Total generation time (${count} song${count === 1 ? "" : "s"}): ${totalSeconds.toFixed(2)}s**\n` +
+    `- ${(totalSeconds / count).toFixed(2)}s per song\n`;
+  const audioFiles = songs.map(({ file }) => {
+    const { description } = file;
+    return { ...file, description: { ...description, generationInfo: time + description.generationInfo } };
+  });
+  const facts = songs.map((song) => song.facts);
+  return {
+    ...(audioFiles[0] as (typeof audioFiles)[0]).description,
+    seeds: request.songs.map(({ seed }) => seed),
+    lmModel: lm?.name ?? "",
+    audioFiles,
+    analysis: null,
+    warnings: [...new Set([...warnings, ...effectsInSongs(request.chosen, facts)])],
+  };
 }

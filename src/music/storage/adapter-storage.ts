@@ -10,7 +10,16 @@ import { writeAtomically } from "../../system/atomic-file.js";
 import { MAX_ADAPTER_BYTES, openRegular, UnusableFileError } from "../../system/regular-file.js";
 import { StoreError } from "../errors.js";
 import { type FileStorage, makeFolder } from "./file-storage.js";
-import type { StoredAdapter } from "./stored-adapter.js";
+
+/** An adapter identified by its content. */
+export interface StoredAdapter {
+  /** Hash of the files and their names. */
+  digest: string;
+  /** Object name of each file, by its path in the adapter. */
+  files: Record<string, string>;
+  /** The weights file that was loaded; "" for a folder. */
+  entry: string;
+}
 
 const CONFIG_NAME = "adapter_config.json";
 const SAFETENSORS = ".safetensors";

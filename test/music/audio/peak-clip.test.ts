@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { gainWithClipping } from "../../../src/music/audio/peak-clip.js";
+import { gainWithClipping } from "../../../src/music/audio/peaks.js";
 
 /** The definition: the sample of this rank, by size, is at full scale. */
 function plainGain(audio: Float32Array, millionths: number): number {

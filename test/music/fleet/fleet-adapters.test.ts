@@ -5,9 +5,8 @@ import { pino } from "pino";
 import { RemoteCalls } from "../../../src/music/fleet/calls.js";
 import { Fleet } from "../../../src/music/fleet/fleet.js";
 import { FleetAdapters } from "../../../src/music/fleet/fleet-adapters.js";
-import { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
+import { AdapterStorage, type StoredAdapter } from "../../../src/music/storage/adapter-storage.js";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
-import type { StoredAdapter } from "../../../src/music/storage/stored-adapter.js";
 import { makeTask, temporaryDirectory } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 

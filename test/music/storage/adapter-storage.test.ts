@@ -1,10 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { AdapterStorage } from "../../../src/music/storage/adapter-storage.js";
+import { AdapterStorage, type StoredAdapter } from "../../../src/music/storage/adapter-storage.js";
 import { FileStorage } from "../../../src/music/storage/file-storage.js";
 import { ObjectStore } from "../../../src/music/storage/object-store.js";
-import type { StoredAdapter } from "../../../src/music/storage/stored-adapter.js";
 import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 import { BUCKET, type S3Server, startS3 } from "./s3-server.js";
