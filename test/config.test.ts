@@ -48,6 +48,13 @@ describe("loading of the configuration", () => {
     expect(ignoredSettings({ SVC_LM_BACKEND: " " })).to.deep.equal([]);
   });
 
+  it("SVC_ADAPTERS is an optional directory", () => {
+    expect(loadConfig({}).adaptersDirectory).to.equal(null);
+    expect(loadConfig({ SVC_ADAPTERS: "more/adapters" }).adaptersDirectory).to.equal(
+      resolve("more/adapters"),
+    );
+  });
+
   it("the configuration is read-only", () => {
     const config = loadConfig({});
     expect(() => Object.assign(config, { apiPort: 1 })).to.throw(TypeError);

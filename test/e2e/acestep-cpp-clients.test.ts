@@ -45,12 +45,12 @@ describe("acestep.cpp's page, as a replay of its requests", () => {
     const edit = {
       ...blank,
       ...chosen,
-      inference_steps: 2,
+      inference_steps: 1,
       seed: 3,
       synth_batch_size: 1,
-      output_format: "mp3",
+      output_format: "wav16",
     };
-    const cover = { ...edit, task_type: "cover", audio_cover_strength: 0.5 };
+    const cover = { ...edit, task_type: "cover", audio_cover_strength: 0.5, output_format: "mp3" };
     const sources = { src_latents: card.bytes, ref_latents: card.bytes };
     const ofCover = await ace.parts("/synth", pageForm(cover, sources));
     expect(ofCover.map(({ type }) => type)).to.deep.equal(["audio/mpeg", "application/octet-stream"]);
@@ -60,8 +60,25 @@ describe("acestep.cpp's page, as a replay of its requests", () => {
     expect(
       painted?.bytes.subarray(0, 40 * FRAME_BYTES).equals(card.bytes.subarray(0, 40 * FRAME_BYTES)),
     ).to.equal(true);
-    const stems = { ...edit, caption: "", task_type: "complete", track: "drums | bass" };
-    expect(await ace.parts("/synth", pageForm(stems, { src_latents: card.bytes }))).to.have.length(2);
+    // Stems: each as long as the card, and different from the others
+    const latentsOfStem = async (task_type: string, track: string) => {
+      const stem = { ...edit, task_type, track, vae: chosen.vae };
+      return (await ace.parts("/synth", pageForm(stem, { src_latents: card.bytes })))[1]?.bytes as Buffer;
+    };
+    const latents = [
+      await latentsOfStem("lego", "drums"),
+      await latentsOfStem("extract", "vocals"),
+      await latentsOfStem("extract", "bass"),
+      await latentsOfStem("complete", "drums | bass"),
+    ];
+    expect(latents.map(({ length }) => length)).to.deep.equal(Array(4).fill(card.bytes.length));
+    expect(new Set(latents.map((bytes) => bytes.toString("latin1"))).size).to.equal(4);
+    // Several variations with a timbre, and an extension of the front
+    const variations = { ...edit, task_type: "cover-nofsq", synth_batch_size: 2 };
+    expect(await ace.parts("/synth", pageForm(variations, sources))).to.have.length(4);
+    const extension = { ...repaint, repainting_start: -3, repainting_end: undefined };
+    const [, extended] = await ace.parts("/synth", pageForm(extension, { src_latents: card.bytes }));
+    expect(extended?.bytes.length).to.equal(card.bytes.length + 75 * FRAME_BYTES);
   });
 
   it("computes the latents of an opened recording, scans it, and opens latents", async () => {
@@ -80,10 +97,24 @@ describe("acestep.cpp's page, as a replay of its requests", () => {
   });
 
   it("names the reason if the language model writes no text", async () => {
-    const { status, body } = await ace.send("POST", "/lm", { ...blank, audio_codes: "", lm_mode: "inspire" });
-    expect(`${status} ${body.error}`).to.equal(
-      "501 lm_mode inspire needs a language model that writes captions and lyrics, which carillon-nano/lm does not: install another, or use generate",
-    );
+    for (const lm_mode of ["inspire", "format"]) {
+      const request = { ...blank, synth_model: "carillon-nano-turbo", lm_model: "carillon-nano/lm" };
+      const { status, body } = await ace.send("POST", "/lm", { ...request, audio_codes: "", lm_mode });
+      expect(`${status} ${body.error}`).to.equal(
+        `501 lm_mode ${lm_mode} needs a language model that writes captions and lyrics, which carillon-nano/lm does not: install another, or use generate`,
+      );
+    }
+  });
+
+  it("cancels a composition and a song, while they wait or run", async () => {
+    const long = { ...blank, duration: 240, inference_steps: 50, lm_batch_size: 9, audio_codes: "" };
+    for (const path of ["/synth", "/lm"]) {
+      const ids = [await ace.submit(path, long), await ace.submit(path, long)];
+      for (const id of ids.toReversed()) {
+        await ace.send("POST", `/job?id=${id}&cancel=1`);
+        expect(await ace.ended(id)).to.equal("cancelled");
+      }
+    }
   });
 });
 

@@ -1,9 +1,12 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import { peakOf } from "../../src/music/audio/decode.js";
 import { createLogger } from "../../src/system/log.js";
 import { AceClient, formOf, type Part, partsOf } from "../music/acestep-cpp/ace-client.js";
-import { samplesOf } from "../music/audio/recordings.js";
+import { samplesOf, writeSilence } from "../music/audio/recordings.js";
 import { serverForAll } from "../music/live-server.js";
+import { temporaryDirectory } from "../music/tasks.js";
 
 /** Bytes in a frame of carillon-nano's latents. */
 const FRAME_BYTES = 400;
@@ -100,6 +103,18 @@ describe("jobs of acestep.cpp's clients", () => {
       expect(answer.status, `${JSON.stringify(body)} ${JSON.stringify(answer.body)}`).to.equal(status);
       expect(Object.keys(answer.body)).to.deep.equal(["error"]);
       expect(answer.body.error).to.include(error);
+    }
+  });
+
+  it("recordings of more than ten minutes are refused", async () => {
+    const audio = readFileSync(writeSilence(join(temporaryDirectory(), "long.flac"), 601));
+    for (const [path, form] of [
+      ["/vae", formOf({ audio })],
+      ["/synth", formOf({ request: short, ref_audio: audio })],
+    ] as const) {
+      const { status, body } = await ace.send("POST", path, form);
+      expect(status, body.error).to.equal(413);
+      expect(body.error).to.match(/^(ref_)?audio .*600/);
     }
   });
 

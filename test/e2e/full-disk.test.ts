@@ -11,6 +11,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { AceClient, formOf } from "../music/acestep-cpp/ace-client.js";
 import { writeSilence } from "../music/audio/recordings.js";
 import { type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -147,6 +148,30 @@ describe("a server whose songs fill the disk", () => {
     expect((await client.finished(waiting)).item.status).to.equal(1);
     expect((await client.finished(unwanted)).item.status).to.equal(1);
     await client.make(shortSong);
+    expect(await server.end("SIGTERM")).to.equal(0);
+  });
+
+  it("refuses a job of acestep.cpp's clients in their shape, and finishes the accepted ones once there is room @slow", async () => {
+    const directory = realpathSync(temporaryDirectory());
+    const disk = { directory, sizeKiB: 64 * 1024 };
+    const server = await ServedProcess.startStub(directory, 1500, {}, { disk });
+    const ace = new AceClient(server.client);
+    const request = { caption: "a waltz", duration: 10, output_format: "wav16" };
+    const running = await ace.submit("/synth", request);
+    await server.client.untilStarted(running);
+    const filler = server.hostPath(join(directory, "filler"));
+    fill(filler);
+    const uploaded = formOf({ request, ref_audio: Buffer.alloc(1 << 20) });
+    for (const body of [request, uploaded]) {
+      const { status, body: answer } = await ace.send("POST", "/synth", body);
+      expect([status, Object.keys(answer)]).to.deep.equal([507, ["error"]]);
+      expect(answer.error).to.match(/disk.* is full/);
+    }
+    expect((await ace.get(`/job?id=${running}`)).body).to.deep.equal({ status: "running" });
+    rmSync(filler);
+    expect(await ace.ended(running)).to.equal("done");
+    expect(await ace.parts("/synth", request)).to.have.length(2);
+    expect(readdirSync(server.hostPath(join(directory, "uploads")))).to.deep.equal([]);
     expect(await server.end("SIGTERM")).to.equal(0);
   });
 

@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "chai";
+import { AceClient, formOf, type Part, partsOf } from "../music/acestep-cpp/ace-client.js";
 import { uploadOf, writeRecording } from "../music/audio/recordings.js";
 import { longSong, type SongRecord, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
@@ -53,6 +54,31 @@ describe("stop and restart of a server", () => {
     expect(jobs).to.deep.equal({ total: 3, queued: 0, running: 0, succeeded: 3, failed: 0 });
     expect(await second.end("SIGTERM")).to.equal(0);
     expect(leftovers(directory, files)).to.deep.equal([]);
+  });
+
+  it("jobs of acestep.cpp's clients survive kill -9: finished, running and waiting ones @slow", async () => {
+    const directory = temporaryDirectory();
+    const request = { caption: "a waltz", duration: 10, output_format: "wav16", seed: 1 };
+    const first = await ServedProcess.start(directory);
+    const before = new AceClient(first.client);
+    const done = await before.submit("/synth", request);
+    const result = await before.resultOf(done);
+    const [, latents] = partsOf(result) as [Part, Part];
+    const running = await before.submit("/synth", { ...request, synth_batch_size: 2 });
+    const waiting = await before.submit("/vae", formOf({ src_latents: latents.bytes, request }));
+    await first.client.untilStarted(running);
+    await first.end("SIGKILL");
+
+    const second = await ServedProcess.start(directory);
+    const after = new AceClient(second.client);
+    expect((await after.get(`/job?id=${done}&result=1`)).body.equals(result.body)).to.equal(true);
+    expect((await after.get(`/job?id=${running}`)).body).to.deep.equal({ status: "running" });
+    const songs = partsOf(await after.resultOf(running));
+    expect(songs).to.have.length(4);
+    expect(songs[1]?.bytes.equals(latents.bytes)).to.equal(true);
+    expect((await after.resultOf(waiting)).headers.get("content-type")).to.equal("audio/wav");
+    expect(await second.end("SIGTERM")).to.equal(0);
+    expect(readdirSync(join(directory, "uploads"))).to.have.length(1);
   });
 
   it("a server requeues its running job on SIGTERM, leaves no temporary file, and exits with 0", async () => {

@@ -137,8 +137,8 @@ function refusal(error: unknown): unknown {
   return new HttpError(isTooLong ? 413 : error.status, detail, {}, { cause: error });
 }
 
-const synth = submission(async ({ config, service }, { requests, model, slot, uploads }) => {
-  if (synthModels(service.catalog).length === 0) throw new HttpError(501, "No model is installed for /synth");
+const synth = submission(async ({ config }, { requests, model, slot, uploads }) => {
+  if (slot.model === null) throw new HttpError(501, "No model is installed for /synth");
   const [{ adapter, adapter_scale }] = requests;
   const fields = synthFields(requests, {
     model,
