@@ -44,11 +44,12 @@ export function stubEngine(renderMs: () => number, model = "stub"): MusicEngine 
           const { signal } = callForBatch(index, 1);
           await sleep(renderMs(), undefined, signal === undefined ? {} : { signal });
           const samplesPerChannel = Math.round(metadata.durationSeconds * SAMPLE_RATE);
+          const frames = Math.ceil((samplesPerChannel * 25) / SAMPLE_RATE);
           yield {
             audio: new Float32Array(2 * samplesPerChannel),
             samplesPerChannel,
             latents: {
-              ...{ values: new Float32Array(), frames: 0, samples: samplesPerChannel },
+              ...{ values: new Float32Array(64 * frames), frames, samples: samplesPerChannel },
               ...{ silentFrame: null, gain: null },
             },
             timings: { conditions: 0, denoise: 0, decode: 0 },
