@@ -72,6 +72,11 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+export interface MakeOptions extends CallOptions {
+  idempotencyKey?: string;
+  onProgress?: (progress: TaskProgress) => void;
+}
+
 export interface TaskProgress {
   stage: string;
   /** Progress from 0 to 1. */
@@ -213,10 +218,7 @@ export class Carillon {
   }
 
   /** Submits and waits; an abort cancels the task. @throws as `submit` and `wait` */
-  async make(
-    parameters: SongParameters,
-    options: CallOptions & { idempotencyKey?: string; onProgress?: (progress: TaskProgress) => void } = {},
-  ): Promise<Task> {
+  async make(parameters: SongParameters, options: MakeOptions = {}): Promise<Task> {
     const { task_id: id } = await this.submit(parameters, options);
     try {
       return await this.wait(id, options);
@@ -227,6 +229,27 @@ export class Carillon {
       }
       throw error;
     }
+  }
+
+  /**
+   * Encodes a recording with the VAE of a model, without rendering.
+   * @param parameters such as `model`
+   * @returns latents in a safetensors file, which `src_latents`, `ref_latents` and `decode` accept
+   * @throws as `make`
+   */
+  async encode(recording: Blob, parameters: SongParameters = {}, options: MakeOptions = {}): Promise<Blob> {
+    const task = await this.make({ ...parameters, encode_only: true, src_audio: recording }, options);
+    return this.download({ file: task.analysis?.latents as string }, options);
+  }
+
+  /**
+   * Decodes latents with the VAE of a model, without rendering.
+   * @param parameters such as `audio_format` and `model`
+   * @throws as `make`
+   */
+  async decode(latents: Blob, parameters: SongParameters = {}, options: MakeOptions = {}): Promise<Blob> {
+    const task = await this.make({ ...parameters, decode_only: true, src_latents: latents }, options);
+    return this.download(task.songs[0] as Song, options);
   }
 
   /**

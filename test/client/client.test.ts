@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { createServer, type Server, type ServerResponse } from "node:http";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Carillon, CarillonError, TaskFailedError, type TaskProgress } from "../../src/client/index.js";
 import { endServed, ServedProcess } from "../e2e/served-process.js";
 import { failureOf } from "../failures.js";
 import { listenLocally } from "../local-server.js";
-import { shortSong } from "../music/live-server.js";
+import { writeRecording } from "../music/audio/recordings.js";
+import { serverForAll, shortSong } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
 describe("the client", () => {
@@ -237,4 +239,34 @@ describe("the client", () => {
       }
     });
   });
+});
+
+describe("encoding and decoding by the client", () => {
+  const SECONDS = 2;
+  const server = serverForAll();
+
+  it("encodes a recording to latents, decodes them, and makes a song of them", async () => {
+    const carillon = new Carillon({ url: server.url });
+    const recording = await carillon.decode(await carillon.encode(beep()), { audio_format: "wav" });
+    const header = Buffer.from(await recording.slice(0, 44).arrayBuffer());
+    expect(header.toString("latin1", 0, 4)).to.equal("RIFF");
+    expect(header.readUInt32LE(40)).to.equal(4 * 48_000 * SECONDS);
+    const stages: string[] = [];
+    const latents = await carillon.encode(recording, {}, { onProgress: ({ stage }) => stages.push(stage) });
+    expect(stages).to.include("queued");
+    const cover = { ...shortSong, task_type: "cover" as const, src_latents: latents };
+    expect((await carillon.make(cover)).songs[0]?.metas.duration).to.equal(SECONDS);
+  });
+
+  it("rejects what is no recording and no latents", async () => {
+    const carillon = new Carillon({ url: server.url });
+    const wrong = new Blob(["neither"]);
+    expect(await failureOf(carillon.encode(wrong))).to.include({ status: 400 });
+    expect(await failureOf(carillon.decode(wrong))).to.include({ status: 400 });
+  });
+
+  function beep(): Blob {
+    const path = writeRecording(join(temporaryDirectory(), "beep.flac"), { seconds: SECONDS });
+    return new Blob([readFileSync(path)]);
+  }
 });

@@ -84,7 +84,7 @@ export const taskRowSchema = z
     analysis: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: "result of an analysis; null for songs" }),
+      .meta({ description: "result of an analysis; `latents` is their URL; null for songs" }),
     lm_model: z.string(),
     error: z.string().nullable(),
     warnings: z.array(z.string()).meta({ description: "changes that the server made to the request" }),
@@ -104,7 +104,7 @@ export type TaskRow = z.output<typeof taskRowSchema>;
 export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const { request, result } = task;
   const records = resultRecords(task, live, audioFiles);
-  const { status, stage, progress, lm_model, error, warnings } = records[0] as (typeof records)[0];
+  const { status, stage, progress, lm_model, error, warnings, latents } = records[0] as (typeof records)[0];
   const hasEnded = task.finishedAtMs !== null;
   return {
     task_id: task.id,
@@ -131,7 +131,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
       ...(description?.peaks !== undefined && { peaks: description.peaks }),
       ...(description?.loudness !== undefined && { loudness: description.loudness }),
     })),
-    analysis: result?.analysis ?? null,
+    analysis: result?.analysis ? { ...result.analysis, ...(latents !== undefined && { latents }) } : null,
     lm_model,
     error,
     warnings,
