@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Logger } from "../../system/log.js";
 import { HttpError, RequestError } from "../errors.js";
 import { findModelByName } from "../models/models.js";
+import { workerStatus } from "../queue/task-queue.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { parseJson } from "./messages.js";
 import { type FleetRedis, KEY_PREFIX, redisKey } from "./redis.js";
@@ -30,18 +31,9 @@ for _, name in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':workers')) do
 end
 return texts`;
 
-const announcementSchema = z.object({
-  name: z.string(),
-  version: z.string(),
-  device: z.string(),
-  free_memory_bytes: z.number(),
-  places: z.number(),
-  running: z.array(z.string()),
+const announcementSchema = workerStatus.extend({
   models: z.array(
-    z.object({
-      name: z.string(),
-      slot: z.number(),
-      is_loaded: z.boolean(),
+    workerStatus.shape.models.element.extend({
       is_turbo: z.boolean(),
       /** Codebook size of the model; absent in announcements of older versions. */
       codebook_size: z.number().nullable().optional(),
@@ -51,8 +43,6 @@ const announcementSchema = z.object({
       fingerprint: z.string(),
     }),
   ),
-  lm_models: z.array(z.string()),
-  is_draining: z.boolean(),
   payload_versions: z.array(z.number()),
 });
 export type Announcement = z.output<typeof announcementSchema>;

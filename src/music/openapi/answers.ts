@@ -3,6 +3,7 @@
  * describes the field `data` of the envelope.
  */
 import { z } from "zod";
+import { workerStatus } from "../queue/task-queue.js";
 import { taskRowSchema } from "../queue/task-row.js";
 
 const text = z.string();
@@ -49,19 +50,7 @@ export const statistics = z.object({
   queue_maxsize: count,
   avg_job_seconds: z.number(),
   workers: z
-    .array(
-      z.object({
-        name: text,
-        version: text,
-        device: text,
-        free_memory_bytes: count,
-        places: count.meta({ description: "concurrent tasks" }),
-        running: z.array(text).meta({ description: "task ids" }),
-        models: z.array(z.object({ name: text, slot: count, is_loaded: z.boolean() })),
-        lm_models: z.array(text),
-        is_draining: z.boolean(),
-      }),
-    )
+    .array(workerStatus)
     .optional()
     .meta({ description: "fleet workers; absent for a standalone server" }),
 });

@@ -1,4 +1,5 @@
 /** The record of a task, as `lmdb-store.ts` and the fleet store it. */
+import { z } from "zod";
 import type { Seed, SongScores } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 
@@ -6,17 +7,16 @@ export const TASK_STATES = ["queued", "running", "succeeded", "failed"] as const
 export type TaskState = (typeof TASK_STATES)[number];
 
 /** Musical metadata as clients see it; null if unknown. */
-export interface SongMetas {
-  bpm: number | null;
-  /** Length of the song in seconds; null without music. */
-  duration: number | null;
-  genres: string;
-  keyscale: string;
-  timesignature: string;
-  /** The client's prompt, before any rewriting. */
-  prompt: string;
-  lyrics: string;
-}
+export const songMetas = z.object({
+  bpm: z.number().nullable(),
+  duration: z.number().nullable().meta({ description: "seconds; null without music" }),
+  genres: z.string(),
+  keyscale: z.string(),
+  timesignature: z.string(),
+  prompt: z.string().meta({ description: "the client's prompt, before any rewriting" }),
+  lyrics: z.string(),
+});
+export type SongMetas = z.output<typeof songMetas>;
 
 export interface SongDescription {
   /** Final caption and lyrics, after sampling and formatting. */

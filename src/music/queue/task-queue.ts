@@ -3,6 +3,7 @@
  * this process. `../fleet/fleet-queue.ts` shares its tasks with other processes through Redis.
  */
 import type { EventEmitter } from "node:events";
+import { z } from "zod";
 import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import type { SubmissionKey } from "../request/idempotency.js";
@@ -93,29 +94,30 @@ export interface LiveState {
   position: number | undefined;
 }
 
+const count = z.int().min(0);
+
 /** Last status that a worker process has announced. */
-export interface WorkerStatus {
+export const workerStatus = z.object({
   /** Name of the worker, unique in the fleet. */
-  name: string;
-  version: string;
-  device: string;
+  name: z.string(),
+  version: z.string(),
+  device: z.string(),
   /** Free memory of the GPU, or of the machine if it has no GPU. */
-  free_memory_bytes: number;
-  /** Maximum number of tasks that the worker runs at once. */
-  places: number;
-  running: string[];
-  models: { name: string; slot: number; is_loaded: boolean }[];
-  lm_models: string[];
+  free_memory_bytes: count,
+  places: count.meta({ description: "concurrent tasks" }),
+  running: z.array(z.string()).meta({ description: "task ids" }),
+  models: z.array(z.object({ name: z.string(), slot: count, is_loaded: z.boolean() })),
+  lm_models: z.array(z.string()),
   /** Whether the worker is stopping and starts no more tasks. */
-  is_draining: boolean;
-}
+  is_draining: z.boolean(),
+});
 
 export interface QueueStatistics {
   counts: Record<TaskState | "total", number>;
   waiting: number;
   averageJobSeconds: number;
   /** Workers of the fleet; undefined for the embedded queue. */
-  workers?: WorkerStatus[];
+  workers?: z.output<typeof workerStatus>[];
 }
 
 export interface TaskQueue {

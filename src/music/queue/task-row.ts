@@ -5,45 +5,25 @@ import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { lostUploadFields, parametersOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/task-types.js";
-import { TASK_STATES, type Task } from "./store.js";
+import { type SongFile, type SongResult, TASK_STATES, type Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
-import {
-  latentsSchema,
-  lrcSchema,
-  type ResultRecord,
-  resultRecords,
-  scoresSchema,
-  songMetasSchema,
-  taskStatusSchema,
-  trackNameSchema,
-} from "./task-status.js";
+import { songFields, songsOf, taskRecord, taskStatusSchema } from "./task-status.js";
 
 const songSchema = z
   .object({
-    file: z.string().meta({ description: "relative URL of the audio" }),
+    ...songFields,
     bytes: z.int().meta({ description: "size of the audio" }),
-    latents: latentsSchema,
     seed: z.int().or(z.string()).meta({
       description: "reproduces this song with batch_size 1; a string of digits above 2^53 - 1",
     }),
-    prompt: z.string().meta({ description: "final caption, after sampling and formatting" }),
-    lyrics: z.string(),
-    caption: z.string().meta({ description: "caption given to the renderer" }),
-    vocal_language: z.string(),
     audio_codes: z.array(z.int()).optional().meta({
       description:
         "audio codes of the song, as audio_code_string accepts them; only in GET /v1/tasks/{id}, if codes were used",
     }),
-    metas: songMetasSchema,
-    lrc: lrcSchema,
-    scores: scoresSchema,
-    track_name: trackNameSchema,
     loudness: z.number().optional().meta({ description: "integrated loudness in LUFS (EBU R 128)" }),
     peaks: z.array(z.int().min(0).max(100)).optional().meta({
       description: "waveform outline: peaks of 96 equal parts of the song, in percent of the largest peak",
     }),
-    generation_info: z.string().meta({ description: "summary for display" }),
-    dit_model: z.string(),
   })
   .meta({ id: "Song" });
 
@@ -103,8 +83,7 @@ export type TaskRow = z.output<typeof taskRowSchema>;
 
 export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): TaskRow {
   const { request, result } = task;
-  const records = resultRecords(task, live, audioFiles);
-  const { status, stage, progress, lm_model, error, warnings, latents } = records[0] as (typeof records)[0];
+  const { status, stage, progress, lm_model, error, warnings } = taskRecord(task, live);
   const hasEnded = task.finishedAtMs !== null;
   return {
     task_id: task.id,
@@ -126,12 +105,10 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     lyrics: request.words.lyrics,
     parameters: parametersOf(task),
     uploads: lostUploadFields(task),
-    songs: (result?.audioFiles ?? []).map(({ bytes, description }, index) => ({
-      ...songOf(records[index] as ResultRecord, bytes, result?.seeds[index] as Seed),
-      ...(description?.peaks !== undefined && { peaks: description.peaks }),
-      ...(description?.loudness !== undefined && { loudness: description.loudness }),
-    })),
-    analysis: result?.analysis ? { ...result.analysis, ...(latents !== undefined && { latents }) } : null,
+    songs: result === null ? [] : rowsOfSongs(result, audioFiles),
+    analysis: result?.analysis
+      ? { ...result.analysis, ...(result.latents && { latents: audioFiles.urlOf(result.latents.name) }) }
+      : null,
     lm_model,
     error,
     warnings,
@@ -145,17 +122,18 @@ function callbackOf({ request, callback }: Task): TaskRow["callback"] {
   return { state, attempts, error };
 }
 
-function songOf(record: ResultRecord, bytes: number, seed: Seed): TaskRow["songs"][number] {
-  const { file, prompt, lyrics, caption, vocal_language, metas, generation_info, dit_model } = record;
-  const { lrc, scores, track_name, latents } = record;
-  return {
-    ...(latents !== undefined && { latents }),
-    ...{ file, bytes, seed, prompt, lyrics, caption, vocal_language, metas },
-    ...(lrc !== undefined && { lrc }),
-    ...(scores !== undefined && { scores }),
-    ...(track_name !== undefined && { track_name }),
-    ...{ generation_info, dit_model },
-  };
+function rowsOfSongs(result: SongResult, audioFiles: AudioFiles): TaskRow["songs"] {
+  return songsOf(result, audioFiles).map((song, index) => {
+    const { bytes, description } = result.audioFiles[index] as SongFile;
+    const { peaks, loudness } = description ?? {};
+    return {
+      ...song,
+      bytes,
+      seed: result.seeds[index] as Seed,
+      ...(peaks !== undefined && { peaks }),
+      ...(loudness !== undefined && { loudness }),
+    };
+  });
 }
 
 /** Returns the row with audio codes. Lists use `taskRow`, because audio codes are too large for lists. */

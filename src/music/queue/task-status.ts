@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import type { AudioFiles } from "../audio/audio-files.js";
-import type { SongDescription, Task, TaskState } from "./store.js";
+import { type SongDescription, type SongResult, songMetas, type Task, type TaskState } from "./store.js";
 import type { LiveState } from "./task-queue.js";
 
 const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
@@ -15,45 +15,39 @@ const STATUS: Readonly<Record<TaskState, 0 | 1 | 2>> = {
 /** Value of `env`, a field that the API requires and clients ignore. */
 const ENVIRONMENT = "development";
 
-/** Musical metadata; empty if only codes were requested. */
-export const songMetasSchema = z
-  .object({
-    bpm: z.number().nullable(),
-    duration: z.number().nullable().meta({ description: "seconds; null without music" }),
-    genres: z.string(),
-    keyscale: z.string(),
-    timesignature: z.string(),
-    prompt: z.string().meta({ description: "the client's prompt, before any rewriting" }),
-    lyrics: z.string(),
-  })
-  .or(z.strictObject({}));
-
-export const lrcSchema = z.string().optional().meta({
-  description: "lyric timestamps, lines `[mm:ss.xx]text`; with get_lrc, if the model can align lyrics",
-});
-
 const score = z.number().min(0).max(1);
 
-export const scoresSchema = z
-  .object({
-    total: score,
-    caption: score.nullable(),
-    lyrics: score.nullable(),
-    metadata: score.nullable(),
-  })
-  .optional()
-  .meta({
-    description:
-      "how well the song fits its request, scored by the language model; with get_scores; null if not scored",
-  });
-
-export const latentsSchema = z.string().optional().meta({
-  description: "relative URL of the song's latents, a safetensors file; with return_latents",
-});
-
-export const trackNameSchema = z.string().optional().meta({
-  description: "stem name, for extract and lego",
-});
+/** What task rows and result records say about a song. */
+export const songFields = {
+  file: z.string().meta({ description: "relative URL of the audio" }),
+  latents: z.string().optional().meta({
+    description: "relative URL of the song's latents, a safetensors file; with return_latents",
+  }),
+  prompt: z.string().meta({ description: "final caption, after sampling and formatting" }),
+  lyrics: z.string(),
+  caption: z.string().meta({ description: "caption given to the renderer" }),
+  vocal_language: z.string().meta({ description: "lyrics language given to the renderer" }),
+  /** Empty if only codes were requested. */
+  metas: songMetas.or(z.strictObject({})),
+  lrc: z.string().optional().meta({
+    description: "lyric timestamps, lines `[mm:ss.xx]text`; with get_lrc, if the model can align lyrics",
+  }),
+  scores: z
+    .object({
+      total: score,
+      caption: score.nullable(),
+      lyrics: score.nullable(),
+      metadata: score.nullable(),
+    })
+    .optional()
+    .meta({
+      description:
+        "how well the song fits its request, scored by the language model; with get_scores; null if not scored",
+    }),
+  track_name: z.string().optional().meta({ description: "stem name, for extract and lego" }),
+  generation_info: z.string(),
+  dit_model: z.string(),
+};
 
 export const taskStatusSchema = z
   .literal([0, 1, 2])
@@ -62,28 +56,17 @@ export const taskStatusSchema = z
 /** Record of one song or one analysis. An analysis adds its results as further fields. */
 export const resultRecordSchema = z
   .object({
-    file: z.string().meta({ description: "relative URL of the audio" }),
-    latents: latentsSchema,
+    ...songFields,
     wave: z.string(),
     status: taskStatusSchema,
     create_time: z.int().meta({ description: "Unix seconds" }),
     env: z.string(),
-    prompt: z.string(),
-    lyrics: z.string(),
-    caption: z.string().meta({ description: "caption given to the renderer" }),
-    vocal_language: z.string().meta({ description: "lyrics language given to the renderer" }),
-    metas: songMetasSchema,
-    lrc: lrcSchema,
-    scores: scoresSchema,
     audio_codes: z.string().optional().meta({
       description:
         "audio codes of the song, in the format of audio_code_string; absent if no codes were used",
     }),
-    track_name: trackNameSchema,
-    generation_info: z.string(),
     seed_value: z.string(),
     lm_model: z.string(),
-    dit_model: z.string(),
     progress: z.number(),
     stage: z.string(),
     error: z.string().nullable(),
@@ -161,40 +144,31 @@ export function taskStatus(task: Task, live: LiveState, audioFiles: AudioFiles):
   return {
     task_id: task.id,
     status: STATUS[task.state],
-    result: JSON.stringify(wholeRecords(task, live, audioFiles)),
+    result: JSON.stringify(resultRecords(task, live, audioFiles)),
     progress_text: live.progress?.text ?? "",
     ...(live.position === undefined ? {} : { queue_position: live.position }),
     ...(task.error === null ? {} : { error: task.error }),
   };
 }
 
-/** Like `resultRecords`, but includes the audio codes, which are too large for lists. */
-function wholeRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
-  const records = resultRecords(task, live, audioFiles);
-  return records.map((record, index) => {
-    const codes = task.result?.audioFiles[index]?.description?.audioCodes;
-    return codes === undefined ? record : { ...record, audio_codes: audioCodeText(codes) };
-  });
+/** Returns one record for each song, or a single record if there are no songs. */
+function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
+  const record = taskRecord(task, live);
+  const { result } = task;
+  if (result === null) return [record];
+  if (result.analysis === null)
+    return songsOf(result, audioFiles).map((song, index) => {
+      const codes = result.audioFiles[index]?.description?.audioCodes;
+      return { ...record, ...song, ...(codes && { audio_codes: audioCodeText(codes) }) };
+    });
+  const { latents, analysis } = result;
+  const file = latents && { latents: audioFiles.urlOf(latents.name) };
+  return [{ ...record, ...described(result), ...file, ...analysis }];
 }
 
-/** Returns one record for each song, or a single record if there are no songs. */
-export function resultRecords(task: Task, live: LiveState, audioFiles: AudioFiles): ResultRecord[] {
-  const blank = blankRecord(task, live);
-  const { result } = task;
-  if (result === null) return [blank];
-  const record: ResultRecord = {
-    ...blank,
-    ...described(result),
-    seed_value: result.seeds.join(","),
-    lm_model: result.lmModel,
-    warnings: result.warnings,
-  };
-  if (result.analysis !== null) {
-    const { latents } = result;
-    return [{ ...record, ...(latents && { latents: audioFiles.urlOf(latents.name) }), ...result.analysis }];
-  }
-  return result.audioFiles.map(({ name, description, latents }) => ({
-    ...record,
+/** Fields of the songs of a task. */
+export function songsOf({ audioFiles: songs, ...result }: SongResult, audioFiles: AudioFiles) {
+  return songs.map(({ name, description, latents }) => ({
     ...described(description ?? result),
     file: audioFiles.urlOf(name),
     ...(latents !== undefined && { latents: audioFiles.urlOf(latents.name) }),
@@ -228,8 +202,9 @@ function described({
   };
 }
 
-/** Result record of a task that has not finished or has failed. */
-function blankRecord(task: Task, live: LiveState): ResultRecord {
+/** Result record of a task, without its songs. */
+export function taskRecord(task: Task, live: LiveState): ResultRecord {
+  const { result } = task;
   const running = task.finishedAtMs === null ? live.progress : undefined;
   // A task with a queue position is waiting. The store may still say "running" if it was not writable.
   const stage = live.position === undefined ? task.state : "queued";
@@ -241,5 +216,10 @@ function blankRecord(task: Task, live: LiveState): ResultRecord {
     stage: running?.stage ?? stage,
     error: task.error,
     warnings: task.request.warnings,
+    ...(result && {
+      seed_value: result.seeds.join(","),
+      lm_model: result.lmModel,
+      warnings: result.warnings,
+    }),
   };
 }
