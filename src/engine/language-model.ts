@@ -40,7 +40,7 @@ export interface CodesJob {
   /** Guidance scale; 1 or less: no guidance. */
   cfgScale: number;
   sampling: SamplingOptions;
-  seeds: Seed[];
+  seed: Seed;
 }
 
 /** Tokenizer and context length of a language model. Checks the length of texts without loading the weights. */
@@ -163,10 +163,10 @@ export class LanguageModel {
   }
 
   /**
-   * Writes audio codes for each job, one array per seed. If a job has no `count`, its arrays may differ in length. All
-   * jobs run as one batch, so they must have the same guidance and sampling options.
+   * Writes audio codes for each job. All jobs run as one batch, so they must have the same guidance and sampling
+   * options.
    */
-  async writeCodes(jobs: readonly CodesJob[], call: CallOptions): Promise<Int32Array[][]> {
+  async writeCodes(jobs: readonly CodesJob[], call: CallOptions): Promise<Int32Array[]> {
     const parts = jobs.map(async (job): Promise<LanguageJob> => {
       const guided = job.cfgScale > 1;
       const promptTokenIds = await this.tokenizer.encode(job.prompt);
@@ -175,14 +175,14 @@ export class LanguageModel {
         promptTokenIds,
         negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
-        seeds: job.seeds.map(BigInt),
+        seeds: [BigInt(job.seed)],
         maxNewTokens: job.count ?? Math.min(job.maxCount, this.text.maxTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
       };
     });
     const results = await this.#generate(await Promise.all(parts), call);
-    return results.map(({ tokenIds }) => tokenIds.map((ids) => this.tokenizer.audioCodes(ids)));
+    return results.map(({ tokenIds }) => this.tokenizer.audioCodes(tokenIds[0] ?? []));
   }
 
   /** Likelihood of each text as a continuation of the prompt, by teacher forcing. */

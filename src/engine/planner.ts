@@ -139,16 +139,12 @@ export class Planner {
       ...sheetProgram({ ...request, language: null }),
       ...(this.lm.writesText ? {} : FACTS_ONLY),
     };
-    const output = await this.#writeThinking(sheetJob(prompt, request), program);
-    return {
-      ...mergeMetadata(request.metadata, output.fields),
-      caption: this.lm.writesText ? (output.fields.caption ?? "") : "",
-      lyrics: this.lm.writesText ? (output.lyrics ?? "") : "",
-      language: (this.lm.writesText && output.fields.language) || UNKNOWN_LANGUAGE,
-      warnings: this.lm.writesText
-        ? []
-        : [`${this.#writesNoText()}: the recording has no caption and no lyrics`],
-    };
+    const { fields, lyrics } = await this.#writeThinking(sheetJob(prompt, request), program);
+    const metadata = mergeMetadata(request.metadata, fields);
+    const { caption = "", language = UNKNOWN_LANGUAGE } = fields;
+    if (this.lm.writesText) return { ...metadata, caption, lyrics: lyrics ?? "", language, warnings: [] };
+    const warnings = [`${this.#writesNoText()}: the recording has no caption and no lyrics`];
+    return { ...metadata, caption: "", lyrics: "", language: UNKNOWN_LANGUAGE, warnings };
   }
 
   score(request: ScoreRequest): Promise<SongScores | null> {
@@ -197,7 +193,6 @@ export class Planner {
         ...request,
         rewriteCaption: request.rewriteCaption && this.lm.writesText,
         detectLanguage: request.detectLanguage && this.lm.writesText,
-        seed: request.seeds[0] ?? 0,
       })),
     );
     const checked = await Promise.all(
@@ -297,7 +292,7 @@ export class Planner {
 
   async #writeCodes(
     songs: readonly { request: PlanRequest; fields: ThinkFields; metadata: Metadata }[],
-  ): Promise<Map<PlanRequest, Int32Array[]>> {
+  ): Promise<Map<PlanRequest, Int32Array>> {
     if (songs.length === 0) return new Map();
     const maxCount = CODES_PER_SECOND * DURATION_SECONDS_RANGE.max;
     const jobs = songs.map(({ request, fields, metadata: { durationSeconds } }) => {
@@ -309,12 +304,12 @@ export class Planner {
         maxCount,
         cfgScale: request.cfgScale,
         sampling: request.sampling,
-        seeds: request.seeds,
+        seed: request.seed,
       };
     });
     const codes = await this.lm.writeCodes(jobs, this.call);
-    if (codes.flat().some((row) => row.length === 0)) throw this.#missingOutput("audio codes");
-    return new Map(songs.map(({ request }, index) => [request, codes[index] as Int32Array[]]));
+    if (codes.some(({ length }) => length === 0)) throw this.#missingOutput("audio codes");
+    return new Map(songs.map(({ request }, index) => [request, codes[index] as Int32Array]));
   }
 
   #writesNoText(): string {

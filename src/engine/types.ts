@@ -117,8 +117,7 @@ export interface PlanRequest extends PlanningRequest {
   /** Guidance scale for writing audio codes; 1 or less: no guidance. */
   cfgScale: number;
   negativePrompt: string;
-  /** Seeds, one per batch item. */
-  seeds: Seed[];
+  seed: Seed;
 }
 
 export interface Plan {
@@ -127,8 +126,8 @@ export interface Plan {
   /** The model's caption; null if not requested or rejected. */
   caption: string | null;
   language: string | null;
-  /** Audio codes, one array per batch item; null if not requested. */
-  audioCodes: Int32Array[] | null;
+  /** Audio codes; null if not requested. */
+  audioCodes: Int32Array | null;
   warnings: string[];
   seconds: { metadata: number; codes: number };
 }

@@ -88,7 +88,7 @@ export const plainPlan: PlanRequest = {
   cfgScale: 2,
   negativePrompt: "NO USER INPUT",
   sampling: plainSampling,
-  seeds: [1, 2],
+  seed: 1,
 };
 
 export async function planOne(engine: MusicEngine, request: PlanRequest, call: CallOptions): Promise<Plan> {

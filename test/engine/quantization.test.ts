@@ -31,11 +31,7 @@ describe("songs and plans with quantized weights", () => {
   }
 
   const planOf = (engine: Engine): Promise<Plan> =>
-    planOne(
-      engine,
-      { ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seeds: [1] },
-      {},
-    );
+    planOne(engine, { ...plainPlan, metadata: { ...plainPlan.metadata, durationSeconds: 4 }, seed: 1 }, {});
 
   after(() => Promise.all(engines.map((engine) => engine.close())));
 

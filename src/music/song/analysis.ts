@@ -80,32 +80,28 @@ async function analyzeSource(
   const { analysis, output } = context.request;
   const slot = await prepareSlot(context);
   if (analysis === "audio") return decodeSource(context, source, slot, destination);
+  const call = { signal: context.signal, onProgress: context.progress.enter("codes") };
+  const { renderer } = context.engine;
+  const isEncoded = analysis === "latents" || output.returnLatents;
   const latents =
-    analysis === "latents" || output.returnLatents ? await latentsOf(context, source, slot) : source.latents;
-  const stored = writesFiles(context.request) && latents !== null ? await store(latents, destination) : null;
-  const file = stored && { latents: stored };
+    source.latents ?? (isEncoded ? await renderer.encodeLatents(slot.slot, source.audio, call) : null);
+  const file = writesFiles(context.request) && latents !== null && (await store(latents, destination));
   if (analysis === "latents") {
     return { ...withoutSongs(context), ...file, metas: {}, ditModel: slot.model, analysis: {} };
   }
-  const call = { signal: context.signal, onProgress: context.progress.enter("codes") };
   const recording = latents ?? (source.audio as PlanarAudio);
-  const codes = await context.engine.renderer.encodeCodes(slot.slot, recording, call);
-  if (analysis === "codes") return codesResult(context, codes, slot);
+  const codes = await renderer.encodeCodes(slot.slot, recording, call);
+  if (analysis === "codes") {
+    const paths = { audio_paths: [], raw_audio_paths: [], first_audio_path: null };
+    const found = { status_message: "Audio Codes Extraction Success", audio_codes: audioCodeText(codes) };
+    return { ...withoutSongs(context), metas: {}, ditModel: slot.model, analysis: { ...found, ...paths } };
+  }
   return { ...(await describeRecording(context, lm, codes, source, slot)), ...file };
 }
 
-async function latentsOf(
-  { engine, signal, progress }: SongContext,
-  { latents, audio }: Recording,
-  { slot }: ReadySlot,
-): Promise<SongLatents> {
-  const call = { signal, onProgress: progress.enter("codes") };
-  return latents ?? engine.renderer.encodeLatents(slot, audio, call);
-}
-
-async function store(latents: SongLatents, destination: Destination): Promise<StoredFile> {
+async function store(latents: SongLatents, destination: Destination): Promise<{ latents: StoredFile }> {
   const { name, path } = destination(0, "latents");
-  return { name, bytes: await writeLatents(path, latents) };
+  return { latents: { name, bytes: await writeLatents(path, latents) } };
 }
 
 /** Makes a song of latents. It has the level that they state; otherwise it is only kept from clipping. */
@@ -185,21 +181,6 @@ async function planSongs(context: SongContext, lm: LanguageModelInfo | null): Pr
   };
 }
 
-function codesResult(context: SongContext, codes: Int32Array, { model }: ReadySlot): SongResult {
-  return {
-    ...withoutSongs(context),
-    metas: {},
-    ditModel: model,
-    analysis: {
-      status_message: "Audio Codes Extraction Success",
-      audio_codes: audioCodeText(codes),
-      audio_paths: [],
-      raw_audio_paths: [],
-      first_audio_path: null,
-    },
-  };
-}
-
 async function describeRecording(
   context: SongContext,
   lm: LanguageModelInfo | null,
@@ -268,7 +249,7 @@ async function describeWords(context: SongContext, lm: LanguageModelInfo | null)
     cfgScale: 1,
     negativePrompt: "",
     sampling,
-    seeds: [seed],
+    seed,
   };
   const call = { signal, onProgress: progress.enter("plan") };
   const [plan] = (await engine.planner.planSongs([planRequest], call)) as [Plan];

@@ -4,7 +4,7 @@ import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js"
 import type { Metadata, Seed } from "../../engine/types.js";
 import { type GenerationRequest, type RequestedSong, wordsOf } from "../request/generation-request.js";
 import type { LmOutput } from "../request/uses.js";
-import { knownMetadata } from "./stated-facts.js";
+import { withStatedFacts } from "./stated-facts.js";
 
 /** Caption, lyrics and metadata of a song before it is planned. */
 export interface Composition {
@@ -39,13 +39,14 @@ export function clientComposition(
 ): Composition {
   const seed = hasLm ? planningSeed(requested) : requested.seed;
   const words = wordsOf(request, requested);
-  const facts = { ...request.facts, ...requested.own };
+  const { stated, bpm, keyScale, timeSignature, durationSeconds } = { ...request.facts, ...requested.own };
+  const known = { bpm, keyScale, timeSignature };
   return {
     requested,
     caption: words.prompt,
     lyrics: words.lyrics,
     language: namedLanguage(words.vocalLanguage),
-    metadata: knownMetadata(facts, seed, sourceSeconds),
+    metadata: withStatedFacts({ ...known, durationSeconds: sourceSeconds ?? durationSeconds }, stated, seed),
     isPlanned: false,
     written: new Set(),
   };

@@ -87,7 +87,7 @@ function planRequestOf(request: GenerationRequest, lm: LanguageModelInfo, song: 
     cfgScale: planning.cfgScale,
     negativePrompt: planning.negativePrompt,
     sampling,
-    seeds: [planningSeed(song.requested)],
+    seed: planningSeed(song.requested),
   };
 }
 
@@ -99,7 +99,7 @@ function plannedOf({ request, warnings }: SongContext, song: Composition, plan: 
     metadata: plan.metadata,
     language: song.language ?? namedLanguage(plan.language),
     renderCaption: plan.caption || song.caption,
-    codes: plan.audioCodes?.[0] ?? plain.codes,
+    codes: plan.audioCodes ?? plain.codes,
     written: new Set([
       ...song.written,
       ...(song.isPlanned || isComplete(song.metadata) ? [] : (["metadata"] as const)),

@@ -14,15 +14,9 @@ export interface StatedFacts {
 }
 
 /** What the record of a finished song states; null or "" if it states nothing. Stored as JSON. */
-export interface MusicalFacts {
-  bpm: number | null;
-  keyScale: string;
-  timeSignature: string;
-}
+export type MusicalFacts = Omit<Metadata, "durationSeconds">;
 
 export const NOTHING_STATED: StatedFacts = { tempo: null, keyScale: "", timeSignature: "" };
-
-type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
 
 /**
  * Reads tempo, key and time signature from a caption.
@@ -32,7 +26,7 @@ type Fields = Pick<Metadata, "bpm" | "keyScale" | "timeSignature">;
  */
 export function statedFacts(
   caption: string,
-  fields: Fields,
+  fields: MusicalFacts,
   usesUsualTempo: boolean,
   remarks: string[],
 ): StatedFacts {
@@ -76,16 +70,6 @@ export function statedFacts(
 
 function spell({ min, max }: TempoRange): string {
   return min === max ? String(min) : `${min} to ${max}`;
-}
-
-/** Metadata set by the client, completed with facts stated in the client's text. A source sets the length. */
-export function knownMetadata(
-  { stated, bpm, keyScale, timeSignature, durationSeconds }: Metadata & { stated: StatedFacts },
-  seed: Seed,
-  sourceSeconds: number | null,
-): Metadata {
-  const known = { bpm, keyScale, timeSignature, durationSeconds: sourceSeconds ?? durationSeconds };
-  return withStatedFacts(known, stated, seed);
 }
 
 /** Fills missing metadata with stated facts. The seed determines the tempo within a range. */
