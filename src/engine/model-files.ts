@@ -2,8 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { isObject } from "../parameters.js";
-import { MAX_TEXT_BYTES, UnusableFileError } from "../system/regular-file.js";
-import { readTextFileSync } from "../system/text-file.js";
+import { MAX_TEXT_BYTES, readTextFileSync, UnusableFileError } from "../system/regular-file.js";
 import type { ModelSource } from "./addon.js";
 import { ditConfig, type ModelConfig, qwen3Config, type TensorShapes, vaeConfig } from "./derived-config.js";
 import { EngineError } from "./errors.js";

@@ -1,8 +1,8 @@
 /**
- * Rendering parameters: names, aliases, defaults and ranges, which are defined only here. The groups pass unchanged
- * to the core. Its structs are `Denoise` and `Guidance` (native/core/diffusion/denoise.h) and `EditParameters`
- * (native/core/tasks/render_job.h), whose `each_parameter` maps a name to its field. The addon rejects missing and
- * unknown parameters.
+ * Rendering parameters: names, aliases, defaults, ranges, and rules that say when one has an effect, which are defined
+ * only here. The groups pass unchanged to the core. Its structs are `Denoise` and `Guidance`
+ * (native/core/diffusion/denoise.h) and `EditParameters` (native/core/tasks/render_job.h), whose `each_parameter` maps
+ * a name to its field. The addon rejects missing and unknown parameters.
  */
 import { z } from "zod";
 import {
@@ -17,23 +17,74 @@ import {
   oneOf,
   oneOfOrFallback,
   parameter,
+  type Rule,
   refuse,
   refusePart,
   replaceValue,
+  type Uses,
   within,
 } from "../parameters.js";
 
-import {
-  needsBaseModel,
-  needsCorrection,
-  needsTask,
-  ofCorrection,
-  ofGuidance,
-  ofProjection,
-  ofWindow,
-  overriddenByTimesteps,
-  uses,
-} from "./parameter-uses.js";
+/** What the rules know at submission: parameters, and facts about the task. */
+export interface SubmittedRendering {
+  taskType: string;
+  thinking: boolean;
+  /** Whether the task uses audio codes sent by the client. */
+  hasCodes: boolean;
+  /** Whether the client sent latents instead of audio for the source, or for the timbre reference. */
+  latents: { isSource: boolean; isReference: boolean };
+  timesteps: readonly number[] | null;
+  inferenceSteps: number;
+  dcwEnabled: boolean;
+  dcwMode: string;
+  useAdg: boolean;
+  guidanceVariant: string | null;
+  repaintMode: string;
+}
+
+/** What the rules know about a rendered song. */
+export interface RenderedSong {
+  /** Name of the DiT model. */
+  model: string;
+  isTurbo: boolean;
+  request: { guidance: { guidanceScale: number } };
+  /** Whether the window of repaint or lego spans the whole source. */
+  isWholeWindow: boolean;
+}
+
+/** Checks the types of rules that are written in place. */
+export const uses = (own: Uses<string, SubmittedRendering, RenderedSong>): Uses => own;
+
+export const needsTask =
+  (...tasks: string[]): Rule<Pick<SubmittedRendering, "taskType">> =>
+  ({ taskType }) =>
+    tasks.includes(taskType) ? null : `not used by task_type ${taskType}, only by ${tasks.join(", ")}`;
+
+const overriddenByTimesteps: Rule<SubmittedRendering> = ({ timesteps }) =>
+  timesteps === null ? null : "replaced by timesteps";
+
+const needsBaseModel: Rule<RenderedSong> = ({ isTurbo, model }) =>
+  isTurbo ? `${model} is a turbo model` : null;
+
+const needsGuidance: Rule<RenderedSong> = ({ request: { guidance } }) =>
+  guidance.guidanceScale > 1 ? null : `guidance_scale ${guidance.guidanceScale} means no guidance`;
+
+const needsProjection: Rule<SubmittedRendering> = ({ guidanceVariant, useAdg }) => {
+  const variant = guidanceVariant ?? (useAdg ? "adg" : "apg_classic");
+  return variant === "apg_classic" ? null : `not used by guidance_variant ${variant}`;
+};
+
+const needsCorrection: Rule<SubmittedRendering> = ({ dcwEnabled }) =>
+  dcwEnabled ? null : "dcw_enabled is false";
+
+const needsPartialWindow: Rule<RenderedSong> = ({ isWholeWindow }) =>
+  isWholeWindow ? "the window spans the whole source" : null;
+
+/** Uses of parameters of guidance, its projection, DCW and the repaint window. */
+const ofGuidance = { afterSong: [needsBaseModel, needsGuidance] };
+const ofProjection = { ...ofGuidance, atSubmission: [needsProjection] };
+const ofCorrection = { atSubmission: [needsCorrection] };
+const ofWindow = { atSubmission: [needsTask("repaint", "lego")], afterSong: [needsPartialWindow] };
 
 const MAX_TIMESTEPS = 200;
 /** Some solvers and guidance variants divide by a step or by the flow time. */

@@ -1,8 +1,7 @@
 /** Reads Qwen3 tokenizer files: tokenizer.json, or vocab.json with merges.txt and added_tokens.json. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { MAX_TEXT_BYTES } from "../system/regular-file.js";
-import { readTextFile } from "../system/text-file.js";
+import { MAX_TEXT_BYTES, readTextFile } from "../system/regular-file.js";
 import { EngineError } from "./errors.js";
 
 export interface AddedToken {

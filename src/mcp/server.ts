@@ -4,10 +4,8 @@ import { setImmediate } from "node:timers/promises";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { OpenApiDocument } from "../http/openapi.js";
-import { cityTools } from "./city-tools.js";
-import { musicTools } from "./music-tools.js";
 import type { ServiceClient } from "./service-client.js";
-import { errorResult, type Tool } from "./tool.js";
+import { cityTools, errorResult, musicTools, type Tool } from "./tools.js";
 
 const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
 

@@ -8,7 +8,7 @@ import { type LabelProgress, type LabelResult, labelingWork } from "./dataset/la
 import { type PreparationResult, preparationWork } from "./dataset/prepare.js";
 import type { SampleProgress } from "./dataset/sample-work.js";
 import { ModelPulls } from "./models/model-pulls.js";
-import type { LabelRequest, PreparationOptions } from "./request/data-set-bodies.js";
+import type { LabelRequest, PreparationOptions } from "./request/training-bodies.js";
 import type { PermittedRoot } from "./storage/permitted-root.js";
 import { AdapterTrainer } from "./training/trainer.js";
 

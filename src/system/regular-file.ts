@@ -155,3 +155,29 @@ function faultOf(path: string, error: unknown): unknown {
   if (reason === undefined || fault === undefined) return error;
   return new UnusableFileError(path, reason, fault, { cause: error });
 }
+
+/** Reads a text file: UTF-8 with or without a byte order mark, or UTF-16 with one. @throws the errors of readRegular; UnusableFileError */
+export async function readTextFile(path: string, maxBytes: number): Promise<string> {
+  return decodeText(await readRegular(path, maxBytes), path);
+}
+
+/** Synchronous readTextFile. */
+export function readTextFileSync(path: string, maxBytes: number): string {
+  return decodeText(readRegularSync(path, maxBytes), path);
+}
+
+function decodeText(bytes: Buffer, path: string): string {
+  try {
+    const text = new TextDecoder(encodingOf(bytes), { fatal: true }).decode(bytes);
+    if (!text.includes("\0")) return text;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  throw new UnusableFileError(path, "not text", "is not text in UTF-8 or UTF-16: save it as UTF-8");
+}
+
+/** The encoding that the byte order mark names, else UTF-8. */
+function encodingOf([first, second]: Buffer): string {
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
+}

@@ -1,8 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { UnusableFileError } from "../../src/system/regular-file.js";
-import { readTextFile, readTextFileSync } from "../../src/system/text-file.js";
+import { readTextFile, readTextFileSync, UnusableFileError } from "../../src/system/regular-file.js";
 import { encoded } from "../encodings.js";
 import { temporaryDirectory } from "../music/tasks.js";
 

@@ -6,8 +6,7 @@ import { GRID_FIELDS, gridAround, gridCells, gridReply, planGrid, requireGrid } 
 import { buildUnlessDryRun, planNetwork } from "./network-plan.js";
 import { requireWithin } from "./requirements.js";
 import { connectGrid, connectionFields, MAX_CONNECTION_METERS } from "./roads.js";
-import { MAX_PAINT_RADIUS_METERS, requireZone } from "./zone-painting.js";
-import { paintCircle } from "./zones.js";
+import { MAX_PAINT_RADIUS_METERS, paintCircle, requireZone } from "./zones.js";
 
 const MAX_BLOCKS = 144;
 

@@ -7,9 +7,8 @@ import { reportOpening } from "../simulation/life/messages.js";
 import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, groundPoint, number, optionalNumber, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
-import { SUGGESTION_RADIUS_METERS, suggestPlaces } from "./place-suggestions.js";
 import { requireBuilding, requireOnMap, requirePlaceable, requirePrefab } from "./requirements.js";
-import { rejectFaultsIfStrict, siteFaults } from "./site-faults.js";
+import { rejectFaultsIfStrict, SUGGESTION_RADIUS_METERS, siteFaults, suggestPlaces } from "./sites.js";
 
 export const placeBuilding = defineCommand({
   path: "/commands/place-building",

@@ -7,7 +7,7 @@ import type { World } from "../simulation/state/world.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
 import { requireId, requireOnMap, requireWithin } from "./requirements.js";
-import { MAX_PAINT_RADIUS_METERS } from "./zone-painting.js";
+import { MAX_PAINT_RADIUS_METERS } from "./zones.js";
 
 export const bulldoze = defineCommand({
   path: "/commands/bulldoze",

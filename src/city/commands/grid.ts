@@ -42,7 +42,7 @@ export interface Grid {
   readonly bounds: Box;
 }
 
-export function gridFromCorner(origin: GroundPoint, shape: GridShape): Grid {
+function gridFromCorner(origin: GroundPoint, shape: GridShape): Grid {
   const { cols, rows, spacing } = shape;
   const across = cols + 1;
   const placed = (column: number, row: number) => {

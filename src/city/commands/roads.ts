@@ -131,7 +131,7 @@ export function connectionFields({ from, target, link }: Connection, segmentIds:
  * connected. Plans no link if no other node is near and the place is itself a node of the service.
  * @throws RefusedError when no such node is near
  */
-export function connectToService(
+function connectToService(
   world: World,
   prefab: NetworkPrefab,
   from: SegmentEnd,

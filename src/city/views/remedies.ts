@@ -1,5 +1,5 @@
 /** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
-import { suggestPlacesInPieces } from "../commands/place-suggestions.js";
+import { suggestPlacesInPieces } from "../commands/sites.js";
 import { distance, type GroundPoint } from "../geometry.js";
 import {
   BUILDING_PREFABS,

@@ -10,8 +10,7 @@ import { UNKNOWN_LANGUAGE } from "../../engine/metadata.js";
 import { INSTRUMENTAL_LYRICS, isInstrumentalTag } from "../../engine/prompts.js";
 import { isObject } from "../../parameters.js";
 import { writeAtomically } from "../../system/atomic-file.js";
-import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
-import { readTextFile } from "../../system/text-file.js";
+import { MAX_TEXT_BYTES, readTextFile, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 import {
   IgnoredNumbers,

@@ -6,7 +6,7 @@ import { dirname, extname } from "node:path";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
-import type { DataSetChange, SampleChange, ScanRequest } from "../request/data-set-bodies.js";
+import type { DataSetChange, SampleChange, ScanRequest } from "../request/training-bodies.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, loadDataSet, saveDataSet } from "./data-set.js";
 import { findRecordings } from "./find-recordings.js";

@@ -8,7 +8,7 @@ import type { MusicEngine, SongSheet } from "../../engine/types.js";
 import type { Work } from "../background-work.js";
 import { ensureLanguageModel } from "../models/models.js";
 import type { labeledDataSet } from "../openapi/answers.js";
-import type { LabelRequest } from "../request/data-set-bodies.js";
+import type { LabelRequest } from "../request/training-bodies.js";
 import { drawSeed } from "../song/seeds.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import { type DataSetSample, type SampleSummary, sampleSummary } from "./data-set.js";

@@ -11,7 +11,7 @@ import type { Work } from "../background-work.js";
 import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
 import type { preparedDataSet } from "../openapi/answers.js";
-import type { PreparationOptions } from "../request/data-set-bodies.js";
+import type { PreparationOptions } from "../request/training-bodies.js";
 import { createOutputDirectory, type PermittedRoot } from "../storage/permitted-root.js";
 import { withoutTimes } from "../words/lrc.js";
 import { type DataSet, type DataSetSample, metadataFields, trainingPrompts, writeJson } from "./data-set.js";

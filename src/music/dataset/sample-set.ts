@@ -3,8 +3,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, win32 } from "node:path";
 import { isObject } from "../../parameters.js";
-import { MAX_TEXT_BYTES, UnusableFileError } from "../../system/regular-file.js";
-import { readTextFile } from "../../system/text-file.js";
+import { MAX_TEXT_BYTES, readTextFile, UnusableFileError } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 import { isWithin, noteOnRelativePath, type PermittedRoot } from "../storage/permitted-root.js";
 

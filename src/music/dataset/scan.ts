@@ -5,7 +5,7 @@ import { isInstrumentalTag } from "../../engine/prompts.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
-import type { ScanRequest } from "../request/data-set-bodies.js";
+import type { ScanRequest } from "../request/training-bodies.js";
 import { noteOnRelativePath, type PermittedRoot, UnsafePathError } from "../storage/permitted-root.js";
 import { type DataSet, type DataSetSample, sampleId, toSample, withUniqueIds } from "./data-set.js";
 import { FolderLists } from "./file-names.js";

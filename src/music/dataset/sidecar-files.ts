@@ -2,8 +2,7 @@
 
 import { basename, dirname, join, parse, posix } from "node:path";
 import type { Fields } from "../../parameters.js";
-import { UnusableFileError } from "../../system/regular-file.js";
-import { readTextFile } from "../../system/text-file.js";
+import { readTextFile, UnusableFileError } from "../../system/regular-file.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { looseName } from "./file-names.js";
 import {

@@ -3,9 +3,9 @@ import { basename } from "node:path";
 import { adapterWarnings } from "../../engine/adapters.js";
 import type { ModelCatalog } from "../../engine/types.js";
 import { HttpError, toHttpError } from "../errors.js";
-import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/adapter-bodies.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import type { RequestedAdapter } from "../request/loras.js";
+import type { AdapterLoad, AdapterScale, AdapterToggle } from "../request/training-bodies.js";
 import type { RequestedAdapters } from "../song/requested-adapters.js";
 import {
   type AdapterRecord,

@@ -2,9 +2,16 @@
 import { z } from "zod";
 import { ADAPTER_SCALES } from "../../engine/adapters.js";
 import type { SongAdapter } from "../../engine/types.js";
-import { type Fields, refuse, refusePart, textOrNull } from "../../parameters.js";
+import {
+  type Fields,
+  finiteNumber,
+  oneOf,
+  refuse,
+  refusePart,
+  textOrNull,
+  within,
+} from "../../parameters.js";
 import type { StoredAdapter } from "../storage/adapter-storage.js";
-import { adapterScale, doraEpsilon } from "./adapter-bodies.js";
 import { tryParseClientJson } from "./json.js";
 
 /** An adapter as sent by the client, by path or by the name of a loaded adapter. */
@@ -23,6 +30,11 @@ export interface RequestedAdapter extends Pick<SongAdapter, "scale" | "doraEpsil
   /** Files of the adapter in the object store. Only a fleet sets this field, when it accepts the task. */
   stored?: StoredAdapter;
 }
+
+export const adapterScale = within(finiteNumber, ADAPTER_SCALES.min, ADAPTER_SCALES.max);
+
+/** Data type of the epsilon that LyCORIS' DoRA adds to norms. */
+export const doraEpsilon = oneOf(["float32", "bfloat16"]);
 
 const MAX_LORAS = 8;
 

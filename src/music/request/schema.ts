@@ -5,8 +5,7 @@
 import { z } from "zod";
 import { STEMS } from "../../engine/conditioning.js";
 import { BPM_RANGE, DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
-import { needsTask } from "../../engine/parameter-uses.js";
-import { inferenceSteps, renderParameters } from "../../engine/render-parameters.js";
+import { inferenceSteps, needsTask, renderParameters } from "../../engine/render-parameters.js";
 import {
   BPM_UNIT,
   type Fields,

@@ -1,5 +1,5 @@
 /** Rules that say when a parameter of POST /release_task has an effect. Those of rendering parameters are in the engine. */
-import type { RenderedSong, SubmittedRendering } from "../../engine/parameter-uses.js";
+import type { RenderedSong, SubmittedRendering } from "../../engine/render-parameters.js";
 import type { LanguageModelInfo } from "../../engine/types.js";
 import type { Rule, Uses } from "../../parameters.js";
 import { type Analysis, LANGUAGE_MODEL_TASKS, type TaskType } from "./task-types.js";

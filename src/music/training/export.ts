@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { v4 as uuid } from "uuid";
 import { MAX_ADAPTER_BYTES } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
-import type { AdapterExport } from "../request/adapter-bodies.js";
+import type { AdapterExport } from "../request/training-bodies.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "./portable-lora.js";
 

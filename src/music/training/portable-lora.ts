@@ -6,8 +6,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type FloatTensor, readTensors, safetensorsChunks } from "../../engine/weight-file.js";
-import { MAX_TEXT_BYTES, readRegular } from "../../system/regular-file.js";
-import { readTextFile } from "../../system/text-file.js";
+import { MAX_TEXT_BYTES, readRegular, readTextFile } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 
 export const WEIGHTS_NAME = "adapter_model.safetensors";

@@ -20,7 +20,7 @@ import { BackgroundWork, type Work } from "../background-work.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
-import type { LokrTraining, LoraTraining } from "../request/adapter-bodies.js";
+import type { LokrTraining, LoraTraining } from "../request/training-bodies.js";
 import {
   createOutputDirectory,
   noteOnRelativePath,

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { repairZoneClusters, repairZonesToGrowables } from "../../../src/city/commands/repair-zones.js";
 import { buildNetwork } from "../../../src/city/commands/roads.js";
-import { paintCircle } from "../../../src/city/commands/zones.js";
+import { paintCircle, repairZoneClusters, repairZonesToGrowables } from "../../../src/city/commands/zones.js";
 import { distanceToLine } from "../../../src/city/geometry.js";
 import { RefusedError } from "../../../src/city/refusal.js";
 import { ZONES } from "../../../src/city/terms.js";

@@ -6,7 +6,7 @@ import { UNKNOWN_METADATA } from "../../../src/engine/metadata.js";
 import type { MusicEngine } from "../../../src/engine/types.js";
 import { DataSetEditor } from "../../../src/music/dataset/editor.js";
 import { labelingWork } from "../../../src/music/dataset/label.js";
-import type { LabelRequest } from "../../../src/music/request/data-set-bodies.js";
+import type { LabelRequest } from "../../../src/music/request/training-bodies.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { writeRecording } from "../audio/recordings.js";
 import { serverForAll } from "../live-server.js";

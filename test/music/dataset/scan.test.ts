@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type FolderScan, scanFolder } from "../../../src/music/dataset/scan.js";
 import { RequestError } from "../../../src/music/errors.js";
-import type { ScanRequest } from "../../../src/music/request/data-set-bodies.js";
+import type { ScanRequest } from "../../../src/music/request/training-bodies.js";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { encoded } from "../../encodings.js";
 import { writeRecording } from "../audio/recordings.js";

@@ -6,7 +6,7 @@ import {
   parseLokrTraining,
   parseLoraTraining,
   parseTensorInfo,
-} from "../../../src/music/request/adapter-bodies.js";
+} from "../../../src/music/request/training-bodies.js";
 import type { Fields } from "../../../src/parameters.js";
 import { thrownBy } from "../../failures.js";
 

@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { RequestError } from "../../../src/music/errors.js";
-import { parseSampleChange } from "../../../src/music/request/data-set-bodies.js";
 import {
   parseFormatInput,
   parseModelSwitch,
   parseRandomSample,
   parseTaskIds,
 } from "../../../src/music/request/service-bodies.js";
+import { parseSampleChange } from "../../../src/music/request/training-bodies.js";
 import type { Fields } from "../../../src/parameters.js";
 import { thrownBy } from "../../failures.js";
 

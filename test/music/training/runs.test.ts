@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { parseLoraTraining } from "../../../src/music/request/adapter-bodies.js";
+import { parseLoraTraining } from "../../../src/music/request/training-bodies.js";
 import type { TrainingStatus } from "../../../src/music/training/status.js";
 import { shortSong } from "../live-server.js";
 import { type SampleTensor, sampleTensors, writeSafetensorsSample, writeSample } from "./sample-files.js";
