@@ -1,15 +1,10 @@
 /**
- * Measures the throughput of a fleet on this machine, and the tasks lost when its processes are killed:
+ * Kills the processes of a fleet on this machine, and counts the tasks that are lost or doubled:
  *
- *     node --import tsx scripts/measure/fleet-load.ts [--songs 20] [--tasks 100] [--queued 10000] [--kill-minutes 2] [--kill-every 20]
+ *     node --import tsx scripts/measure/fleet-kills.ts [--minutes 2] [--every 20]
  *
- * Prints
- * - songs per minute (--songs, made by carillon-nano) and tasks per second (--tasks) for the embedded queue
- *   and for 1, 2 and 3 workers;
- * - the time to list and cancel many waiting tasks (--queued);
- * - each kill, and the outcome of all tasks after the kills (--kill-minutes).
- *
- * All parts but the songs use a stub renderer. 0 skips a part.
+ * Two gateways, three workers with a stub renderer and Redis are killed in turn, one `--every` seconds, while clients
+ * submit tasks. Prints each kill, and the outcome of all tasks.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -21,7 +16,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { cli, stub } from "../../test/e2e/served-process.js";
+import { stub } from "../../test/e2e/served-process.js";
 
 const song = {
   prompt: "a short song",
@@ -30,21 +25,12 @@ const song = {
   batch_size: 1,
   audio_format: "wav",
 };
-const ENDLESS_MS = 3_600_000;
-/** Render time of a song in the part that kills processes. */
-const KILLED_SONG_MS = 2_000;
-const CLIENTS = 8;
+const SONG_MS = 2_000;
 /** Time limit for a process to start, and for a task to end after the last kill; enough on a loaded machine. */
 const PATIENCE_MS = 180_000;
 
 const { values } = parseArgs({
-  options: {
-    songs: { type: "string", default: "20" },
-    tasks: { type: "string", default: "100" },
-    queued: { type: "string", default: "10000" },
-    "kill-minutes": { type: "string", default: "2" },
-    "kill-every": { type: "string", default: "20" },
-  },
+  options: { minutes: { type: "string", default: "2" }, every: { type: "string", default: "20" } },
 });
 /** Latest progress, printed if the measurement ends early. */
 let progress = "nothing measured yet";
@@ -67,7 +53,6 @@ interface Server {
   url: string;
   child: ChildProcess;
   role: string;
-  renderMs: number | null;
   /** Number of end events per task. */
   ends: Map<string, number>;
 }
@@ -88,10 +73,10 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, "exit");
 }
 
-let redisPort = 0;
-async function startRedis(directory = mkdtempSync(join(root, "redis-"))): Promise<ChildProcess> {
-  if (redisPort === 0) redisPort = await freePort();
-  const options = ["--port", String(redisPort), "--dir", directory, "--appendonly", "yes"];
+const redisPort = await freePort();
+const redisDirectory = mkdtempSync(join(root, "redis-"));
+async function startRedis(): Promise<ChildProcess> {
+  const options = ["--port", String(redisPort), "--dir", redisDirectory, "--appendonly", "yes"];
   const child = launch("redis-server", options);
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
     if (!line.includes("Ready to accept connections")) continue;
@@ -109,21 +94,16 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/**
- * @param role "alone": a server with its own queue
- * @param renderMs time that the stub renderer takes for a song; null: carillon-nano makes the songs
- */
-async function start(role: string, renderMs: number | null = 0): Promise<Server> {
-  const fleet = { SVC_ROLE: role, SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}` };
-  const real = role === "alone" ? [cli, "serve", "--music"] : [cli, role];
-  const command = renderMs === null ? real : [stub, String(renderMs)];
-  const child = launch(process.execPath, command, {
+async function start(role: string): Promise<Server> {
+  const child = launch(process.execPath, [stub, String(SONG_MS)], {
     SVC_TMPDIR: mkdtempSync(join(root, "server-")),
     SVC_DEVICE: "cpu",
     SVC_INIT_LLM: "false",
     SVC_API_PORT: "0",
     SVC_QUEUE_MAXSIZE: "0",
-    ...(role === "alone" ? {} : { ...fleet, SVC_STORAGE: `file://${root}` }),
+    SVC_ROLE: role,
+    SVC_REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    SVC_STORAGE: `file://${root}`,
   });
   const ends = new Map<string, number>();
   let said = "";
@@ -138,7 +118,7 @@ async function start(role: string, renderMs: number | null = 0): Promise<Server>
     const [, url] = /^\w+ on (http\S+)$/.exec(line) ?? [];
     if (url === undefined) continue;
     clearTimeout(patience);
-    return { url, child, role, renderMs, ends };
+    return { url, child, role, ends };
   }
   clearTimeout(patience);
   throw new Error(`${role} exited before it was ready; last output: ${said}`);
@@ -152,7 +132,7 @@ async function ask(url: string, path: string, init: RequestInit = {}): Promise<a
   return body.data;
 }
 
-async function submit(url: string, key: string = randomUUID()): Promise<string> {
+async function submit(url: string, key: string): Promise<string> {
   const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
   return (await ask(url, "/release_task", { method: "POST", headers, body: JSON.stringify(song) })).task_id;
 }
@@ -162,100 +142,10 @@ async function ended(url: string, id: string, signal: AbortSignal | null = null)
   await (await fetch(`${url}/v1/tasks/${id}/events`, { signal })).text();
 }
 
-/** Calls `work` `count` times, several at a time. @returns milliseconds of each call, ascending */
-async function times(count: number, work: (index: number) => Promise<unknown>, clients = CLIENTS) {
-  const taken: number[] = [];
-  let next = 0;
-  const client = async () => {
-    while (next < count) {
-      const index = next++;
-      const startedMs = performance.now();
-      await work(index);
-      taken.push(performance.now() - startedMs);
-    }
-  };
-  await Promise.all(Array.from({ length: clients }, client));
-  return taken.sort((a, b) => a - b);
-}
-
-const quantile = (sorted: readonly number[], share: number) =>
-  Math.round(sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] as number);
-const spread = (sorted: readonly number[]) =>
-  `p50 ${quantile(sorted, 0.5)} ms, p99 ${quantile(sorted, 0.99)} ms`;
-
-async function untilWorkers(url: string, count: number): Promise<void> {
-  while ((await ask(url, "/v1/stats")).workers.length !== count) await sleep(50);
-}
-
-/** Prints the songs per minute of carillon-nano. All workers share the cores of this machine. */
-async function measureSongs(count: number): Promise<void> {
-  await eachSize(null, async (what, url) => {
-    await ended(url, await submit(url));
-    const startedMs = performance.now();
-    await times(count, async () => ended(url, await submit(url)));
-    const minutes = (performance.now() - startedMs) / 60_000;
-    console.log(`${what}: ${(count / minutes).toFixed(1)} songs per minute (10 s each, carillon-nano)`);
-  });
-}
-
-async function measureTasks(count: number): Promise<void> {
-  await eachSize(100, async (what, url) => {
-    await times(5, async () => ended(url, await submit(url)), 1);
-    const single = await times(Math.min(count, 50), async () => ended(url, await submit(url)), 1);
-    const startedMs = performance.now();
-    const ids: string[] = [];
-    await times(count, async () => ids.push(await submit(url)));
-    await times(count, (index) => ended(url, ids[index] as string));
-    const rate = count / ((performance.now() - startedMs) / 1000);
-    console.log(`${what}: ${rate.toFixed(1)} tasks per second; latency of a single task: ${spread(single)}`);
-  });
-}
-
-/** Measures a single server, then a gateway with 1, 2 and 3 workers. */
-async function eachSize(
-  renderMs: number | null,
-  measure: (what: string, url: string) => Promise<void>,
-): Promise<void> {
-  const alone = await start("alone", renderMs);
-  await measure("embedded queue, one worker", alone.url);
-  await stop(alone.child);
-  const redis = await startRedis();
-  const gateway = await start("gateway");
-  const workers: Server[] = [];
-  for (const number of [1, 2, 3]) {
-    workers.push(await start("worker", renderMs));
-    await untilWorkers(gateway.url, number);
-    await measure(`${number} worker${number > 1 ? "s" : ""}`, gateway.url);
-  }
-  for (const { child } of [gateway, ...workers]) await stop(child);
-  await stop(redis);
-}
-
-async function measureQueue(count: number): Promise<void> {
-  const redis = await startRedis();
-  const gateway = await start("gateway");
-  const worker = await start("worker", ENDLESS_MS);
-  await untilWorkers(gateway.url, 1);
-  const { url } = gateway;
-  const ids: string[] = [];
-  const accepted = await times(count, async () => ids.push(await submit(url)));
-  console.log(`submit ${count} tasks, ${CLIENTS} at a time: ${spread(accepted)}`);
-  const pages = Math.min(Math.ceil(count / 100), 100);
-  const page = (index: number, filter = "") => ask(url, `/v1/tasks?limit=100&offset=${index * 100}${filter}`);
-  console.log(`list a page of 100 tasks: ${spread(await times(pages, (index) => page(index), 1))}`);
-  console.log(`search the tasks: ${spread(await times(10, (index) => page(index, "&search=short"), 1))}`);
-  const cancelled = await times(count, (index) => ask(url, `/v1/tasks/${ids[index]}`, { method: "DELETE" }));
-  console.log(`cancel a task, ${CLIENTS} at a time: ${spread(cancelled)}`);
-  console.log(`tasks by state after cancelling: ${JSON.stringify((await ask(url, "/v1/stats")).jobs)}`);
-  for (const { child } of [gateway, worker]) await stop(child);
-  await stop(redis);
-}
-
 async function measureKills(minutes: number, everySeconds: number): Promise<void> {
-  const directory = mkdtempSync(join(root, "redis-"));
-  let redis = await startRedis(directory);
+  let redis = await startRedis();
   const starting = ["gateway", "gateway", "worker", "worker", "worker"];
-  const servers = await Promise.all(starting.map((role) => start(role, KILLED_SONG_MS)));
+  const servers = await Promise.all(starting.map(start));
   const gone: Server[] = [];
   const counts = { accepted: 0, kills: 0, failedStarts: 0, doubled: 0 };
   const ids = new Set<string>();
@@ -271,10 +161,10 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
   };
 
   /** Restarts a killed process, as often as needed, until it accepts requests. */
-  const startAgain = async ({ role, renderMs }: Server): Promise<Server> => {
+  const startAgain = async ({ role }: Server): Promise<Server> => {
     for (;;) {
       try {
-        return await start(role, renderMs);
+        return await start(role);
       } catch (error) {
         counts.failedStarts++;
         note((error as Error).message);
@@ -314,7 +204,7 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
     note(`killing ${victim === undefined ? "Redis" : `a ${victim.role}`}`);
     if (victim === undefined) {
       await stop(redis);
-      redis = await startRedis(directory);
+      redis = await startRedis();
     } else {
       await stop(victim.child);
       gone.push(victim);
@@ -348,10 +238,6 @@ async function measureKills(minutes: number, everySeconds: number): Promise<void
   if (lost.length + counts.doubled > 0) process.exitCode = 1;
 }
 
-if (Number(values.songs) > 0) await measureSongs(Number(values.songs));
-if (Number(values.tasks) > 0) await measureTasks(Number(values.tasks));
-if (Number(values.queued) > 0) await measureQueue(Number(values.queued));
-if (Number(values["kill-minutes"]) > 0)
-  await measureKills(Number(values["kill-minutes"]), Number(values["kill-every"]));
+await measureKills(Number(values.minutes), Number(values.every));
 isDone = true;
 process.exit();
