@@ -21,8 +21,8 @@ import { peaksOf } from "../audio/peaks.js";
 import type { SongResult, StoredFile } from "../queue/store.js";
 import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
 import { compose } from "./compose.js";
-import { prepareSlot, provideLanguageModel, type ReadySlot } from "./language-model.js";
-import { planningSeed } from "./plan-songs.js";
+import { planningSeed } from "./composition.js";
+import { prepareSlot, provideLanguageModel, type ReadySlot } from "./prepare.js";
 import { type Recording, readRecordings } from "./recordings.js";
 import {
   assertWritable,

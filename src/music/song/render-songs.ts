@@ -7,9 +7,9 @@ import {
   type RenderSong,
   SAMPLE_RATE,
 } from "../../engine/types.js";
-import type { ReadySlot } from "./language-model.js";
+import type { PlannedComposition } from "./composition.js";
 import { estimateLength } from "./lyric-length.js";
-import type { PlannedComposition } from "./plan-songs.js";
+import type { ReadySlot } from "./prepare.js";
 import type { Preview } from "./preview.js";
 import { asRecording, type Recording, type Recordings } from "./recordings.js";
 import type { SongContext } from "./song-context.js";

@@ -1,7 +1,7 @@
 /** Scores of a song (`get_scores`): how well it fits caption, lyrics and metadata. */
 import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
+import type { PlannedComposition } from "./composition.js";
 import { installedLanguageModel } from "./language-model.js";
-import type { PlannedComposition } from "./plan-songs.js";
 import type { SongContext } from "./song-context.js";
 
 export interface Scoring {

@@ -3,7 +3,7 @@ import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
 import type { RepaintWindow } from "../audio/repaint-windows.js";
 import { clearTempo, measureTempo } from "../audio/tempo.js";
 import type { GenerationRequest } from "../request/generation-request.js";
-import type { PlannedComposition } from "./plan-songs.js";
+import type { PlannedComposition } from "./composition.js";
 import type { Recordings } from "./recordings.js";
 import type { MusicalFacts } from "./stated-facts.js";
 

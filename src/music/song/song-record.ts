@@ -5,8 +5,8 @@ import { effectsInSongs } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { makesStems } from "../request/task-types.js";
 import type { SongFacts } from "../request/uses.js";
-import type { ReadySlot } from "./language-model.js";
-import type { PlannedComposition } from "./plan-songs.js";
+import type { PlannedComposition } from "./composition.js";
+import type { ReadySlot } from "./prepare.js";
 import type { SongContext } from "./song-context.js";
 
 /** @param seconds length of the audio; null if there is no audio */
