@@ -1,7 +1,7 @@
 /** Background work that clients start, poll and cancel: labeling, preprocessing, training and model downloads. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../system/log.js";
-import { HttpError, RequestError, toHttpError } from "./errors.js";
+import { HttpError, RequestError, serverStops, toHttpError } from "./errors.js";
 
 /** Number of runs of each kind whose status is kept. */
 const KEPT_RUNS = 100;
@@ -126,8 +126,4 @@ export class BackgroundWork<Progress, Result> {
     if (failure === null || state === "cancelled") this.log.info({ run }, message);
     else this.log[failure.status < 500 ? "warn" : "error"]({ run, err: failure.cause ?? failure }, message);
   }
-}
-
-function serverStops(): HttpError {
-  return new HttpError(500, "The server is stopping");
 }

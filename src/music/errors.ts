@@ -70,6 +70,10 @@ const ENGINE_STATUS: ReadonlyMap<unknown, number> = new Map(
   } satisfies Record<NativeErrorCode | EngineErrorCode, number>),
 );
 
+export function serverStops(): HttpError {
+  return new HttpError(503, "The server is stopping");
+}
+
 /** File descriptors and processes become available when other requests end. */
 const BUSY_RETRY_SECONDS = "5";
 

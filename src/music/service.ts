@@ -7,7 +7,7 @@ import type { AudioFiles } from "./audio/audio-files.js";
 import { uploadPathsOf } from "./audio/audio-inputs.js";
 import { removeOrphanUploads } from "./audio/uploads.js";
 import { Callbacks } from "./callbacks/callbacks.js";
-import { detailFilter, HttpError, throwNotAvailableInFleet } from "./errors.js";
+import { detailFilter, serverStops, throwNotAvailableInFleet } from "./errors.js";
 import { LocalWork } from "./local-work.js";
 import { Adapters } from "./models/adapters.js";
 import type { AdapterRecord } from "./models/loaded-adapters.js";
@@ -152,7 +152,7 @@ export class MusicService {
    */
   async stop(graceSeconds: number): Promise<void> {
     clearInterval(this.#sweepTimer);
-    this.#stopping.abort(new HttpError(500, "The server is stopping"));
+    this.#stopping.abort(serverStops());
     await Promise.all([this.queue.stop(graceSeconds), this.#callbacks.stop(), this.#local?.close()]);
     await this.#sweeping;
   }

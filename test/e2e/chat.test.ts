@@ -163,6 +163,7 @@ describe("songs through chat completions", () => {
       [{ ...shortChat, messages: [{ role: "user", content: " " }] }, key, 400, "text or audio"],
       [{ ...shortChat, task_type: "karaoke" }, key, 400, "task_type"],
       [{ ...shortChat, inference_steps: "many" }, key, 400, "inference_steps"],
+      [{ ...shortChat, audio_config: [1] }, key, 400, "audio_config must be an object, got [1]"],
     ];
     for (const [body, headers, status, mentions] of refusals) {
       const answer = await client.post("/v1/chat/completions", body, headers);

@@ -102,6 +102,9 @@ describe("sounds for clients of ElevenLabs and LocalAI", () => {
     const id = answer.headers.get("x-carillon-task");
     const task = (await server.client.get(`/v1/tasks/${id}`, key)).body.data;
     expect(task.parameters.prompt).to.equal("rain on a tin roof");
+    expect(task.warnings).to.include(
+      "prompt_influence was ignored: guidance_scale sets how closely a song follows its prompt",
+    );
     expect(task.warnings.join()).to.not.include("unknown fields");
   });
 

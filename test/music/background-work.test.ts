@@ -97,7 +97,7 @@ describe("background work", () => {
     expect(run.state).to.equal("cancelled");
     expect(run.failure?.detail).to.equal("The server is stopping");
     expect(await failureOf(work.start(endless))).to.include({
-      status: 500,
+      status: 503,
       message: "The server is stopping",
     });
   });

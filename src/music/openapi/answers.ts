@@ -187,6 +187,7 @@ export const startedTraining = withMessage.extend({
   output_dir: text,
   config: z.looseObject({}),
   run_id: text,
+  warnings: z.array(text).meta({ description: "fields that were ignored" }),
   fp8_enabled: z.boolean().optional(),
 });
 export const stoppedTraining = withMessage;

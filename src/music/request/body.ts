@@ -1,6 +1,5 @@
 /** Reads JSON, form and multipart bodies: checks the API key, and returns the fields and files. */
 
-import querystring from "node:querystring";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request } from "express";
@@ -8,6 +7,7 @@ import { type Fields, isObject } from "../../parameters.js";
 import type { Authenticator } from "../access/access.js";
 import { NO_UPLOADS, type UploadLimits, type Uploads } from "../audio/uploads.js";
 import { HttpError, RequestError } from "../errors.js";
+import { addFormField } from "./fields.js";
 import { parseClientJson } from "./json.js";
 import {
   bodyTooLarge,
@@ -219,7 +219,9 @@ function parseJson(text: string, { jsonField }: BodyRule, hint = ""): Fields {
 function parseForm(text: string): Fields {
   if (text.split("&", MAX_FIELDS + 1).length > MAX_FIELDS)
     throw new RequestError(`The request holds more than ${MAX_FIELDS} fields`);
-  return querystring.parse(text, "&", "=", { maxKeys: 0 });
+  const fields: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(text)) addFormField(fields, name, value);
+  return fields;
 }
 
 function decode(bytes: Buffer, request: Request): string {

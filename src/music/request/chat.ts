@@ -42,9 +42,8 @@ const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
 /** @throws RequestError naming the field at fault */
 export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest {
   const { text, audio } = lastUserMessage(body.messages);
-  const config = isObject(body.audio_config) ? body.audio_config : {};
-  const { format: ownFormat, instrumental, ...metadata } = config;
-  const { format: openAiFormat } = isObject(body.audio) ? body.audio : {};
+  const { format: ownFormat, instrumental, ...metadata } = objectIn(body, "audio_config");
+  const { format: openAiFormat } = objectIn(body, "audio");
   const isPcm16 = openAiFormat === "pcm16";
   // No file of ours holds raw samples: the song is a wav file, and converted for the response.
   const format = isPcm16 ? "wav" : (ownFormat ?? openAiFormat);
@@ -83,6 +82,12 @@ export function parseChatRequest(body: Fields, policy: RangePolicy): ChatRequest
     isOpenAi: isObject(body.audio) || (Array.isArray(body.modalities) && body.modalities.includes("audio")),
     isPcm16,
   };
+}
+
+function objectIn(body: Fields, name: string): Fields {
+  const value = body[name] ?? {};
+  if (isObject(value)) return value;
+  throw new RequestError(`${name} must be an object, got ${describe(value)}`);
 }
 
 function isTrue(value: unknown): boolean {

@@ -22,8 +22,12 @@ export const NESTED_OBJECT_NAMES = {
   metadata: ["metas", "meta", "metadata", "user_metadata", "userMetadata"],
 } as const;
 
-/** Adds a field of a form. Values of a repeated field become a list, which only list parameters accept. */
-export function addFormField(fields: Record<string, unknown>, name: string, value: string): void {
+/**
+ * Adds a field of a form. Values of a repeated field become a list, which only list parameters accept. Some clients
+ * write such names with brackets, such as `track_classes[]`.
+ */
+export function addFormField(fields: Record<string, unknown>, sent: string, value: string): void {
+  const name = sent.replace(/\[\]$/, "");
   const earlier = fields[name];
   if (earlier === undefined) fields[name] = value;
   else fields[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value];

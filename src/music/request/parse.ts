@@ -18,7 +18,7 @@ import { drawSongs } from "./songs.js";
 import { factsStatedIn } from "./stated.js";
 import { normalizeTracks } from "./stems.js";
 import { analysisOf } from "./task-types.js";
-import { unknownFieldWarnings } from "./unknown-fields.js";
+import { unknownFieldWarnings } from "./unknown-parameters.js";
 
 /** @throws RequestError naming the invalid field */
 export function parseGenerationRequest(fields: Fields, context: GenerationContext): GenerationRequest {

@@ -19,6 +19,7 @@ import {
   optionalText,
   parameter,
   refuse,
+  refusePart,
   text,
   trimmed,
   within,
@@ -253,9 +254,14 @@ const unparsedSongs = z
   .unknown()
   .transform((value, context): Fields[] => {
     const list = typeof value === "string" ? tryParseClientJson(value, "songs") : value;
-    const isList =
-      Array.isArray(list) && list.length > 0 && list.length <= MAX_OWN_SONGS && list.every(isObject);
-    return isList ? list : refuse(context, `must be a list of 1 to ${MAX_OWN_SONGS} objects`, value);
+    if (!Array.isArray(list))
+      return refuse(context, `must be a list of 1 to ${MAX_OWN_SONGS} objects`, value);
+    if (list.length === 0 || list.length > MAX_OWN_SONGS) {
+      return refusePart(context, `must hold 1 to ${MAX_OWN_SONGS} songs`, list.length);
+    }
+    const wrong = list.findIndex((song) => !isObject(song));
+    if (wrong < 0) return list;
+    return refusePart(context, `[${wrong}] must be an object with the parameters of a song`, list[wrong]);
   })
   .meta({ type: "array", items: { type: "object" }, minItems: 1, maxItems: MAX_OWN_SONGS });
 

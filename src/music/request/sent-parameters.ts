@@ -11,6 +11,7 @@ import { FieldSources, parseField, parseObject } from "./fields.js";
 import type { OwnParts } from "./generation-request.js";
 import { type GenerationParameters, generationSchema, generationSchemaFor, ownParts } from "./schema.js";
 import { isCoverWithoutCodes } from "./task-types.js";
+import { unknownSongFieldWarnings } from "./unknown-parameters.js";
 
 export interface GenerationContext {
   rangePolicy: RangePolicy;
@@ -51,9 +52,11 @@ export function readParameters(
     const isPresent = (key: keyof OwnParts) => namesOf(schema.shape[key]).some((name) => song[name] != null);
     const keys = (Object.keys(ownParts.shape) as (keyof OwnParts)[]).filter(isPresent);
     const present = z.object(Object.fromEntries(keys.map((key) => [key, schema.shape[key]])));
-    return attempt(`songs[${index}]`, () =>
-      parseObject(present, new FieldSources(song), rangePolicy, warnings),
-    );
+    const where = `songs[${index}]`;
+    const remarks = unknownSongFieldWarnings(song);
+    const parts = attempt(where, () => parseObject(present, new FieldSources(song), rangePolicy, remarks));
+    warnings.push(...remarks.map((remark) => `${where}: ${remark}`));
+    return parts;
   });
   return { sent: own.length === 0 ? sent : { ...sent, batchSize: own.length }, own, chosen };
 }

@@ -2,12 +2,15 @@
  * Bodies of the data set, adapter and training endpoints. Invalid values are refused, never clamped. The
  * hyperparameters are defined in ../../engine/training-parameters.ts.
  */
+import type { z } from "zod";
 import { INSTRUMENTAL_LYRICS } from "../../engine/prompts.js";
 import { lokrParameters, loraParameters } from "../../engine/training-parameters.js";
 import { meaningOfIgnored } from "../../ignored.js";
 import {
+  type Fields,
   finiteNumber,
   flag,
+  namesOf,
   offByDefault,
   oneOf,
   optionalText,
@@ -23,6 +26,7 @@ import { MAX_SAMPLE_BPM } from "../dataset/records.js";
 import { strictParser } from "./fields.js";
 import { adapterScale, doraEpsilon } from "./loras.js";
 import { generationSchema } from "./schema.js";
+import { unknownFieldReporter } from "./unknown-fields.js";
 import { keyScale, language, lyrics } from "./value-types.js";
 
 /** Body of POST /v1/dataset/scan. */
@@ -177,8 +181,20 @@ const pathParameters = {
   ),
 };
 
+/** Reports unknown fields: a misspelt hyperparameter would silently have its default. */
+function trainingParser<Shape extends Record<string, z.ZodType>>(shape: Shape) {
+  const parse = strictParser(shape);
+  const unknownFields = unknownFieldReporter(Object.values(shape).map(namesOf), {
+    others: ["ai_token"],
+    meanings: { train_epochs: "epochs", learning_rate: "lr" },
+  });
+  return Object.assign((fields: Fields) => ({ ...parse(fields), warnings: unknownFields(fields) }), {
+    shape,
+  });
+}
+
 /** Body of POST /v1/training/start. */
-export const parseLoraTraining = strictParser({
+export const parseLoraTraining = trainingParser({
   ...pathParameters,
   ...loraParameters.run,
   ...loraParameters.design,
@@ -191,7 +207,7 @@ export const parseLoraTraining = strictParser({
 });
 
 /** Body of POST /v1/training/start_lokr. */
-export const parseLokrTraining = strictParser({
+export const parseLokrTraining = trainingParser({
   ...pathParameters,
   ...lokrParameters.run,
   ...lokrParameters.design,

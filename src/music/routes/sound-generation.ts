@@ -1,6 +1,6 @@
 /** The endpoint for sounds of ElevenLabs and LocalAI: makes a song and answers with its audio. */
 import { z } from "zod";
-import { meaningOfIgnored } from "../../ignored.js";
+import { ignoredWarning, meaningOfIgnored } from "../../ignored.js";
 import { describe, type Fields, optionalText, parameter } from "../../parameters.js";
 import { contentTypeOf } from "../audio/formats.js";
 import { openAiError, RequestError, setErrorBody } from "../errors.js";
@@ -27,6 +27,8 @@ const fields = {
   influence: parameter("prompt_influence", z.number().optional(), meaningOfIgnored("prompt_influence")),
   loop: parameter("loop", z.boolean().optional(), meaningOfIgnored("loop")),
 };
+
+const IGNORED = ["prompt_influence", "loop"] as const;
 
 /** Fields of POST /release_task. @throws RequestError naming the field */
 export function soundFields(body: Fields, queryFormat: unknown): Fields {
@@ -77,7 +79,8 @@ const route = abortableRoute(async (context, request, response, caller) => {
   if (typeof key === "string") request.headers["x-api-key"] ??= key;
   const body = await bodies.read(request, BODY_RULES.command);
   const sent = { ...body, fields: soundFields(body.fields, request.query.output_format) };
-  const { task_id } = await acceptTask(context, sent, caller);
+  const warnings = IGNORED.filter((name) => body.fields[name]).map(ignoredWarning);
+  const { task_id } = await acceptTask(context, sent, caller, { warnings });
   const { audioFiles } = await songOf(context, task_id, caller.signal);
   const [song] = audioFiles;
   if (song === undefined) throw new Error("A task without an analysis made no song");

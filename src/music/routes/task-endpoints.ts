@@ -208,6 +208,8 @@ interface Acceptance {
   defaults?: Fields | undefined;
   /** Request in the words of another dialect, from which its answer is made. */
   original?: unknown;
+  /** Warnings about the words of another dialect. */
+  warnings?: readonly string[];
 }
 
 /**
@@ -218,7 +220,7 @@ export async function acceptTask(
   { config, service }: RouteContext,
   body: RequestBody,
   caller: Caller,
-  { idempotencyKey, retakeOf, defaults, original }: Acceptance = {},
+  { idempotencyKey, retakeOf, defaults, original, warnings = [] }: Acceptance = {},
 ) {
   let keptFiles: string[] = [];
   try {
@@ -229,6 +231,7 @@ export async function acceptTask(
       drawSeed,
       defaults,
     });
+    parsed.warnings.push(...warnings);
     const generation = original === undefined ? parsed : { ...parsed, original };
     const key = await submissionKey(idempotencyKey, body);
     const submit = async () => {

@@ -46,10 +46,11 @@ export class AdapterTrainer {
   }
 
   /** Starts training a LoRA. Returns the response of POST /v1/training/start just before the first step. */
-  async startLora({ useFp8, ...request }: LoraTraining) {
+  async startLora({ useFp8, warnings, ...request }: LoraTraining) {
     const adapter: AdapterDesign = { kind: "lora", ...pickValues(loraParameters.design, request) };
     const config = { lora_rank: request.rank, lora_alpha: request.alpha };
-    const answer = await this.#start(request, adapter, config, useFp8 ? [ignoredWarning("use_fp8")] : []);
+    const notices = [...warnings, ...(useFp8 ? [ignoredWarning("use_fp8")] : [])];
+    const answer = await this.#start(request, adapter, config, notices);
     return { message: "Training started", ...answer, fp8_enabled: useFp8 };
   }
 
@@ -61,7 +62,7 @@ export class AdapterTrainer {
       design[key as keyof typeof design],
     ]);
     const config = { adapter_type: "lokr", ...Object.fromEntries(designFields) };
-    const notices = design.useTucker ? [ignoredWarning("lokr_use_tucker")] : [];
+    const notices = [...request.warnings, ...(design.useTucker ? [ignoredWarning("lokr_use_tucker")] : [])];
     const answer = await this.#start(request, { kind: "lokr", ...design }, config, notices);
     return { message: "LoKR training started", ...answer };
   }
@@ -97,7 +98,7 @@ export class AdapterTrainer {
     await Promise.race([firstStep, run.finished]).catch((error: unknown) => {
       if (run.state === "failed") throw error;
     });
-    return { tensor_dir: tensorDir, output_dir: outputDir, config, run_id: run.id };
+    return { tensor_dir: tensorDir, output_dir: outputDir, config, run_id: run.id, warnings: notices };
   }
 
   async #check(

@@ -62,9 +62,11 @@ describe("request bodies", () => {
     });
 
     it("collects the values of repeated fields in a form", async () => {
-      const form = "track_classes=drums&track_classes=bass&audio_codes=1";
-      const { body } = await send(form, "application/x-www-form-urlencoded");
-      expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], audio_codes: "1" });
+      for (const name of ["track_classes", "track_classes[]", "track_classes%5B%5D"]) {
+        const form = `${name}=drums&${name}=bass&audio_codes=1`;
+        const { body } = await send(form, "application/x-www-form-urlencoded");
+        expect(body.fields).to.deep.equal({ track_classes: ["drums", "bass"], audio_codes: "1" });
+      }
     });
 
     for (const [where, text] of [

@@ -212,6 +212,18 @@ describe("parsing of generation requests", () => {
       );
     });
 
+    it("names the song whose field is unknown or out of range", () => {
+      const { warnings } = parsed(
+        { songs: [{ prompt: "a" }, { prompt: "b", seed: 3, lyrcs: "la", bpm: 900 }] },
+        { rangePolicy: "clamp" },
+      );
+      expect(warnings).to.have.length(2);
+      expect(warnings[0]).to.equal(
+        'songs[1]: unknown fields were ignored: "lyrcs" (did you mean lyrics?), "seed"',
+      );
+      expect(warnings[1]).to.match(/^songs\[1\]: bpm /);
+    });
+
     it("ignores inherited property names", () => {
       expect(parsed(JSON.parse('{"__proto__":{"bpm":90},"constructor":1,"toString":"x"}')).bpm).to.equal(
         null,

@@ -671,6 +671,15 @@ describe("values of generation requests", () => {
       expect(parsed({ thinking: true }).warnings).to.deep.equal([]);
     });
 
+    it("songs are one to nine objects", () => {
+      expect(refusal({ songs: "waltz" })).to.equal('songs must be a list of 1 to 9 objects, got "waltz"');
+      expect(refusal({ songs: [] })).to.equal("songs must hold 1 to 9 songs, got 0");
+      expect(refusal({ songs: Array(99).fill({}) })).to.equal("songs must hold 1 to 9 songs, got 99");
+      expect(refusal({ songs: [{}, "b"] })).to.equal(
+        'songs [1] must be an object with the parameters of a song, got "b"',
+      );
+    });
+
     it("audio codes for all songs may be tokens, comma-separated text or a list of integers", () => {
       expect(codes("<|audio_code_4095|>x<|audio_code_5|>")).to.deep.equal([
         [4095, 5],

@@ -49,6 +49,7 @@ describe("training runs", () => {
         train_epochs: 5,
         lora_output_dir: "lora",
         use_fp8: true,
+        epochs: 5000,
       });
       expect(status).to.equal(200);
       const config = { lora_rank: 4, lora_alpha: 8, learning_rate: 0.01, epochs: 5 };
@@ -59,6 +60,10 @@ describe("training runs", () => {
         output_dir: "lora",
         config,
         fp8_enabled: true,
+        warnings: [
+          'unknown fields were ignored: "epochs" (did you mean train_epochs?)',
+          "use_fp8 was ignored: frozen weights keep the precision of the model",
+        ],
       });
       const ended = await trainer.untilEnded();
       expect(ended).to.deep.include({
@@ -80,6 +85,7 @@ describe("training runs", () => {
         status: `✅ Training complete! LoRA saved to ${trainer.path("lora/final")}`,
       });
       expectFinishedNumbers(ended);
+      expect(ended.training_log).to.match(/ℹ️ unknown fields were ignored: "epochs"/);
       expect(ended.training_log).to.match(/ℹ️ use_fp8 was ignored: frozen weights/);
       expect(ended.training_log).to.match(/✅ Epoch 5\/5 in \d+\.\ds, Loss: \d+\.\d{4}/);
       expect(trainer.checkpoints("lora").map((name) => name.replace(/_loss_\d+\.\d{4}$/, ""))).to.deep.equal([
@@ -112,6 +118,7 @@ describe("training runs", () => {
         tensor_dir: "set",
         output_dir: "lokr",
         config,
+        warnings: ['unknown fields were ignored: "lora_rank", "lora_alpha"'],
       });
       const ended = await trainer.untilEnded();
       expect(ended).to.deep.include({
