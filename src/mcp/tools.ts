@@ -22,6 +22,16 @@ export interface Tool {
 /** Annotations of a tool without side effects, which clients may call without confirmation. */
 const READ_ONLY = { readOnlyHint: true, openWorldHint: false };
 
+function toolOf(
+  name: string,
+  description: string,
+  inputSchema: Definition["inputSchema"],
+  call: Tool["call"],
+  annotations: Definition["annotations"] = READ_ONLY,
+): Tool {
+  return { definition: { name, description, inputSchema, annotations }, call };
+}
+
 function objectSchema(
   properties: Readonly<Record<string, JsonSchema>>,
   required: readonly string[] = [],
@@ -57,7 +67,15 @@ export function cityTools({ paths }: OpenApiDocument, client: ServiceClient): To
     readTool(reads, client),
     planTool(commands, client),
     ...(look ? [lookTool(look, client)] : []),
-    ...commands.map(([path, operation]) => commandTool(path, operation, client)),
+    ...commands.map(([path, operation]) =>
+      toolOf(
+        `city_${operation.operationId.replaceAll("-", "_")}`,
+        operation.summary,
+        bodySchema(operation),
+        async (args, { signal }) => textResult(await client.post(path, args, signal)),
+        { readOnlyHint: false, openWorldHint: false },
+      ),
+    ),
   ];
 }
 
@@ -76,85 +94,51 @@ function readTool(reads: Operations, client: ServiceClient): Tool {
     const names = Object.keys(querySchema(operation));
     return `${path}: ${operation.summary}${names.length > 0 ? ` (${names.join(", ")})` : ""}`;
   });
-  const hasId = (path: string) => path.includes("{id}");
-  return {
-    definition: {
-      name: "city_read",
-      description: `Reads the city. Paths and their query parameters:\n${list.join("\n")}`,
-      inputSchema: objectSchema(
-        {
-          path: { type: "string", enum: reads.map(([path]) => path) },
-          id: { type: "integer", description: "In place of {id} in the path." },
-          query: { type: "object", properties: query },
-        },
-        ["path"],
-      ),
-      annotations: READ_ONLY,
-    },
-    call: async ({ path, id, query: given }, { signal }) => {
+  const inputs = {
+    path: { type: "string", enum: reads.map(([path]) => path) },
+    id: { type: "integer", description: "In place of {id} in the path." },
+    query: { type: "object", properties: query },
+  };
+  const description = `Reads the city. Paths and their query parameters:\n${list.join("\n")}`;
+  return toolOf(
+    "city_read",
+    description,
+    objectSchema(inputs, ["path"]),
+    async ({ path, id, query: given }, { signal }) => {
       const known = reads.find(([each]) => each === path)?.[0];
       if (known === undefined) return errorResult(`Unknown path ${JSON.stringify(path)}`);
-      if (hasId(known) && !Number.isInteger(id)) return errorResult(`${known} needs an id`);
-      const target =
-        known.replace("{id}", String(id)) + queryOf((given ?? {}) as object as Record<string, unknown>);
+      if (known.includes("{id}") && !Number.isInteger(id)) return errorResult(`${known} needs an id`);
+      const target = known.replace("{id}", String(id)) + queryOf((given ?? {}) as Arguments);
       return textResult(await client.get(target, signal));
     },
-  };
+  );
 }
 
 function planTool(commands: Operations, client: ServiceClient): Tool {
   const planned = commands.filter(([, operation]) => bodySchema(operation).properties?.dryRun !== undefined);
-  return {
-    definition: {
-      name: "city_plan",
-      description:
-        "Dry run of a command: returns what it would build and cost, or why it would be rejected. Changes nothing. " +
-        "`fields` are the fields of the command's own tool. place-building with suggest=true lists free sites.",
-      inputSchema: objectSchema(
-        {
-          command: { type: "string", enum: planned.map(([, { operationId }]) => operationId) },
-          fields: { type: "object" },
-        },
-        ["command"],
-      ),
-      annotations: READ_ONLY,
-    },
-    call: async ({ command, fields }, { signal }) => {
+  const names = planned.map(([, { operationId }]) => operationId);
+  return toolOf(
+    "city_plan",
+    "Dry run of a command: returns what it would build and cost, or why it would be rejected. Changes nothing. " +
+      "`fields` are the fields of the command's own tool. place-building with suggest=true lists free sites.",
+    objectSchema({ command: { type: "string", enum: names }, fields: { type: "object" } }, ["command"]),
+    async ({ command, fields }, { signal }) => {
       const path = planned.find(([, { operationId }]) => operationId === command)?.[0];
       if (path === undefined) return errorResult(`${JSON.stringify(command)} has no dry run`);
       return textResult(await client.post(path, { ...(fields as object), dryRun: true }, signal));
     },
-  };
+  );
 }
 
 function lookTool(operation: OpenApiOperation, client: ServiceClient): Tool {
-  return {
-    definition: {
-      name: "city_look",
-      description:
-        "Renders the map around a place as an image, coloured by a mode such as Traffic or LandValue.",
-      inputSchema: objectSchema(querySchema(operation)),
-      annotations: READ_ONLY,
-    },
-    call: async (args, { signal }) => {
-      const answer = await client.get(CAPTURE + queryOf(args), signal);
-      if (answer.status !== 200) return textResult(answer);
-      const data = answer.bytes.toString("base64");
-      return { content: [{ type: "image", data, mimeType: answer.mediaType }] };
-    },
-  };
-}
-
-function commandTool(path: string, operation: OpenApiOperation, client: ServiceClient): Tool {
-  return {
-    definition: {
-      name: `city_${operation.operationId.replaceAll("-", "_")}`,
-      description: operation.summary,
-      inputSchema: bodySchema(operation),
-      annotations: { readOnlyHint: false, openWorldHint: false },
-    },
-    call: async (args, { signal }) => textResult(await client.post(path, args, signal)),
-  };
+  const description =
+    "Renders the map around a place as an image, coloured by a mode such as Traffic or LandValue.";
+  return toolOf("city_look", description, objectSchema(querySchema(operation)), async (args, { signal }) => {
+    const answer = await client.get(CAPTURE + queryOf(args), signal);
+    if (answer.status !== 200) return textResult(answer);
+    const data = answer.bytes.toString("base64");
+    return { content: [{ type: "image", data, mimeType: answer.mediaType }] };
+  });
 }
 
 const POLL_MS = 500;
@@ -173,42 +157,29 @@ export function musicTools({ paths }: OpenApiDocument, client: ServiceClient, sa
   const make = paths["/release_task"]?.post;
   const list = paths["/v1/tasks"]?.get;
   if (!make || !list) return [];
-  return [makeTool(make, client), followTool(client), fetchTool(client, savesFiles), listTool(list, client)];
-}
-
-function makeTool(operation: OpenApiOperation, client: ServiceClient): Tool {
-  return {
-    definition: {
-      name: "make_song",
-      description: "Queues a song and returns its task_id; follow_song waits for it.",
-      inputSchema: bodySchema(operation),
-      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
-    },
-    call: async (args, { signal }) => textResult(await client.post("/release_task", args, signal)),
-  };
+  return [
+    toolOf(
+      "make_song",
+      "Queues a song and returns its task_id; follow_song waits for it.",
+      bodySchema(make),
+      async (args, { signal }) => textResult(await client.post("/release_task", args, signal)),
+      { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    ),
+    followTool(client),
+    fetchTool(client, savesFiles),
+    toolOf("list_songs", list.summary, objectSchema(querySchema(list)), async (args, { signal }) =>
+      textResult(await client.get(`/v1/tasks${queryOf(args)}`, signal)),
+    ),
+  ];
 }
 
 function followTool(client: ServiceClient): Tool {
-  return {
-    definition: {
-      name: "follow_song",
-      description:
-        "Waits for a song until it is finished or the time is up. Returns state, progress and files.",
-      inputSchema: objectSchema(
-        {
-          task_id: TASK_ID,
-          wait_seconds: {
-            type: "number",
-            minimum: 0,
-            maximum: MAX_WAIT_SECONDS,
-            default: DEFAULT_WAIT_SECONDS,
-          },
-        },
-        ["task_id"],
-      ),
-      annotations: READ_ONLY,
-    },
-    call: async ({ task_id: id, wait_seconds: seconds = DEFAULT_WAIT_SECONDS }, { signal, report }) => {
+  const range = { minimum: 0, maximum: MAX_WAIT_SECONDS, default: DEFAULT_WAIT_SECONDS };
+  return toolOf(
+    "follow_song",
+    "Waits for a song until it is finished or the time is up. Returns state, progress and files.",
+    objectSchema({ task_id: TASK_ID, wait_seconds: { type: "number", ...range } }, ["task_id"]),
+    async ({ task_id: id, wait_seconds: seconds = DEFAULT_WAIT_SECONDS }, { signal, report }) => {
       const deadlineMs = performance.now() + Math.min(Number(seconds) || 0, MAX_WAIT_SECONDS) * 1000;
       for (;;) {
         const answer = await client.get(taskPath(id), signal);
@@ -220,7 +191,7 @@ function followTool(client: ServiceClient): Tool {
         await delay(POLL_MS, undefined, { signal });
       }
     },
-  };
+  );
 }
 
 function fetchTool(client: ServiceClient, savesFiles: boolean): Tool {
@@ -228,22 +199,17 @@ function fetchTool(client: ServiceClient, savesFiles: boolean): Tool {
     type: "string",
     description: "Absolute path of a new file for the audio; unset: the audio is returned.",
   };
-  return {
-    definition: {
-      name: "fetch_song",
-      description: "Returns the audio of a finished song.",
-      inputSchema: objectSchema(
-        {
-          task_id: TASK_ID,
-          index: { type: "integer", default: 0, description: "Index of the song in the task." },
-          format: { type: "string", description: "Converts the audio, for example mp3 or flac." },
-          ...(savesFiles && { path }),
-        },
-        ["task_id"],
-      ),
-      annotations: savesFiles ? { readOnlyHint: false, destructiveHint: false } : READ_ONLY,
-    },
-    call: async ({ task_id: id, index = 0, format, path: target }, { signal }) => {
+  const inputs = {
+    task_id: TASK_ID,
+    index: { type: "integer", default: 0, description: "Index of the song in the task." },
+    format: { type: "string", description: "Converts the audio, for example mp3 or flac." },
+    ...(savesFiles && { path }),
+  };
+  return toolOf(
+    "fetch_song",
+    "Returns the audio of a finished song.",
+    objectSchema(inputs, ["task_id"]),
+    async ({ task_id: id, index = 0, format, path: target }, { signal }) => {
       const answer = await client.get(taskPath(id), signal);
       if (answer.status !== 200) return textResult(answer);
       const { songs = [], state } = dataOf<TaskRow>(answer.bytes);
@@ -257,7 +223,8 @@ function fetchTool(client: ServiceClient, savesFiles: boolean): Tool {
       const data = audio.bytes.toString("base64");
       return { content: [{ type: "audio", data, mimeType: audio.mediaType }] };
     },
-  };
+    savesFiles ? { readOnlyHint: false, destructiveHint: false } : READ_ONLY,
+  );
 }
 
 async function saveSong(path: string, bytes: Buffer): Promise<CallToolResult> {
@@ -268,18 +235,6 @@ async function saveSong(path: string, bytes: Buffer): Promise<CallToolResult> {
     return errorResult(`${path} could not be written: ${(error as Error).message}`);
   }
   return { content: [{ type: "text", text: `${bytes.length} bytes written to ${path}` }] };
-}
-
-function listTool(operation: OpenApiOperation, client: ServiceClient): Tool {
-  return {
-    definition: {
-      name: "list_songs",
-      description: operation.summary,
-      inputSchema: objectSchema(querySchema(operation)),
-      annotations: READ_ONLY,
-    },
-    call: async (args, { signal }) => textResult(await client.get(`/v1/tasks${queryOf(args)}`, signal)),
-  };
 }
 
 function taskPath(id: unknown): string {

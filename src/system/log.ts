@@ -30,7 +30,7 @@ class StderrLines {
   }
 
   write(line: string): void {
-    recentLines.add(line);
+    remember(line.trimEnd());
     if (this.#pipe === null) this.#writeAtOnce(line);
     else if (this.#pipe.writableLength > MAX_WAITING_BYTES) this.#dropped++;
     else {
@@ -67,31 +67,22 @@ let stderrLines: StderrLines | undefined;
 
 const MAX_RECENT_LINES = 200;
 
-/** Keeps the last lines of the log in memory, and passes on new ones. */
-class RecentLines {
-  readonly #lines: string[] = [];
-  readonly #listeners = new Set<(line: string) => void>();
+/** The last lines of the log, and the functions that get new ones. */
+const recentLines: string[] = [];
+const listeners = new Set<(line: string) => void>();
 
-  add(line: string): void {
-    const text = line.trimEnd();
-    this.#lines.push(text);
-    if (this.#lines.length > MAX_RECENT_LINES) this.#lines.shift();
-    for (const listener of this.#listeners) listener(text);
-  }
-
-  follow(listener: (line: string) => void, signal: AbortSignal): void {
-    for (const line of this.#lines) listener(line);
-    if (signal.aborted) return;
-    this.#listeners.add(listener);
-    signal.addEventListener("abort", () => this.#listeners.delete(listener), { once: true });
-  }
+function remember(line: string): void {
+  recentLines.push(line);
+  if (recentLines.length > MAX_RECENT_LINES) recentLines.shift();
+  for (const listener of listeners) listener(line);
 }
-
-const recentLines = new RecentLines();
 
 /** Calls `listener` with the recent lines of this process's log, and with each new line until the signal fires. */
 export function followLog(listener: (line: string) => void, signal: AbortSignal): void {
-  recentLines.follow(listener, signal);
+  for (const line of recentLines) listener(line);
+  if (signal.aborted) return;
+  listeners.add(listener);
+  signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
 }
 
 function toStderr(): StderrLines {

@@ -74,9 +74,10 @@ type EndedRun = Exclude<RunOutcome, { state: "queued" }>;
 
 interface QueueRun extends RunningTask {
   task: WaitingTask;
-  /** Latest error when the end of the job was recorded; null if there was none. The queue tries again. */
-  failure: StoreError | null;
-  onFailure: (() => void)[];
+  /** Rejects if the end of the job cannot be recorded at once. The queue tries again. */
+  unrecorded: Promise<never>;
+  /** Rejects `unrecorded`. */
+  fail: (error: StoreError) => void;
 }
 
 /**
@@ -284,7 +285,7 @@ export class EmbeddedQueue implements TaskQueue {
     const work = this.#running.get(id);
     if (work !== undefined) {
       work.job.controller.abort(reason);
-      await endOrFailure(work);
+      await Promise.race([work.ended, work.unrecorded]);
       // The task may have ended before the abort, so check its recorded outcome.
       return (await this.#store.get(id))?.error === reason.message;
     }
@@ -324,15 +325,13 @@ export class EmbeddedQueue implements TaskQueue {
     while (this.#started && this.#pauseTimer === undefined && this.#running.size < this.options.workers) {
       const task = this.#takeNext();
       if (task === undefined) return;
-      const job = new TaskRun();
-      const work: QueueRun = {
-        task,
-        job,
-        ended: Promise.resolve(),
-        failure: null,
-        onFailure: [],
-        isAbandoned: false,
-      };
+      let fail: QueueRun["fail"] = () => {};
+      const unrecorded = new Promise<never>((_resolve, reject) => {
+        fail = reject;
+      });
+      unrecorded.catch(() => {});
+      const ended = Promise.resolve();
+      const work: QueueRun = { task, job: new TaskRun(), ended, unrecorded, fail, isAbandoned: false };
       this.#running.set(task.id, work);
       this.#turns.started(task.turn);
       work.ended = this.#work(work).finally(() => {
@@ -447,8 +446,7 @@ export class EmbeddedQueue implements TaskQueue {
         if (attempt + 1 >= MAX_END_FAILURES && outcome.state !== "queued") {
           return this.#endInMemory(work, outcome, error);
         }
-        work.failure = error;
-        for (const notify of work.onFailure.splice(0)) notify();
+        work.fail(error);
         const isOver = await sleep(retryDelayMs(attempt), false, { signal: this.#stopping.signal }).catch(
           () => true,
         );
@@ -530,18 +528,4 @@ export class EmbeddedQueue implements TaskQueue {
 
 function isBefore(a: WaitingTask, b: WaitingTask): boolean {
   return a.turn === b.turn ? a.sequence < b.sequence : a.turn < b.turn;
-}
-
-/** Resolves when the end of the job is recorded. @throws StoreError if recording has failed and is being retried */
-async function endOrFailure(work: QueueRun): Promise<void> {
-  const failed = new Promise<void>((resolve) => {
-    if (work.failure === null) work.onFailure.push(resolve);
-    else resolve();
-  });
-  let hasEnded = false;
-  const ended = work.ended.then(() => {
-    hasEnded = true;
-  });
-  await Promise.race([ended, failed]);
-  if (!hasEnded && work.failure !== null) throw work.failure;
 }
