@@ -8,7 +8,7 @@ import { type Client, type LiveServer, type SongRecord, startLiveServer } from "
 import { temporaryDirectory } from "../music/tasks.js";
 
 const SAMPLE_RATE = 48_000;
-const SOURCE_SECONDS = 4;
+const SOURCE_SECONDS = 2;
 /** Maximum length of a fade beyond a repaint window. */
 const FADE_SECONDS = 0.05;
 
@@ -34,6 +34,8 @@ const quick = {
 };
 /** A turbo model whose name differs from the built-in model's. */
 const TURBO_MODEL = "acestep-v15-turbo-copy";
+/** A song from text and codes may be shorter than the minimum of audio_duration. */
+const CODES = Array.from({ length: 5 * SOURCE_SECONDS }, (_, i) => `<|audio_code_${i}|>`).join("");
 const SOURCE_TASKS = ["cover", "repaint", "lego", "extract", "complete"];
 
 describe("the six task types over HTTP", () => {
@@ -82,7 +84,7 @@ describe("the six task types over HTTP", () => {
   for (const task_type of SOURCE_TASKS) {
     it(`${task_type} uses length and content of an uploaded source`, async () => {
       const task = { task_type, track_name: "bass", track_classes: ["drums", "bass"], audio_duration: 20 };
-      const window = task_type === "repaint" ? { repainting_start: 1, repainting_end: 2 } : {};
+      const window = task_type === "repaint" ? { repainting_start: 0.5, repainting_end: 1 } : {};
       const song = await client.makeOne({ ...quick, ...task, ...window, src_audio: uploadOf(source) });
       expect(song.metas.duration).to.equal(SOURCE_SECONDS);
       expect(song.warnings.join()).to.include("audio_duration was ignored");
@@ -198,42 +200,42 @@ describe("the six task types over HTTP", () => {
 
     for (const repaint_mode of ["conservative", "balanced"]) {
       it(`repaint_mode ${repaint_mode} keeps the source outside the window and changes it inside`, async () => {
-        const window = { repainting_start: 1, repainting_end: 2, repaint_mode };
+        const window = { repainting_start: 0.5, repainting_end: 1, repaint_mode };
         const song = await audioOf({ task_type: "repaint", ...window, src_audio_path: source });
-        expect(difference(song, [0, 1 - FADE_SECONDS])).to.equal(0);
-        expect(difference(song, [2 + FADE_SECONDS, SOURCE_SECONDS])).to.equal(0);
-        expect(difference(song, [1, 2])).to.be.greaterThan(0.01);
+        expect(difference(song, [0, 0.5 - FADE_SECONDS])).to.equal(0);
+        expect(difference(song, [1 + FADE_SECONDS, SOURCE_SECONDS])).to.equal(0);
+        expect(difference(song, [0.5, 1])).to.be.greaterThan(0.01);
       });
     }
 
     it("repaint_mode aggressive gives the same audio outside the window for any content inside", async () => {
-      const window = { repainting_start: 3, repainting_end: 4, repaint_mode: "aggressive" };
+      const window = { repainting_start: 1.5, repainting_end: 2, repaint_mode: "aggressive" };
       const repaint = { task_type: "repaint", ...window, src_audio_path: source };
       const [one, two] = [await audioOf(repaint), await audioOf({ ...repaint, seed: 8 })];
-      const outside: [number, number] = [0, 3 - decoderReach];
+      const outside: [number, number] = [0, 1.5 - decoderReach];
       expect(difference(one, outside, 0, two)).to.be.lessThan(1e-4);
-      expect(difference(one, [3, 4], 0, two)).to.be.greaterThan(0.01);
+      expect(difference(one, [1.5, 2], 0, two)).to.be.greaterThan(0.01);
     });
 
     it("repaints several windows in one task, and keeps the source bit-identical outside them", async () => {
       for (const task_type of ["repaint", "lego"]) {
         const stem = task_type === "lego" ? { track_name: "bass" } : {};
         const task = { ...quick, task_type, ...stem, src_audio: uploadOf(source) };
-        const song = await client.makeOne({ ...task, repainting_windows: ["0.5,1", "2.5,3.25"] });
+        const song = await client.makeOne({ ...task, repainting_windows: ["0.25,0.5", "1.25,1.75"] });
         expect(song.warnings).to.deep.equal([]);
         const audio = await listen(song);
         for (const [from, to] of [
-          [0, 0.5],
-          [1, 2.5],
-          [3.25, SOURCE_SECONDS],
+          [0, 0.25],
+          [0.5, 1.25],
+          [1.75, SOURCE_SECONDS],
         ] as const) {
           const inner = (edge: number, fade: number) =>
             edge === 0 || edge === SOURCE_SECONDS ? edge : edge + fade;
           expect(difference(audio, [inner(from, FADE_SECONDS), inner(to, -FADE_SECONDS)])).to.equal(0);
         }
         for (const window of [
-          [0.5, 1],
-          [2.5, 3.25],
+          [0.25, 0.5],
+          [1.25, 1.75],
         ] as [number, number][]) {
           expect(difference(audio, window)).to.be.greaterThan(0.01);
         }
@@ -243,12 +245,13 @@ describe("the six task types over HTTP", () => {
     it("extends the song with windows beyond both ends, and rejects a window outside the source", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
       const ends = [
-        [-1, 0.5],
-        [SOURCE_SECONDS - 1, SOURCE_SECONDS + 2],
+        [-0.5, 0.5],
+        [SOURCE_SECONDS - 0.5, SOURCE_SECONDS + 1],
       ];
       const longer = await audioOf({ ...repaint, repainting_windows: ends });
-      expect(secondsOf(longer)).to.equal(SOURCE_SECONDS + 3);
-      expect(difference(longer, [0.5 + FADE_SECONDS, SOURCE_SECONDS - 1 - FADE_SECONDS], 1)).to.equal(0);
+      expect(secondsOf(longer)).to.equal(SOURCE_SECONDS + 1.5);
+      const between: [number, number] = [0.5 + FADE_SECONDS, SOURCE_SECONDS - 0.5 - FADE_SECONDS];
+      expect(difference(longer, between, 0.5)).to.equal(0);
       const { status, body } = await client.post("/release_task", {
         ...quick,
         ...repaint,
@@ -259,15 +262,15 @@ describe("the six task types over HTTP", () => {
       });
       expect(status).to.equal(400);
       expect(body.detail).to.equal(
-        "repainting_windows: the start of window 2 must not be after the end of the source, which lasts 4.00 seconds, got 9",
+        "repainting_windows: the start of window 2 must not be after the end of the source, which lasts 2.00 seconds, got 9",
       );
     });
 
     it("repaints to the end of the source if no end is set, and the whole source by default", async () => {
       const repaint = { task_type: "repaint", src_audio_path: source };
-      const toTheEnd = await audioOf({ ...repaint, repainting_start: 3, repainting_end: -1 });
-      expect(difference(toTheEnd, [0, 3 - FADE_SECONDS])).to.equal(0);
-      expect(difference(toTheEnd, [3, SOURCE_SECONDS])).to.be.greaterThan(0.01);
+      const toTheEnd = await audioOf({ ...repaint, repainting_start: 1, repainting_end: -1 });
+      expect(difference(toTheEnd, [0, 1 - FADE_SECONDS])).to.equal(0);
+      expect(difference(toTheEnd, [1, SOURCE_SECONDS])).to.be.greaterThan(0.01);
       const all = await audioOf(repaint);
       expect(difference(all, [0, 1])).to.be.greaterThan(0.01);
     });
@@ -275,20 +278,20 @@ describe("the six task types over HTTP", () => {
     it("extends the source at its beginning, at its end, and at both", async () => {
       const repaint = (repainting_start: number, repainting_end: number) =>
         audioOf({ task_type: "repaint", src_audio_path: source, repainting_start, repainting_end });
-      const ahead = await repaint(-2, 1);
-      expect(secondsOf(ahead)).to.equal(SOURCE_SECONDS + 2);
-      expect(difference(ahead, [1 + FADE_SECONDS, SOURCE_SECONDS], 2)).to.equal(0);
-      const behind = await repaint(3, SOURCE_SECONDS + 2);
-      expect(secondsOf(behind)).to.equal(SOURCE_SECONDS + 2);
-      expect(difference(behind, [0, 3 - FADE_SECONDS])).to.equal(0);
-      expect(secondsOf(await repaint(-1, SOURCE_SECONDS + 1))).to.equal(SOURCE_SECONDS + 2);
-      const after = await repaint(SOURCE_SECONDS, SOURCE_SECONDS + 2);
-      expect(secondsOf(after)).to.equal(SOURCE_SECONDS + 2);
+      const ahead = await repaint(-1, 1);
+      expect(secondsOf(ahead)).to.equal(SOURCE_SECONDS + 1);
+      expect(difference(ahead, [1 + FADE_SECONDS, SOURCE_SECONDS], 1)).to.equal(0);
+      const behind = await repaint(1, SOURCE_SECONDS + 1);
+      expect(secondsOf(behind)).to.equal(SOURCE_SECONDS + 1);
+      expect(difference(behind, [0, 1 - FADE_SECONDS])).to.equal(0);
+      expect(secondsOf(await repaint(-0.5, SOURCE_SECONDS + 0.5))).to.equal(SOURCE_SECONDS + 1);
+      const after = await repaint(SOURCE_SECONDS, SOURCE_SECONDS + 1);
+      expect(secondsOf(after)).to.equal(SOURCE_SECONDS + 1);
       expect(difference(after, [0, SOURCE_SECONDS - FADE_SECONDS])).to.equal(0);
     });
 
     it("a repaint depends on repaint_mode, repaint_strength and chunk_mask_mode", async () => {
-      const window = { task_type: "repaint", src_audio_path: source, repainting_start: 1, repainting_end: 2 };
+      const window = { task_type: "repaint", src_audio_path: source, repainting_start: 0.5, repainting_end: 1 };
       const plain = await audioOf(window);
       for (const change of [
         { repaint_mode: "aggressive" },
@@ -319,7 +322,7 @@ describe("the six task types over HTTP", () => {
   });
 
   it("uses the timbre of a reference recording", async () => {
-    const song = { audio_duration: 10, inference_steps: 1 };
+    const song = { audio_code_string: CODES, use_audio_codes: true, inference_steps: 1 };
     const plain = await audioOf(song);
     const like = await audioOf({ ...song, reference_audio_path: source });
     const unlike = await audioOf({ ...song, ref_audio: uploadOf(other) });
@@ -340,21 +343,18 @@ describe("the six task types over HTTP", () => {
   });
 
   it("takes a finished song as the source, by URL or by name", async () => {
-    const song = await client.makeOne({ ...quick, audio_duration: 10, audio_format: "mp3" });
     const cover = { task_type: "cover", inference_steps: 1 };
+    const song = await client.makeOne({ ...quick, ...cover, src_audio_path: source, audio_format: "mp3" });
     const name = decodeURIComponent(song.file).split("/").at(-1) as string;
     const [byUrl, byName] = [
       await audioOf({ ...cover, src_audio_path: song.file }),
       await audioOf({ ...cover, src_audio_path: name }),
     ];
-    expect(secondsOf(byUrl)).to.be.closeTo(10, 0.1);
+    expect(secondsOf(byUrl)).to.be.closeTo(SOURCE_SECONDS, 0.1);
     expect(isSame(byUrl, byName)).to.equal(true);
   });
 
   describe("audio codes in a request", () => {
-    const text = Array.from({ length: 60 }, (_, i) => `<|audio_code_${i}|>`).join("");
-    const seconds = 12;
-
     for (const [thinking, use_audio_codes, act] of [
       [false, false, false],
       [false, true, true],
@@ -362,7 +362,7 @@ describe("the six task types over HTTP", () => {
       [true, true, true],
     ] as const) {
       it(`audio codes are ${act ? "used" : "ignored"} with thinking ${thinking} and use_audio_codes ${use_audio_codes}`, async () => {
-        for (const audio_code_string of [text, [text]]) {
+        for (const audio_code_string of act ? [CODES, [CODES]] : [CODES]) {
           const codes = {
             audio_code_string,
             thinking,
@@ -371,7 +371,7 @@ describe("the six task types over HTTP", () => {
             inference_steps: 1,
           };
           const song = await client.makeOne({ ...quick, ...codes });
-          expect(song.metas.duration).to.equal(act ? seconds : 10);
+          expect(song.metas.duration).to.equal(act ? SOURCE_SECONDS : 10);
           const { length, 0: warning } = song.warnings;
           expect(length).to.equal(1);
           expect(warning).to.include(
@@ -382,10 +382,10 @@ describe("the six task types over HTTP", () => {
     }
 
     it("audio codes replace the source of a cover", async () => {
-      const cover = { task_type: "cover", audio_code_string: text, inference_steps: 1 };
+      const cover = { task_type: "cover", audio_code_string: CODES, inference_steps: 1 };
       for (const asking of [{ thinking: true }, { use_audio_codes: true }]) {
         const song = await client.makeOne({ ...quick, ...cover, ...asking, src_audio_path: source });
-        expect(song.metas.duration).to.equal(seconds);
+        expect(song.metas.duration).to.equal(SOURCE_SECONDS);
         expect(song.lm_model).to.equal("");
         expect(song.warnings).to.deep.equal(["src_audio was ignored: replaced by audio_code_string"]);
       }
