@@ -9,11 +9,11 @@ import {
   writeLora,
   writeSafetensors,
 } from "./adapter-files.js";
-import { serverForAll, shortSong } from "./live-server.js";
+import { oneSecondSong, serverForAll } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 import { type SampleTensors, writeSample } from "./training/sample-files.js";
 
-const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
+const seededSong = { ...oneSecondSong, use_random_seed: false, seed: 11, audio_format: "wav" };
 
 describe("loading of adapters and models in common formats", () => {
   const folder = temporaryDirectory();

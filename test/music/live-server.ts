@@ -12,13 +12,20 @@ import { temporaryDirectory } from "./tasks.js";
 
 const POLL_INTERVAL_MS = 20;
 
-/** A song that the server makes quickly. The format is WAV, because MP3 encoding takes longer than rendering. */
+/** The shortest song without codes and source. The format is WAV, because MP3 encoding takes longer than rendering. */
 export const shortSong = {
   prompt: "a short song",
   audio_duration: 10,
   inference_steps: 1,
   batch_size: 1,
   audio_format: "wav" as const,
+};
+const { audio_duration: _, ...anyLength } = shortSong;
+/** A song of a second, which the server makes fastest. Its codes set its length and replace source and plan. */
+export const oneSecondSong = {
+  ...anyLength,
+  audio_code_string: [1, 2, 3, 4, 5].map((code) => `<|audio_code_${code}|>`).join(""),
+  use_audio_codes: true,
 };
 /** A song that a test can cancel: rendering takes long, but each step is short, so a cancellation acts soon. */
 export const longSong = { prompt: "a long song", audio_duration: 120, inference_steps: 20, batch_size: 8 };

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { loadConfig } from "../../src/config.js";
 import { createMusicServer, type MusicServer } from "../../src/index.js";
-import { Client, shortSong } from "./live-server.js";
+import { Client, oneSecondSong } from "./live-server.js";
 import { stubEngine } from "./stub-engine.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -37,7 +37,7 @@ describe("metrics and log lines of a server", () => {
 
   it("metrics count tasks, stages and audio; log lines of a task have its request id", async () => {
     expect(await sample('carillon_tasks{state="succeeded"}')).to.equal(0);
-    const answer = await client.post("/release_task", shortSong, key);
+    const answer = await client.post("/release_task", oneSecondSong, key);
     const task = answer.body.data.task_id;
     const request = answer.headers.get("x-request-id");
     for (;;) {

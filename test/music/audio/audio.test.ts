@@ -6,7 +6,7 @@ import { expect } from "chai";
 import request from "supertest";
 import { peakOf } from "../../../src/music/audio/decode.js";
 import { AUDIO_FORMATS } from "../../../src/music/audio/formats.js";
-import { serverForAll, shortSong } from "../live-server.js";
+import { oneSecondSong, serverForAll, shortSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("GET /v1/audio", () => {
@@ -131,7 +131,7 @@ describe("GET /v1/audio", () => {
   };
   for (const format of AUDIO_FORMATS) {
     it(`delivers a rendered song as ${format}`, async () => {
-      const record = await server.client.makeOne({ ...shortSong, audio_format: format });
+      const record = await server.client.makeOne({ ...oneSecondSong, audio_format: format });
       const response = await fetch(server.url + record.file);
       expect(response.status).to.equal(200);
       expect(response.headers.get("content-type")).to.equal(types[format]);
@@ -209,7 +209,7 @@ describe("GET /v1/audio", () => {
   });
 
   it("converts a downloaded song; rejects invalid parameters, and parameters without a format", async () => {
-    const { file } = await server.client.makeOne({ ...shortSong, audio_format: "wav" });
+    const { file } = await server.client.makeOne({ ...oneSecondSong, audio_format: "wav" });
     expect(await download(`${file}&format=mp3&mp3_bitrate=192`)).to.include({ codec: "mp3", bits: 192_000 });
     expect(await download(`${file}&format=ogg&sample_rate=44100`)).to.include({
       codec: "vorbis",

@@ -1,6 +1,6 @@
-/** Recordings for tests, made by ffmpeg. */
+/** Recordings for tests. */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 
 export interface Recording {
@@ -15,7 +15,7 @@ export interface Recording {
 const COMMON_FORMATS = {
   mp3: ["-c:a", "libmp3lame", "-b:a", "192k"],
   flac: ["-c:a", "flac"],
-  wav: ["-c:a", "pcm_s16le"],
+  wav: [],
   ogg: ["-c:a", "libvorbis", "-q:a", "6"],
   m4a: ["-c:a", "aac", "-b:a", "192k"],
   aac: ["-c:a", "aac", "-b:a", "192k"],
@@ -31,15 +31,44 @@ export const RECORDING_FORMATS = Object.keys(COMMON_FORMATS) as (keyof typeof CO
 /** Writes a tone at a quarter of full scale. The extension of `path` selects the format. */
 export function writeRecording(path: string, recording: Recording = {}): string {
   const { seconds = 10, sampleRate = 48_000, channels = 2, pitch = 220 } = recording;
-  const tone = (frequency: number) => `0.25*sin(2*PI*${frequency}*t)`;
-  const channelTones = channels === 1 ? tone(pitch) : `${tone(pitch)}|${tone(pitch * 1.5)}`;
+  const pitches = [pitch, pitch * 1.5].slice(0, channels);
   const extension = path.slice(path.lastIndexOf(".") + 1) as keyof typeof COMMON_FORMATS;
+  if (extension === "wav") {
+    writeWave(path, seconds, sampleRate, pitches);
+    return path;
+  }
+  const channelTones = pitches.map((frequency) => `0.25*sin(2*PI*${frequency}*t)`).join("|");
   runFfmpeg([
     ...["-f", "lavfi", "-i", `aevalsrc=${channelTones}:s=${sampleRate}:d=${seconds}`],
     ...COMMON_FORMATS[extension],
     path,
   ]);
   return path;
+}
+
+/** Writes tones as 16-bit WAV. Does not use ffmpeg, because starting it takes longer. */
+function writeWave(path: string, seconds: number, sampleRate: number, pitches: readonly number[]): void {
+  const frames = Math.round(seconds * sampleRate);
+  const frameBytes = 2 * pitches.length;
+  const bytes = Buffer.alloc(WAV_HEADER_BYTES + frames * frameBytes);
+  bytes.write("RIFF____WAVEfmt ", "latin1");
+  bytes.writeUInt32LE(bytes.length - 8, 4);
+  bytes.writeUInt32LE(16, 16);
+  bytes.writeUInt16LE(1, 20);
+  bytes.writeUInt16LE(pitches.length, 22);
+  bytes.writeUInt32LE(sampleRate, 24);
+  bytes.writeUInt32LE(sampleRate * frameBytes, 28);
+  bytes.writeUInt16LE(frameBytes, 32);
+  bytes.writeUInt16LE(16, 34);
+  bytes.write("data", 36, "latin1");
+  bytes.writeUInt32LE(frames * frameBytes, 40);
+  for (let frame = 0; frame < frames; frame++) {
+    for (const [channel, pitch] of pitches.entries()) {
+      const sample = 0.25 * Math.sin((2 * Math.PI * pitch * frame) / sampleRate);
+      bytes.writeInt16LE(Math.round(32_767 * sample), WAV_HEADER_BYTES + frame * frameBytes + 2 * channel);
+    }
+  }
+  writeFileSync(path, bytes);
 }
 
 /** Writes `seconds` of silence in a small file that decodes fast. */

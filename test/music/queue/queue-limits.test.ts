@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { longSong, serverForAll, shortSong } from "../live-server.js";
+import { longSong, oneSecondSong, serverForAll } from "../live-server.js";
 
 describe("limits of a small queue", () => {
   const server = serverForAll({
@@ -20,7 +20,7 @@ describe("limits of a small queue", () => {
       avg_job_seconds: 12,
     });
 
-    const refusal = await client.post("/release_task", shortSong);
+    const refusal = await client.post("/release_task", oneSecondSong);
     expect(refusal.status).to.equal(429);
     expect(refusal.body).to.deep.equal({
       detail: "Server busy: queue is full",

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { serverForAll, shortSong } from "../live-server.js";
+import { oneSecondSong, serverForAll, shortSong } from "../live-server.js";
 import { parse, parsed } from "../request/request-parsing.js";
 
 const warningsOf = (fields: object) => parse({ ...fields }).warnings;
@@ -57,7 +57,13 @@ describe("facts in the prompt, such as tempo and key", () => {
     }
 
     it("a tempo in the prompt makes the same song as the field bpm", async () => {
-      const seeded = { ...shortSong, prompt: "75bpm", use_random_seed: false, seed: 5, audio_format: "wav" };
+      const seeded = {
+        ...oneSecondSong,
+        prompt: "75bpm",
+        use_random_seed: false,
+        seed: 5,
+        audio_format: "wav",
+      };
       const audioOf = async (fields: object) =>
         (await server.client.download(await server.client.makeOne({ ...seeded, ...fields }))).toString(
           "base64",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import { pseudoRandomTensor, type Tensor, writeLokr, writeLora, writeSafetensors } from "../adapter-files.js";
-import { shortSong } from "../live-server.js";
+import { oneSecondSong } from "../live-server.js";
 import { startTrainingServer, type Trainer, type TrainingServer } from "./trainer.js";
 
 const RANK = 4;
@@ -13,7 +13,7 @@ const CONFIG = "adapter_config.json";
 const SINGLE_FILE = "comfy_lora.safetensors";
 
 /** A request that makes the same song every time. */
-const sameSong = { ...shortSong, audio_format: "wav", seed: 7, use_random_seed: false };
+const sameSong = { ...oneSecondSong, audio_format: "wav", seed: 7, use_random_seed: false };
 
 describe("export of adapters for other programs", () => {
   let server: TrainingServer;
