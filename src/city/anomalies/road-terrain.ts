@@ -85,22 +85,11 @@ function cliff(world: World, segment: NetSegment): Anomaly | null {
   };
 }
 
-interface Relief {
-  roadToTerrain: number;
-  sideToSide: number;
-  adjacent: number;
-  /** Point of the road where the terrain heights on its two sides differ most. */
-  samplePosition: Position;
-}
-
 /** Samples the terrain on both sides of the road, at three places along it. */
-function sampleRelief(world: World, { start, end }: NetSegment, length: number): Relief {
-  const relief: Relief = {
-    roadToTerrain: 0,
-    sideToSide: 0,
-    adjacent: 0,
-    samplePosition: middle({ start, end }),
-  };
+function sampleRelief(world: World, { start, end }: NetSegment, length: number) {
+  const samplePosition: Position = middle({ start, end });
+  /** `samplePosition` is the point of the road where the terrain heights on its two sides differ most. */
+  const relief = { roadToTerrain: 0, sideToSide: 0, adjacent: 0, samplePosition };
   const across = { x: -(end.z - start.z) / length, z: (end.x - start.x) / length };
   for (const t of SAMPLES_ALONG) {
     const road = pointAlong({ start, end }, t);

@@ -24,15 +24,12 @@ function countByService(buildings: readonly Building[]) {
   };
 }
 
-/** Last columns of every building row: size, place and problems. */
-function lastBuildingColumns(building: Building) {
-  const { prefab, angleDegrees, problems } = building;
+function rowOf(building: Building) {
+  const { id, prefab, flags, angleDegrees, problems, position } = building;
+  const { displayName, service, subService, width, length } = prefab;
   return {
-    width: prefab.width,
-    length: prefab.length,
-    angleDegrees,
-    problems: problemText(problems),
-    position: building.position,
+    ...{ id, prefab: prefab.name, displayName, active: isActive(building), flags: flagText(flags) },
+    ...{ service, subService, width, length, angleDegrees, problems: problemText(problems), position },
   };
 }
 
@@ -59,20 +56,8 @@ export const facilities: ReadRoute = {
 };
 
 export function facilityRow(building: Building) {
-  const { id, prefab, flags } = building;
-  return {
-    id,
-    prefab: prefab.name,
-    displayName: prefab.displayName,
-    blockedAsset: prefab.blocked,
-    active: isActive(building),
-    flags: flagText(flags),
-    service: prefab.service,
-    subService: prefab.subService,
-    level: prefab.level,
-    levelName: levelName(prefab.level),
-    ...lastBuildingColumns(building),
-  };
+  const { level, blocked } = building.prefab;
+  return { ...rowOf(building), blockedAsset: blocked, level, levelName: levelName(level) };
 }
 
 /** GET /state/growables: homes, shops, industry and offices. */
@@ -97,19 +82,8 @@ const growableRows = new RowCache(growableRow, ({ prefab, flags, problems }: Bui
 ]);
 
 function growableRow(building: Building) {
-  const { id, prefab, flags } = building;
-  return {
-    id,
-    prefab: prefab.name,
-    displayName: prefab.displayName,
-    active: isActive(building),
-    abandoned: isAbandoned(building),
-    flags: flagText(flags),
-    service: prefab.service,
-    subService: prefab.subService,
-    level: levelName(prefab.level),
-    ...lastBuildingColumns(building),
-  };
+  const abandoned = isAbandoned(building);
+  return { ...rowOf(building), abandoned, level: levelName(building.prefab.level) };
 }
 
 export const BUILDING_READS = [facilities, growables];

@@ -107,6 +107,10 @@ function toDecimeter(meters: number): number {
 }
 
 const MAX_POINTS = 64;
+const POINTS_PARAMETERS = {
+  ...PLACE_PARAMETERS,
+  points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
+};
 /** Shore search: radius, step and number of directions. */
 const SHORE = { farthestMeters: 100, stepMeters: 4, directions: 16 };
 
@@ -114,10 +118,7 @@ const SHORE = { farthestMeters: 100, stepMeters: 4, directions: 16 };
 export const terrain: ReadRoute = {
   path: "/state/terrain",
   label: "Read terrain",
-  parameters: {
-    ...PLACE_PARAMETERS,
-    points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
-  },
+  parameters: POINTS_PARAMETERS,
   read: ({ world, query }) => {
     const places = placesOf(query);
     return { total: places.length, samples: places.map((place) => sampleAt(world, place)) };
@@ -216,10 +217,7 @@ export const layer: ReadRoute = {
 export const coverage: ReadRoute = {
   path: "/state/coverage",
   label: "Read service coverage",
-  parameters: {
-    ...PLACE_PARAMETERS,
-    points: z.string().optional().describe("Up to 64 places, as `x1,z1;x2,z2`."),
-  },
+  parameters: POINTS_PARAMETERS,
   read: ({ world, query }) => {
     const places = placesOf(query);
     const samples = places.map(({ x, z }) => ({ x, z, services: coverageAt(world, { x, z }) }));

@@ -62,12 +62,8 @@ export const utilities: ReadRoute = {
 function total(networks: readonly UtilityNetwork[], carries: UtilityNetwork["carries"]) {
   const sum = (figure: "supply" | "demand" | "consumers" | "unserved") =>
     networks.reduce((all, network) => all + (network.carries === carries ? network[figure] : 0), 0);
-  return {
-    supply: sum("supply"),
-    demand: sum("demand"),
-    consumers: sum("consumers"),
-    unserved: sum("unserved"),
-  };
+  const [supply, demand] = [sum("supply"), sum("demand")];
+  return { supply, demand, consumers: sum("consumers"), unserved: sum("unserved") };
 }
 
 /** GET /state/buildings/{id}: all details of a building. */

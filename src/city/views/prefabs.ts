@@ -31,24 +31,8 @@ const networkPrefabs: ReadRoute = {
 };
 
 /** A network prefab as the API lists it. Costs are per metre. The capacity is the sum of both directions. */
-function networkRow(prefab: NetworkPrefab) {
-  const { name, displayName, service, subService, elevation, widthMeters, lanes, zoning } = prefab;
-  const { carries, frontage, costPerCell, speedKmh, capacityPerHour } = prefab;
-  return {
-    name,
-    displayName,
-    service,
-    subService,
-    carries,
-    elevation,
-    widthMeters,
-    lanes,
-    zoning,
-    frontage,
-    costPerMeter: costPerCell / CELL_METERS,
-    speedKmh,
-    capacityPerHour,
-  };
+function networkRow({ costPerCell, upkeepPerCell: _upkeep, ...row }: NetworkPrefab) {
+  return { ...row, costPerMeter: costPerCell / CELL_METERS };
 }
 
 /** GET /prefabs/buildings. Omits the game's broken assets `Block Services - ...`. */

@@ -102,14 +102,12 @@ const ROWS_PER_PIECE = 100;
 /** Rows of a long list. Caches the text of each row until one of its inputs changes. */
 export class RowCache<T extends object> {
   readonly #rows = new WeakMap<T, { readonly facts: readonly unknown[]; readonly text: string }>();
-  readonly #rowOf: (thing: T) => Json;
-  readonly #factsOf: (thing: T) => readonly unknown[];
 
   /** @param factsOf the mutable inputs of a row, each a primitive or an immutable object */
-  constructor(rowOf: (thing: T) => Json, factsOf: (thing: T) => readonly unknown[]) {
-    this.#rowOf = rowOf;
-    this.#factsOf = factsOf;
-  }
+  constructor(
+    private readonly rowOf: (thing: T) => Json,
+    private readonly factsOf: (thing: T) => readonly unknown[],
+  ) {}
 
   write(things: readonly T[]): JsonText {
     const pieces: string[] = [];
@@ -121,10 +119,10 @@ export class RowCache<T extends object> {
   }
 
   #textOf(thing: T): string {
-    const facts = this.#factsOf(thing);
+    const facts = this.factsOf(thing);
     const known = this.#rows.get(thing);
     if (known?.facts.every((fact, i) => fact === facts[i])) return known.text;
-    const text = writeJson(this.#rowOf(thing));
+    const text = writeJson(this.rowOf(thing));
     this.#rows.set(thing, { facts, text });
     return text;
   }

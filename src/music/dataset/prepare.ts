@@ -71,15 +71,10 @@ export interface PreparationCall {
   onProgress?: (progress: { done: number; total: number; filename: string }) => void;
 }
 
-export interface PreparedSamples {
-  /** Absolute paths of the sample files in the order of the data set, including files that already existed. */
-  files: string[];
-  failures: SampleFailure[];
-}
-
 /**
  * Writes one file per labeled sample and the manifest, with the model of slot 1. A failing sample is reported and
  * skipped. A failure that would affect all samples ends the task, for example a full disk or a missing model.
+ * @returns absolute paths of the files in the order of the data set, including files that already existed
  * @throws RequestError if no sample is labeled or every sample failed; the signal's reason; errors of the engine
  */
 export async function prepareDataSet(
@@ -87,7 +82,7 @@ export async function prepareDataSet(
   root: PermittedRoot,
   { dataSet, outputDirectory, skipExisting }: PreparationRequest,
   { signal, onProgress }: PreparationCall,
-): Promise<PreparedSamples> {
+): Promise<{ files: string[]; failures: SampleFailure[] }> {
   const prompts = trainingPrompts(dataSet);
   if (prompts.size === 0) throw new RequestError(NOTHING_LABELED);
   const files: string[] = [];
@@ -98,7 +93,8 @@ export async function prepareDataSet(
     const path = join(outputDirectory, `${sample.id}.pt`);
     // It may have been deleted since the start.
     await mkdir(outputDirectory, { recursive: true });
-    if (!(skipExisting && (await isFile(path)))) {
+    const exists = skipExisting && (await stat(path).catch(() => null))?.isFile();
+    if (!exists) {
       await prepareSample(engine, root, { sample, prompt: prompts.get(sample.id) as string, path, signal });
     }
     files.push(path);
@@ -119,13 +115,6 @@ export function unlabeledSamples({ samples }: DataSet): SampleFailure[] {
       filename,
       reason: `${caption.trim() === "" ? "has no caption" : "is not labeled"} and is skipped`,
     }));
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );
 }
 
 interface SampleJob {

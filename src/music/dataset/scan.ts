@@ -1,7 +1,8 @@
 /** Creates a data set from a folder of audio. */
-import { readdir, stat } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { basename, dirname, extname, join, relative } from "node:path";
 import { isInstrumentalTag } from "../../engine/prompts.js";
+import { isDirectory } from "../../system/directory-lock.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
@@ -96,13 +97,6 @@ async function findFiles(
     throw new RequestError(`No audio files found in ${shown}; supported: ${AUDIO_EXTENSIONS.join(", ")}`);
   }
   return { audio, tables: paths.filter(isTable) };
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
 }
 
 function directoryFault(error: NodeJS.ErrnoException, shown: string): string {

@@ -7,8 +7,7 @@ import { tensorInfo } from "../dataset/sample-set.js";
 import { type SampleProgress, taskStatus, withWarnings } from "../dataset/sample-work.js";
 import { HttpError } from "../errors.js";
 import * as answers from "../openapi/answers.js";
-import * as adapters from "../request/training-bodies.js";
-import * as dataSets from "../request/training-bodies.js";
+import * as bodies from "../request/training-bodies.js";
 import { exportAdapter } from "../training/export.js";
 import { savedAdapters } from "../training/saved-adapters.js";
 import { command, createGetEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
@@ -17,25 +16,25 @@ import { command, createGetEndpoint, type RouteContext, sendEnvelope, withTag } 
 export const ADAPTER_ENDPOINTS = withTag("Adapters", {
   "POST /v1/lora/load": command({
     summary: "Load an adapter in addition to those already loaded",
-    body: adapters.parseAdapterLoad,
+    body: bodies.parseAdapterLoad,
     answer: answers.loadedAdapter,
     run: ({ service }, input) => service.adapters.load(input),
   }),
   "POST /v1/lora/unload": command({
     summary: "Unload one adapter or all",
-    body: adapters.parseAdapterUnload,
+    body: bodies.parseAdapterUnload,
     answer: answers.unloadedAdapter,
     run: ({ service }, input) => service.adapters.unload(input),
   }),
   "POST /v1/lora/toggle": command({
     summary: "Enable or disable one adapter or all",
-    body: adapters.parseAdapterToggle,
+    body: bodies.parseAdapterToggle,
     answer: answers.toggledAdapter,
     run: ({ service }, input) => service.adapters.toggle(input),
   }),
   "POST /v1/lora/scale": command({
     summary: "Set the scale of an adapter",
-    body: adapters.parseAdapterScale,
+    body: bodies.parseAdapterScale,
     answer: answers.scaledAdapter,
     run: ({ service }, input) => service.adapters.scale(input),
   }),
@@ -54,13 +53,13 @@ export const ADAPTER_ENDPOINTS = withTag("Adapters", {
 const TRAINING = withTag("Training", {
   "POST /v1/training/start": command({
     summary: "Train a LoRA in the background",
-    body: adapters.parseLoraTraining,
+    body: bodies.parseLoraTraining,
     answer: answers.startedTraining,
     run: ({ service }, input) => service.local.training.startLora(input),
   }),
   "POST /v1/training/start_lokr": command({
     summary: "Train a LoKr in the background",
-    body: adapters.parseLokrTraining,
+    body: bodies.parseLokrTraining,
     answer: answers.startedTraining,
     run: ({ service }, input) => service.local.training.startLokr(input),
   }),
@@ -76,13 +75,13 @@ const TRAINING = withTag("Training", {
   }),
   "POST /v1/training/load_tensor_info": command({
     summary: "Describe a directory of prepared samples",
-    body: adapters.parseTensorInfo,
+    body: bodies.parseTensorInfo,
     answer: answers.tensorInfo,
     run: ({ service }, { tensorDir }) => tensorInfo(service.trainingRoot, tensorDir),
   }),
   "POST /v1/training/export": command({
     summary: "Export a trained adapter",
-    body: adapters.parseAdapterExport,
+    body: bodies.parseAdapterExport,
     answer: answers.exportedAdapter,
     errors: [507],
     run: ({ service }, input) => exportAdapter(service.trainingRoot, input),
@@ -111,19 +110,19 @@ const DATA_SETS = withTag("Data sets", {
   },
   "POST /v1/dataset/scan": command({
     summary: "Create a data set from a folder of audio",
-    body: dataSets.parseDataSetScan,
+    body: bodies.parseDataSetScan,
     answer: answers.scannedDataSet,
     run: scan,
   }),
   "POST /v1/dataset/load": command({
     summary: "Load a saved data set",
-    body: dataSets.parseDataSetLoad,
+    body: bodies.parseDataSetLoad,
     answer: answers.dataSetContent,
     run: load,
   }),
   "POST /v1/dataset/save": command({
     summary: "Save the data set",
-    body: dataSets.parseDataSetSave,
+    body: bodies.parseDataSetSave,
     answer: answers.savedDataSet,
     errors: [507],
     run: async ({ service }, { path, ...change }) => {
@@ -147,7 +146,7 @@ const DATA_SETS = withTag("Data sets", {
   }),
   "PUT /v1/dataset/sample/:index": command({
     summary: "Edit a sample",
-    body: dataSets.parseSampleChange,
+    body: bodies.parseSampleChange,
     answer: answers.updatedSample,
     errors: [404],
     run: ({ service }, change, request) => {
@@ -159,13 +158,13 @@ const DATA_SETS = withTag("Data sets", {
   }),
   "POST /v1/dataset/auto_label": command({
     summary: "Label all samples and wait for the result",
-    body: dataSets.parseLabeling,
+    body: bodies.parseLabeling,
     answer: answers.labeledDataSet,
     run: async ({ service }, input) => (await service.local.label(input)).finished,
   }),
   "POST /v1/dataset/auto_label_async": command({
     summary: "Start labeling all samples",
-    body: dataSets.parseLabeling,
+    body: bodies.parseLabeling,
     answer: answers.startedDataSetTask,
     run: async ({ service }, input) => started(await service.local.label(input), "Auto-labeling started"),
   }),
@@ -177,14 +176,14 @@ const DATA_SETS = withTag("Data sets", {
   }),
   "POST /v1/dataset/preprocess": command({
     summary: "Prepare all samples for training and wait for the result",
-    body: dataSets.parsePreparation,
+    body: bodies.parsePreparation,
     answer: answers.preparedDataSet,
     errors: [507],
     run: async ({ service }, input) => (await service.local.preprocess(input)).finished,
   }),
   "POST /v1/dataset/preprocess_async": command({
     summary: "Start preparing all samples for training",
-    body: dataSets.parsePreparation,
+    body: bodies.parsePreparation,
     answer: answers.startedDataSetTask,
     run: async ({ service }, input) =>
       started(await service.local.preprocess(input), "Preprocessing started"),
@@ -199,7 +198,7 @@ const DATA_SETS = withTag("Data sets", {
 
 export const TRAINING_ENDPOINTS = { ...TRAINING, ...DATA_SETS };
 
-async function scan({ service }: RouteContext, input: dataSets.ScanRequest) {
+async function scan({ service }: RouteContext, input: bodies.ScanRequest) {
   const warnings = await service.local.dataSet.scan(input);
   const { samples } = service.local.dataSet.current;
   const found = `✅ Found ${samples.length} audio files in ${input.directory}`;
