@@ -291,7 +291,12 @@ describe("the six task types over HTTP", () => {
     });
 
     it("a repaint depends on repaint_mode, repaint_strength and chunk_mask_mode", async () => {
-      const window = { task_type: "repaint", src_audio_path: source, repainting_start: 0.5, repainting_end: 1 };
+      const window = {
+        task_type: "repaint",
+        src_audio_path: source,
+        repainting_start: 0.5,
+        repainting_end: 1,
+      };
       const plain = await audioOf(window);
       for (const change of [
         { repaint_mode: "aggressive" },
