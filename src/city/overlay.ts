@@ -27,16 +27,13 @@ export interface OverlayLine {
 
 export class Overlay {
   #lines: OverlayLine[] = [];
-  readonly #now: () => number;
   readonly #listeners = new Set<(line: OverlayLine) => void>();
 
   /** @param now milliseconds since 1970 */
-  constructor(now: () => number = Date.now) {
-    this.#now = now;
-  }
+  constructor(private readonly now: () => number = Date.now) {}
 
   notify(text: string, place?: GroundPoint): void {
-    const line = { text: copyOfStart(text), shownAtMs: this.#now(), ...(place && { place }) };
+    const line = { text: copyOfStart(text), shownAtMs: this.now(), ...(place && { place }) };
     this.#lines = [line, ...this.#lines.slice(0, CONSOLE_LINES - 1)];
     for (const listener of this.#listeners) listener(line);
   }
@@ -47,7 +44,7 @@ export class Overlay {
 
   /** Lines still shown, newest first. */
   visible(): readonly OverlayLine[] {
-    const oldestMs = this.#now() - OVERLAY_LIFETIME_MS;
+    const oldestMs = this.now() - OVERLAY_LIFETIME_MS;
     return this.#lines.slice(0, OVERLAY_LINES).filter(({ shownAtMs }) => shownAtMs > oldestMs);
   }
 

@@ -34,15 +34,12 @@ export interface CityProcessOptions {
 
 /** A city in a child process. Restarts keep the address. */
 export class CityProcess {
-  readonly #options: CityProcessOptions;
   #child: ChildProcess | null = null;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #isClosing = false;
 
-  constructor(options: CityProcessOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: CityProcessOptions) {}
 
   /**
    * Starts the city. Resolves with its address once it answers requests.
@@ -65,7 +62,7 @@ export class CityProcess {
     const ended = once(child, "exit");
     child.send(STOP, () => {});
     const limit = setTimeout(() => {
-      this.#options.log.error(`the city process did not exit within ${STOP_LIMIT_MS} ms and is killed`);
+      this.options.log.error(`the city process did not exit within ${STOP_LIMIT_MS} ms and is killed`);
       child.kill("SIGKILL");
     }, STOP_LIMIT_MS);
     await ended;
@@ -80,7 +77,7 @@ export class CityProcess {
   }
 
   #fork(settings: NodeJS.ProcessEnv): Promise<string> {
-    const { command, environment, log } = this.#options;
+    const { command, environment, log } = this.options;
     const [module, ...args] = command;
     const child = fork(module, args, {
       env: { ...environment, ...settings },
@@ -125,7 +122,7 @@ export class CityProcess {
 
   #startAgain(reason: string, settings: NodeJS.ProcessEnv): void {
     if (this.#isClosing) return;
-    const { log } = this.#options;
+    const { log } = this.options;
     log.error(`${reason}; restarting from the last save in ${this.#pauseMs} ms`);
     this.#timer = setTimeout(async () => {
       try {

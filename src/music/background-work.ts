@@ -17,7 +17,6 @@ export interface Work<Progress, Result> {
 export class Run<Progress, Result> {
   readonly id = randomUUID();
   readonly startedAtMs = Date.now();
-  readonly progress: Progress;
   state: "running" | "completed" | "failed" | "cancelled" = "running";
   endedAtMs: number | null = null;
   result: Result | null = null;
@@ -28,11 +27,11 @@ export class Run<Progress, Result> {
 
   /** @param signal aborted when the run is cancelled */
   constructor(
-    { progress, run }: Work<Progress, Result>,
+    readonly progress: Progress,
+    run: Work<Progress, Result>["run"],
     readonly signal: AbortSignal,
     private readonly onEnd: () => void = () => {},
   ) {
-    this.progress = progress;
     this.finished = run(progress, signal).then(
       (result) => {
         this.result = result;
@@ -93,7 +92,7 @@ export class BackgroundWork<Progress, Result> {
     try {
       const work = await check();
       if (this.#isClosed) throw serverStops();
-      const run = new Run(work, current.signal, () => {
+      const run = new Run(work.progress, work.run, current.signal, () => {
         this.#current = null;
         this.#logEnd(run);
       });

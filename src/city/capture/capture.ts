@@ -4,11 +4,11 @@
  * milliseconds, and compression runs in another thread.
  */
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import { PLACE_PARAMETERS } from "../read-route.js";
 import { RefusedError } from "../refusal.js";
 import type { World } from "../simulation/state/world.js";
+import { inSteps } from "../steps.js";
 import type { Layer } from "../terms.js";
 import type { Query } from "../wire/requests.js";
 import { PALETTE } from "./palette.js";
@@ -34,7 +34,6 @@ const MODES: Readonly<Record<string, Layer | null>> = {
 
 const SIZE_METERS = { fallback: 1000, least: 50, most: 20_000 };
 const PIXELS = { fallback: 1024, least: 16, most: 1024 };
-const PIECE_MS = 8;
 
 export const CAPTURE_PARAMETERS = {
   ...PLACE_PARAMETERS,
@@ -56,14 +55,7 @@ export async function capture(world: World, query: Query) {
   const center = { x: query.decimal("x", 0), z: query.decimal("z", 0) };
   const sizeMeters = clamp(query.decimal("size", SIZE_METERS.fallback), SIZE_METERS);
   const pixels = clamp(query.integer("pixels", PIXELS.fallback), PIXELS);
-  const painting = paint(world, { center, sizeMeters, pixels }, layer);
-  let step = painting.next();
-  for (let startedMs = performance.now(); !step.done; step = painting.next()) {
-    if (performance.now() - startedMs < PIECE_MS) continue;
-    await nextTurn();
-    startedMs = performance.now();
-  }
-  const raster = step.value;
+  const raster = await inSteps(paint(world, { center, sizeMeters, pixels }, layer));
   const distinctColors = countColors(raster.pixels);
   if (distinctColors < 2 && !query.flag("allowBlank", false)) {
     throw new RefusedError(

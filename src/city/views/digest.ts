@@ -14,7 +14,6 @@ const MAX_ROWS = 20;
 
 /** The state of a city at one moment. `changesSince` compares it with the current state. */
 export class CitySnapshot {
-  readonly #world: World;
   readonly #figures;
   readonly #problems: EntitiesByProblem;
   /** Keys are the building objects, because ids are reused. */
@@ -22,8 +21,7 @@ export class CitySnapshot {
   readonly #messages;
   readonly #lastSample;
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(private readonly world: World) {
     this.#figures = figuresOf(world);
     this.#problems = problemsOf(world);
     this.#messages = new Set(world.board.messages);
@@ -38,7 +36,7 @@ export class CitySnapshot {
 
   /** Whether a building, node or segment got this problem since the snapshot; "any" matches every problem. */
   hasBegun(problem: string): boolean {
-    for (const [name, now] of problemsOf(this.#world)) {
+    for (const [name, now] of problemsOf(this.world)) {
       if (problem !== "any" && problem !== name) continue;
       const before = this.#problems.get(name);
       for (const place of now) if (!before?.has(place)) return true;
@@ -47,8 +45,8 @@ export class CitySnapshot {
   }
 
   changesSince(): JsonObject {
-    const [before, after] = [this.#figures, figuresOf(this.#world)];
-    const samples = this.#world.statistics.samples;
+    const [before, after] = [this.#figures, figuresOf(this.world)];
+    const samples = this.world.statistics.samples;
     const weeks = samples.slice(this.#lastSample ? samples.indexOf(this.#lastSample) + 1 : 0);
     const events = (["births", "deaths", "arrivals", "departures"] as const).map((event) => {
       const whole = weeks.reduce((sum, week) => sum + week[event], 0);
@@ -62,10 +60,10 @@ export class CitySnapshot {
         income: after.flows.income - before.flows.income,
         expenses: after.flows.expenses - before.flows.expenses,
       },
-      demand: shownDemand(this.#world),
+      demand: shownDemand(this.world),
       buildings: this.#buildingsSince(),
       problems: this.#problemsSince(),
-      messages: this.#world.board.messages
+      messages: this.world.board.messages
         .filter((message) => !this.#messages.has(message))
         .slice(-MAX_ROWS)
         .map(({ senderName, text }) => ({ senderName, text })),
@@ -73,7 +71,7 @@ export class CitySnapshot {
   }
 
   #buildingsSince(): JsonObject {
-    const now = this.#world.buildings.all().filter(isGrowable);
+    const now = this.world.buildings.all().filter(isGrowable);
     const standing = new Set<Building>(now);
     const grown = now.filter((building) => !this.#growables.has(building));
     const earlier = (building: Building) => this.#growables.get(building);
@@ -96,7 +94,7 @@ export class CitySnapshot {
   }
 
   #problemsSince(): JsonObject {
-    const now = problemsOf(this.#world);
+    const now = problemsOf(this.world);
     const began = onlyInFirst(now, this.#problems);
     const ended = onlyInFirst(this.#problems, now);
     return {

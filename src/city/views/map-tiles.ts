@@ -112,31 +112,18 @@ const rowCache = new RowCache(buildingRow, ({ prefab, flags, problems }: Buildin
 function buildingRow(building: Building): Json[] {
   const { id, prefab, position, angleDegrees, problems } = building;
   const state = isRuin(building) ? "ruin" : isActive(building) ? "active" : "inactive";
-  const place = [position.x, position.z, angleDegrees];
-  return [
-    id,
-    ...place,
-    prefab.width,
-    prefab.length,
-    prefab.service,
-    state,
-    problemText(problems),
-    prefab.subService,
-    levelName(prefab.level),
-  ];
+  const place = [position.x, position.z, angleDegrees, prefab.width, prefab.length];
+  const level = levelName(prefab.level);
+  return [id, ...place, prefab.service, state, problemText(problems), prefab.subService, level];
 }
 
 function hashOf(buildings: readonly Building[]): number {
   let hash = buildings.length;
   for (const { id, prefab, position, angleDegrees, flags, problems } of buildings) {
     const shape = prefab.width * 64 + prefab.length;
-    hash = Math.imul(hash ^ id, PRIME);
-    hash = Math.imul(hash ^ Math.round(position.x * 8), PRIME);
-    hash = Math.imul(hash ^ Math.round(position.z * 8), PRIME);
-    hash = Math.imul(hash ^ Math.round(angleDegrees * 8), PRIME);
-    hash = Math.imul(hash ^ shape, PRIME);
-    hash = Math.imul(hash ^ flags, PRIME);
-    hash = Math.imul(hash ^ hashOfText(prefab.name), PRIME);
+    const [x, z, angle] = [position.x * 8, position.z * 8, angleDegrees * 8];
+    for (const value of [id, x, z, angle, shape, flags, hashOfText(prefab.name)])
+      hash = Math.imul(hash ^ Math.round(value), PRIME);
     if (problems.names.length > 0) hash = Math.imul(hash ^ hashOfText(problemText(problems)), PRIME);
   }
   return hash >>> 0;

@@ -83,12 +83,10 @@ class MultipartReader {
   #mayStore: boolean;
   #failure: unknown;
 
-  readonly #request: IncomingMessage;
-  readonly #options: MultipartOptions;
-
-  constructor(request: IncomingMessage, options: MultipartOptions) {
-    this.#request = request;
-    this.#options = options;
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly options: MultipartOptions,
+  ) {
     this.#parser = createParser(request, options);
     this.#mayStore = options.authenticator.acceptsHeaders(request);
   }
@@ -102,7 +100,7 @@ class MultipartReader {
     );
     parser.on("error", (error) => this.#fail(malformed(error)));
     parser.on("filesLimit", () =>
-      this.#fail(new RequestError(`The request holds more than ${this.#options.uploads?.maxFiles} files`)),
+      this.#fail(new RequestError(`The request holds more than ${this.options.uploads?.maxFiles} files`)),
     );
     for (const limit of ["fieldsLimit", "partsLimit"] as const) {
       parser.on(limit, () =>
@@ -124,7 +122,7 @@ class MultipartReader {
     const parser = this.#parser;
     const write = (chunk: Buffer) => new Promise<unknown>((resolve) => parser.write(chunk, resolve));
     try {
-      for await (const chunk of this.#request) {
+      for await (const chunk of this.request) {
         if (this.#failure === undefined)
           await Promise.race([write(chunk), closed]).catch((e) => this.#fail(e));
       }
@@ -150,20 +148,20 @@ class MultipartReader {
     // Ignore parts without a name.
     if (name === undefined) return;
     this.#fieldBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
-    if (isTruncated || this.#fieldBytes > this.#options.maxFieldBytes) {
-      this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
+    if (isTruncated || this.#fieldBytes > this.options.maxFieldBytes) {
+      this.#fail(bodyTooLarge(this.options.maxFieldBytes));
       return;
     }
     if (name === "ai_token" && value !== "") {
-      this.#mayStore = this.#options.authenticator.accepts(value);
-      this.#options.onToken(this.#mayStore);
+      this.#mayStore = this.options.authenticator.accepts(value);
+      this.options.onToken(this.#mayStore);
     }
     addFormField(this.#fields, name, value);
   }
 
   /** Stores or discards a file part; never rejects. */
   async #takeFile(field: string, content: Readable, clientName: string | undefined): Promise<void> {
-    const { uploads, parts } = this.#options;
+    const { uploads, parts } = this.options;
     const kind = parts[field] ?? uploadKind(field);
     this.#contents.push(content);
     content.on("error", (error) => this.#fail(uploadFailure(error)));
@@ -192,7 +190,7 @@ class MultipartReader {
   }
 
   #uploads(): Uploads {
-    const { parts } = this.#options;
+    const { parts } = this.options;
     return mapUploadKinds((kind) => {
       const named = Object.keys(parts).filter((field) => parts[field] === kind);
       return (
@@ -207,11 +205,11 @@ class MultipartReader {
     let bytes = 0;
     for await (const chunk of content) {
       bytes += chunk.length;
-      if (bytes <= this.#options.maxFieldBytes) chunks.push(chunk);
+      if (bytes <= this.options.maxFieldBytes) chunks.push(chunk);
     }
-    const isWhole = bytes <= this.#options.maxFieldBytes;
+    const isWhole = bytes <= this.options.maxFieldBytes;
     if (isWhole) this.#takeField(field, Buffer.concat(chunks).toString());
-    else this.#fail(bodyTooLarge(this.#options.maxFieldBytes));
+    else this.#fail(bodyTooLarge(this.options.maxFieldBytes));
   }
 
   #fail(error: unknown): void {

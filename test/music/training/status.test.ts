@@ -51,7 +51,7 @@ describe("states and progress of a training run", () => {
     const ended = new Promise<void>((...settle) => {
       [resolve, reject] = settle;
     });
-    run = new Run({ progress: newProgress(plan, false, ["a notice"]), run: () => ended }, stopping.signal);
+    run = new Run(newProgress(plan, false, ["a notice"]), () => ended, stopping.signal);
   });
 
   it("reports that a run starts", () => {
