@@ -22,6 +22,9 @@ export class RequestError extends HttpError {
   }
 }
 
+/** A body, or a file in it, is too large. */
+export class TooLargeError extends RequestError {}
+
 /** Refuses endpoints that would change only one machine of a fleet. */
 export function throwNotAvailableInFleet(): never {
   throw new HttpError(

@@ -296,7 +296,7 @@ export const SETTINGS = {
     numberFrom(1),
     "maximum length of source and reference audio, uploaded or given as a path",
   ),
-  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB=200", megabytes, "maximum size of an uploaded file"),
+  uploadMaxBytes: setting("SVC_UPLOAD_MAX_MB=256", megabytes, "maximum size of an uploaded file"),
   uploadMaxFiles: setting("SVC_UPLOAD_MAX_FILES=4", integer(0), "maximum number of files in a request"),
   libtorch: setting("LIBTORCH=", optionalText, "libtorch directory for set-up, instead of searching for one"),
   cityPort: setting("CITY_BRIDGE_PORT=32123", integer(0, 65535), "port of the city bridge"),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { AceClient, formOf, type Part, partsOf } from "../music/acestep-cpp/ace-client.js";
 import { serverForAll, startLiveServer } from "../music/live-server.js";
@@ -153,6 +154,45 @@ describe("acestep.cpp's scripts, as replays of their requests", () => {
     form.append("request", new Blob([described.body]), "server-understand.json");
     const parts = await ace.parts("/synth", form);
     expect(parts[1]?.bytes.length).to.equal(250 * FRAME_BYTES);
+  });
+});
+
+describe("acestep.vst3's page, of the time before jobs, as a replay of its requests", () => {
+  const server = serverForAll({ SVC_API_KEY: "k1" });
+  const form = {
+    ...{ caption: "dub techno with long chords", duration: 10, seed: -1, use_cot_caption: true },
+    ...{ lm_temperature: 0.85, lm_cfg_scale: 2 },
+  };
+
+  it("gets compositions and songs as answers", async () => {
+    const page = new AceClient({ url: `${server.url}/?wait=1&ai_token=k1` });
+    const { default: defaults, status } = (await page.get("/props")).body;
+    expect(status).to.deep.equal({ lm: "ok", synth: "ok" });
+    expect(defaults).to.include({ caption: "" });
+    const enriched = (await page.send("POST", "/lm", { ...form, batch_size: 2 })).body;
+    expect(enriched).to.have.length(2);
+    const songs = await page.send("POST", "/synth?wav=1", enriched);
+    expect(partsOf(songs).map(({ type }) => type)).to.deep.equal(["audio/wav", "audio/wav"]);
+    const song = await page.send("POST", "/synth", enriched[0]);
+    expect(song.headers.get("content-type")).to.equal("audio/mpeg");
+    const { status: refused, body } = await page.send("POST", "/lm", { ...form, caption: "" });
+    expect([refused, body]).to.deep.equal([400, { error: "caption is required" }]);
+  });
+
+  it("cancels a song whose client disconnects", async () => {
+    const gone = new AbortController();
+    const { signal } = gone;
+    const headers = { "X-API-Key": "k1", "Content-Type": "application/json" };
+    const body = JSON.stringify({ ...form, duration: 240, inference_steps: 50 });
+    const answer = fetch(`${server.url}/synth?wait=1`, { method: "POST", headers, body, signal }).catch(
+      (error: Error) => error.name,
+    );
+    const newest = async () => (await server.client.get("/v1/tasks?limit=1", headers)).body.data.tasks[0];
+    while ((await newest()).state !== "running") await sleep(20);
+    gone.abort();
+    expect(await answer).to.equal("AbortError");
+    while ((await newest()).end_time === null) await sleep(20);
+    expect((await newest()).error).to.equal("Cancelled by user");
   });
 });
 

@@ -76,6 +76,8 @@ describe("jobs of acestep.cpp's clients", () => {
       ["[]", 400, "the list of requests is empty"],
       [[1], 400, "element 0 of the list must be a request object"],
       [{}, 400, "caption is required"],
+      ["", 400, "request is missing: send it as JSON, in a form as the field request"],
+      [formOf({ caption: "a waltz" }), 400, "request is missing"],
       [{ ...short, output_format: "ogg" }, 400, "output_format must be one of mp3, wav16"],
       [{ ...short, task_type: "karaoke" }, 400, "task_type must be one of"],
       [{ ...short, task_type: "cover" }, 400, "send it as audio or src_latents"],
@@ -104,6 +106,24 @@ describe("jobs of acestep.cpp's clients", () => {
       expect(Object.keys(answer.body)).to.deep.equal(["error"]);
       expect(answer.body.error).to.include(error);
     }
+  });
+
+  it("JSON may have any Content-Type", async () => {
+    for (const type of ["text/plain;charset=UTF-8", "application/octet-stream"]) {
+      const headers = { "Content-Type": type };
+      const answer = await fetch(`${server.url}/synth`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(short),
+      });
+      expect(answer.status, type).to.equal(200);
+    }
+  });
+
+  it("a recording that is too large is refused", async () => {
+    const audio = new Blob(Array(257).fill(new Uint8Array(2 ** 20)));
+    const { status, body } = await ace.send("POST", "/vae", formOf({ audio }));
+    expect([status, body.error]).to.deep.equal([413, "audio is larger than the limit of 268435456 bytes"]);
   });
 
   it("recordings of more than ten minutes are refused", async () => {

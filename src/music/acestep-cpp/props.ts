@@ -10,18 +10,26 @@ import { MAX_SONGS, PRESETS } from "./synth.js";
 const { version } = createRequire(import.meta.url)("../../../package.json") as { version: string };
 
 export async function propsOf(config: Config, catalog: ModelCatalog) {
+  const lm = languageModels(catalog);
+  const dit = synthModels(catalog).map(({ shownName }) => shownName);
   return {
     version,
     models: {
-      lm: languageModels(catalog),
+      lm,
       // Each model has its own text encoder and VAE, which requests cannot select.
       embedding: ["text_encoder"],
-      dit: synthModels(catalog).map(({ shownName }) => shownName),
+      dit,
       vae: ["vae"],
     },
     adapters: (await namedAdapters(config)).map(({ name }) => name),
     cli: { max_batch: MAX_SONGS },
     default: DEFAULTS,
     presets: PRESETS,
+    // Read by clients of the interface before jobs.
+    status: { lm: readiness(lm), synth: readiness(dit) },
   };
+}
+
+function readiness(models: readonly string[]): "ok" | "disabled" {
+  return models.length > 0 ? "ok" : "disabled";
 }

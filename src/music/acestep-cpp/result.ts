@@ -35,6 +35,7 @@ export async function sendResult(
   { id, request, result }: Task,
   audioFiles: AudioFiles,
   signal: AbortSignal,
+  { withLatents = true } = {},
 ): Promise<void> {
   const { audioFiles: songs, analysis, latents } = result as SongResult;
   const fileOf = ({ name }: StoredFile) => audioFiles.localPath(audioFiles.pathOf(name), signal);
@@ -52,11 +53,12 @@ export async function sendResult(
   }
   const parts: ResultPart[] = [];
   if (analysis !== null) parts.push(jsonPart([describedRequest(sent, analysis)]));
-  if (latents) parts.push(latentsPart(await fileOf(latents)));
+  if (latents && withLatents) parts.push(latentsPart(await fileOf(latents)));
   for (const song of songs) {
     parts.push(await audioPart(await fileOf(song)));
-    if (song.latents) parts.push(latentsPart(await fileOf(song.latents)));
+    if (song.latents && withLatents) parts.push(latentsPart(await fileOf(song.latents)));
   }
+  if (!withLatents && parts.length === 1) return sendPart(response, parts[0] as ResultPart);
   await sendParts(response, parts, `carillon-${id}`);
 }
 

@@ -1,17 +1,18 @@
 /** Endpoints of acestep.cpp's server. A job is a task, and its id is the task's. */
-import type { Request, RequestHandler } from "express";
+import type { Request, RequestHandler, Response } from "express";
 import { z } from "zod";
 import type { SlotState } from "../../engine/types.js";
 import { type Fields, parameter, requiredText } from "../../parameters.js";
 import { DecodeError } from "../audio/decode.js";
 import type { Uploads } from "../audio/uploads.js";
-import { type ErrorBody, HttpError, RequestError, setErrorBody } from "../errors.js";
+import { type ErrorBody, HttpError, RequestError, setErrorBody, TooLargeError } from "../errors.js";
 import { selectSlot } from "../models/models.js";
 import { hasEnded } from "../queue/catalog.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
 import { CANCELLED } from "../queue/task-queue.js";
 import type { BodyRule } from "../request/body.js";
 import { removeFiles } from "../request/multipart.js";
+import { songOf } from "../routes/chat-completions.js";
 import { callerOf, type Endpoint, type Endpoints, type Route, type RouteContext } from "../routes/route.js";
 import { acceptTask } from "../routes/task-endpoints.js";
 import type { MusicService } from "../service.js";
@@ -25,6 +26,7 @@ import { ownLanguageModel, ownName, synthModels } from "./names.js";
 import { propsOf } from "./props.js";
 import { sendResult } from "./result.js";
 import { outputFields, synthFields } from "./synth.js";
+import { currentRequest, waits } from "./waiting.js";
 
 const ACE_REQUEST = {
   json: {
@@ -78,11 +80,11 @@ interface Sent {
 
 /**
  * An endpoint that queues a task and answers with its id.
- * @param withoutRequest what a form without a request means
+ * @param withoutRequest what a form without a request means; by default it is refused
  */
 function submission(
   translate: (context: RouteContext, sent: Sent) => Promise<Submission>,
-  withoutRequest: Partial<AceRequest> = {},
+  withoutRequest?: Partial<AceRequest>,
 ): Route {
   return route((context) => async (request, response) => {
     const caller = callerOf(request, response);
@@ -94,7 +96,11 @@ function submission(
         await removeFiles(converted.filter((path) => !kept.includes(path)));
       };
       const prepare = async () => {
-        const requests = readAceRequests(body.fields.request ?? withoutRequest);
+        const { request: sent = withoutRequest } = body.fields;
+        if (sent === undefined) {
+          throw new RequestError("request is missing: send it as JSON, in a form as the field request");
+        }
+        const requests = readAceRequests(waits(request) ? currentRequest(sent, request) : sent);
         const { catalog } = context.service;
         const [{ synth_model }] = requests;
         const model = synth_model === "" ? undefined : ownName(synth_model, synthModels(catalog));
@@ -108,13 +114,28 @@ function submission(
         await dispose();
         throw error;
       });
-      const accepted = await acceptTask(context, { ...body, ...prepared, dispose }, caller, { original });
-      response.json({ id: accepted.task_id });
+      const { task_id: id } = await acceptTask(context, { ...body, ...prepared, dispose }, caller, {
+        original,
+      });
+      if (waits(request)) await answerEnded(context, id, response, caller.signal);
+      else response.json({ id });
     } catch (error) {
       // Ignore errors after the client has disconnected.
       if (!caller.signal.aborted) throw refusal(error);
     }
   });
+}
+
+/** Waits for a task and answers with its result. */
+async function answerEnded(
+  context: RouteContext,
+  id: string,
+  response: Response,
+  signal: AbortSignal,
+): Promise<void> {
+  await songOf(context, id, signal);
+  const task = (await context.service.queue.get(id)) as Task;
+  await sendResult(response, task, context.service.audioFiles, signal, { withLatents: false });
 }
 
 /** Fields of clients by the names that our errors give them. */
@@ -125,16 +146,17 @@ const CLIENT_NAMES: Readonly<Record<string, string>> = {
   src_audio: "audio",
   reference_audio: "ref_audio",
   stem: "track",
-  repainting_windows: "repainting_start",
+  repainting_windows: "repainting_start and repainting_end",
 };
 
 /** An error in the client's words. Too long a recording has a status of its own. */
 function refusal(error: unknown): unknown {
   if (!(error instanceof RequestError)) return error;
   const isTooLong = error.cause instanceof DecodeError && error.cause.code === "TOO_LONG";
+  const isTooMuch = isTooLong || error instanceof TooLargeError;
   const [first = ""] = /^\w+/.exec(error.detail) ?? [];
   const detail = (CLIENT_NAMES[first] ?? first) + error.detail.slice(first.length);
-  return new HttpError(isTooLong ? 413 : error.status, detail, {}, { cause: error });
+  return new HttpError(isTooMuch ? 413 : error.status, detail, {}, { cause: error });
 }
 
 const synth = submission(async ({ config }, { requests, model, slot, uploads }) => {
@@ -201,7 +223,7 @@ const vae = submission(async (_context, { requests: [request], model, uploads })
   }
   const task = sourceAudio === null ? { decode_only: true, ...outputFields(request) } : { encode_only: true };
   return { fields: { ...task, model } };
-});
+}, {});
 
 const statusRoute = route((context) => async (request, response) => {
   context.authenticator.authorize(request);
@@ -264,11 +286,14 @@ const logsRoute = route(({ authenticator }) => (request, response) => {
 
 const queuedJob = {
   media: "application/json",
-  schema: z.object({ id: z.uuid() }),
-  description: "Id of the job",
+  schema: z.object({ id: z.uuid() }).or(z.array(z.looseObject({}))),
+  description: "Id of the job; with wait=1 the result of the job, without latents",
 };
 const JOB_ID = parameter("id", requiredText, "Id of the job, which is the id of its task.");
 const FLAG = z.literal("1").optional();
+const WAIT = {
+  shape: { wait: parameter("wait", FLAG, "1: answer with the result, for clients of the time before jobs.") },
+};
 
 function tagged<Name extends keyof Endpoints>(
   endpoints: Readonly<Record<Name, Omit<Endpoint, "tag" | "errorSchema">>>,
@@ -293,6 +318,7 @@ export const ACE_ENDPOINTS = tagged({
       "One request, or a list of requests whose songs are one batch. Task, model, adapter, steps, window and format are those of the first. In a form, the JSON is in `request`, and the source in `audio` or `src_latents`, the timbre in `ref_audio` or `ref_latents`. Latents win over audio; they are float32 values, 64 a frame, 25 frames a second. The result is multipart/mixed: the audio and the latents of each song.",
     body: ACE_REQUEST,
     files: ["audio", "src_latents", "ref_audio", "ref_latents"],
+    query: WAIT,
     answer: queuedJob,
     errors: [413, 429, 501, 507],
     example: { caption: "slow bossa nova, nylon guitar", duration: 20 },
@@ -303,6 +329,7 @@ export const ACE_ENDPOINTS = tagged({
     description:
       "lm_mode generate writes metadata, lyrics and audio codes, inspire metadata and lyrics for a short caption, format rewrites caption and lyrics. An empty or zero field is filled, a given one never changes, except the caption with use_cot_caption and the texts that format rewrites. The result is a list of lm_batch_size requests for /synth, without fields at their defaults.",
     body: ACE_REQUEST,
+    query: WAIT,
     answer: queuedJob,
     errors: [429, 501, 507],
     example: { caption: "slow bossa nova, nylon guitar", lyrics: "[Instrumental]", duration: 20 },
@@ -314,6 +341,7 @@ export const ACE_ENDPOINTS = tagged({
       "A form with the recording in `audio` or `src_latents`, and optionally a request with models and sampling in `request`. The result is multipart/mixed: a list of one request, and the latents of the recording.",
     body: ACE_REQUEST,
     files: ["audio", "src_latents"],
+    query: WAIT,
     answer: queuedJob,
     errors: [413, 429, 501, 507],
     route: understand,
@@ -324,6 +352,7 @@ export const ACE_ENDPOINTS = tagged({
       "A form with either `audio`, whose result is its latents, or `src_latents`, whose result is audio in the output_format of the optional `request`.",
     body: ACE_REQUEST,
     files: ["audio", "src_latents"],
+    query: WAIT,
     answer: queuedJob,
     errors: [413, 429, 507],
     route: vae,

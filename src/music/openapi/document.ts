@@ -60,7 +60,7 @@ const SECTIONS = [
   {
     name: "Clients of acestep.cpp",
     description:
-      "The interface of acestep.cpp's server. Its base address is that of this server. A job is a task, and its id is the task's: it is listed, followed, cancelled and kept as other tasks are. Errors are in `error`. With a key the base address may be `http://HOST:PORT/?ai_token=KEY`. Steps and shift act on turbo models, and empty fields of `/synth` stay empty, unlike in `POST /release_task`.",
+      "The interface of acestep.cpp's server. Its base address is that of this server. A job is a task, and its id is the task's: it is listed, followed, cancelled and kept as other tasks are. Errors are in `error`. With a key the base address may be `http://HOST:PORT/?ai_token=KEY`; `http://HOST:PORT/?wait=1` is that of clients of the time before jobs, such as the page of acestep.vst3. Steps and shift act on turbo models, and empty fields of `/synth` stay empty, unlike in `POST /release_task`.",
   },
 ];
 /** Error statuses of all endpoints. Endpoints with a body also have BODY_ERRORS. */

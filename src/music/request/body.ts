@@ -42,7 +42,10 @@ export interface BodyRule {
    * headers.
    */
   holdsRecordings?: boolean;
-  /** Field that holds the value of a JSON body, which may then be a list; by default the body holds the fields. */
+  /**
+   * Field that holds the value of a JSON body, which may then be a list and have any Content-Type; by default the body
+   * holds the fields.
+   */
   jsonField?: string;
   /** File parts whose names differ from `uploadKind`; "text": the file's text is a field. */
   parts?: FileParts;
@@ -105,7 +108,9 @@ export class BodyReader {
   }
 
   async #read(request: Request, rule: BodyRule, onToken: (isKey: boolean) => void): Promise<Content> {
-    const type = namedType(request);
+    const named = namedType(request);
+    // Clients of acestep.cpp may send JSON with any type.
+    const type = named === undefined && rule.jsonField !== undefined ? null : named;
     if (type === undefined || (type !== null && !rule.types.includes(type))) {
       throw unsupported(request, rule);
     }

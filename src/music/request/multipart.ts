@@ -17,7 +17,7 @@ import {
   uploadKind,
   uploadPath,
 } from "../audio/uploads.js";
-import { RequestError, StoreError } from "../errors.js";
+import { RequestError, StoreError, TooLargeError } from "../errors.js";
 import { addFormField } from "./fields.js";
 
 export const MAX_FIELDS = 1000;
@@ -166,7 +166,7 @@ class MultipartReader {
     this.#contents.push(content);
     content.on("error", (error) => this.#fail(uploadFailure(error)));
     content.on("limit", () =>
-      this.#fail(new RequestError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
+      this.#fail(new TooLargeError(`${field} is larger than the limit of ${uploads?.maxBytes} bytes`)),
     );
     try {
       if (kind === "text") {
@@ -243,8 +243,8 @@ function createParser(
   }
 }
 
-export function bodyTooLarge(maxBytes: number): RequestError {
-  return new RequestError(`The request body is larger than the limit of ${maxBytes} bytes`);
+export function bodyTooLarge(maxBytes: number): TooLargeError {
+  return new TooLargeError(`The request body is larger than the limit of ${maxBytes} bytes`);
 }
 
 export function clientDisconnected(): RequestError {
