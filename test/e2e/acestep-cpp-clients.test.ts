@@ -52,7 +52,9 @@ describe("acestep.cpp's page, as a replay of its requests", () => {
       output_format: "wav16",
     };
     const cover = { ...edit, task_type: "cover", audio_cover_strength: 0.5, output_format: "mp3" };
-    const sources = { src_latents: card.bytes, ref_latents: card.bytes };
+    const noAudio = Buffer.from("latents win");
+    const latentsOnly = { src_latents: card.bytes, ref_latents: card.bytes };
+    const sources = { ...latentsOnly, audio: noAudio, ref_audio: noAudio };
     const ofCover = await ace.parts("/synth", pageForm(cover, sources));
     expect(ofCover.map(({ type }) => type)).to.deep.equal(["audio/mpeg", "application/octet-stream"]);
     const repaint = { ...edit, task_type: "repaint", repainting_start: 2.5, repainting_end: 5.25 };
@@ -63,7 +65,8 @@ describe("acestep.cpp's page, as a replay of its requests", () => {
     ).to.equal(true);
     // Stems: each as long as the card, and different from the others
     const latentsOfStem = async (task_type: string, track: string) => {
-      const stem = { ...edit, task_type, track, vae: chosen.vae };
+      // Stems need no caption.
+      const stem = { ...edit, caption: "", task_type, track, vae: chosen.vae };
       return (await ace.parts("/synth", pageForm(stem, { src_latents: card.bytes })))[1]?.bytes as Buffer;
     };
     const latents = [

@@ -314,6 +314,8 @@ describe("the language model of acestep.cpp's clients", () => {
     expect(request).to.not.have.any.keys("lyrics", "bpm", "duration", "keyscale");
     const [other] = (await ace.run("/lm", { ...words, lyrics: "[Instrumental]" })).body;
     expect(other).to.include({ lyrics: "[Instrumental]", vocal_language: "unknown" });
+    const [unsung] = (await ace.run("/lm", { ...words, vocal_language: "unknown" })).body;
+    expect(unsung).to.include({ lyrics: words.lyrics, vocal_language: "unknown" });
     const [empty] = (await ace.run("/lm", { ...words, lyrics: "" })).body;
     expect(empty).to.include({ lyrics: "[Instrumental]", vocal_language: "unknown" });
   });
