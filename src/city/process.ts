@@ -79,9 +79,11 @@ export class CityProcess {
   #fork(settings: NodeJS.ProcessEnv): Promise<string> {
     const { command, environment, log } = this.options;
     const [module, ...args] = command;
+    // The debugger of this process listens at a port, which the child cannot share.
+    const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
     const child = fork(module, args, {
       env: { ...environment, ...settings },
-      execArgv: [...process.execArgv.filter(isNotInspector), `--max-old-space-size=${HEAP_MEGABYTES}`],
+      execArgv: [...options, `--max-old-space-size=${HEAP_MEGABYTES}`],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child = child;
@@ -93,7 +95,8 @@ export class CityProcess {
     return new Promise<string>((resolve, reject) => {
       child.once("message", (report: Report) => {
         if ("url" in report) resolve(report.url);
-        else reject(errorOf(report));
+        else
+          reject(report.variable ? new ConfigError(report.variable, report.error) : new Error(report.error));
       });
       child.on("error", (error) => {
         if (child.pid === undefined) this.#forget(child);
@@ -135,10 +138,6 @@ export class CityProcess {
   }
 }
 
-function errorOf({ error, variable }: Extract<Report, { error: string }>): Error {
-  return variable === undefined ? new Error(error) : new ConfigError(variable, error);
-}
-
 /** Serves a city in the child process until the parent ends or asks the child to stop. */
 export async function serveParent(start: () => Promise<BridgeServer>, log: Logger): Promise<void> {
   // A terminal sends these signals to the whole process group. The child ignores them: they must not interrupt
@@ -170,9 +169,4 @@ function report(message: Report): Promise<void> {
     if (process.connected) process.send?.(message, undefined, undefined, () => resolve());
     else resolve();
   });
-}
-
-/** The debugger of this process listens at a port, which the child cannot share. */
-function isNotInspector(option: string): boolean {
-  return !option.startsWith("--inspect");
 }

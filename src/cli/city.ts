@@ -5,12 +5,6 @@ import { createLogger } from "../system/log.js";
 import { serveUntilStopped } from "../system/service-process.js";
 import { environmentWith } from "./command.js";
 
-interface CityOptions {
-  load?: string;
-  port?: string;
-  forParent?: boolean;
-}
-
 export const cityCommand = new Command("city")
   .description("serve only the city until stopped")
   .option("--load <file>", "load this save instead of the latest")
@@ -18,7 +12,8 @@ export const cityCommand = new Command("city")
   .addOption(new Option("--for-parent", "run as the child process of `carillon serve`").hideHelp())
   .action(serveCity);
 
-async function serveCity({ load, port, forParent }: CityOptions): Promise<void> {
+async function serveCity(options: { load?: string; port?: string; forParent?: boolean }): Promise<void> {
+  const { load, port, forParent } = options;
   const config = loadConfig(environmentWith({ CITY_BRIDGE_PORT: port }));
   process.umask(config.umask);
   const log = createLogger(config.logLevel);

@@ -35,7 +35,8 @@ export class AdapterCache {
   async load(adapters: readonly SongAdapter[], call: CallOptions): Promise<RenderAdapter[]> {
     const current = new Map<string, NativeAdapter>();
     const parts: RenderAdapter[] = [];
-    for (const adapter of adapters.toSorted(byNameAndDigest)) {
+    const orderOf = ({ name, digest }: SongAdapter) => `${name}\0${digest}`;
+    for (const adapter of adapters.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))) {
       const key = keyOf(adapter);
       const native = current.get(key) ?? (await this.#load(adapter, call));
       current.set(key, native);
@@ -53,8 +54,4 @@ export class AdapterCache {
 
 function keyOf({ digest, doraEpsilon }: SongAdapter): string {
   return `${digest} ${doraEpsilon}`;
-}
-
-function byNameAndDigest(a: SongAdapter, b: SongAdapter): number {
-  return `${a.name}\0${a.digest}` < `${b.name}\0${b.digest}` ? -1 : 1;
 }

@@ -34,12 +34,6 @@ async function detect(text: string): Promise<string | null> {
   }
 }
 
-export interface QueryHints {
-  /** Code of the language that the query names, or null. */
-  language: string | null;
-  instrumental: boolean;
-}
-
 /** Names of each language. If a query names several languages, the first of this list counts. */
 const LANGUAGE_NAMES: [code: string, ...names: string[]][] = [
   ["en", "english"],
@@ -67,7 +61,8 @@ const LETTER = "[\\p{L}\\p{N}_]";
 
 const INSTRUMENTAL_WORDS = ["instrumental", "pure music", "pure instrument"];
 
-export function parseQueryHints(query: string): QueryHints {
+/** Code of the language that a query names, or null, and whether it asks for a song without vocals. */
+export function parseQueryHints(query: string): { language: string | null; instrumental: boolean } {
   const text = query.normalize("NFC").toLowerCase().trim();
   const found = LANGUAGE_NAMES.find(
     ([code, ...names]) => writtenAsCode(text, code) || names.some((n) => mentions(text, n)),

@@ -56,13 +56,8 @@ export const CONNECTION_TIMEOUTS = {
   connectionsCheckingInterval: HEADERS_CHECK_MS,
 };
 
-interface Exchange {
-  request: IncomingMessage;
-  response: ServerResponse;
-}
-
 /** Open connections, oldest first, with their requests in progress. */
-export type OpenConnections = Map<Socket, Set<Exchange>>;
+export type OpenConnections = Map<Socket, Set<{ request: IncomingMessage; response: ServerResponse }>>;
 
 /** @param open shared by servers that share the limits */
 export function limitConnections(

@@ -17,12 +17,6 @@ type Libtorch = libtorch.Libtorch;
 export const PLATFORM_PACKAGE = `@carillon/${process.platform}-${process.arch}`;
 const PACKAGES = [PLATFORM_PACKAGE, `${PLATFORM_PACKAGE}-cuda`];
 
-export interface PrebuiltAddon {
-  addon: string;
-  /** Libraries to open before the addon, as full paths in this order. */
-  libraries: string[];
-}
-
 /** Manifest in a platform package, written by scripts/release. */
 interface Manifest {
   version: string;
@@ -47,10 +41,13 @@ export const minorOf = (version: string) => version.split(".").slice(0, 2).join(
 export const isCudaBuild = ({ directory }: Libtorch) => existsSync(join(directory, "lib/libtorch_cuda.so"));
 
 /**
- * Chooses the addon and its libtorch; null if no package is installed.
+ * Chooses the addon and the libraries to open before it, as full paths in this order; null if no package is installed.
  * @throws AdvisedError if a package is damaged or belongs to another version of carillon
  */
-export function findPrebuilt(log: (message: string) => void, hasGpu: () => boolean): PrebuiltAddon | null {
+export function findPrebuilt(
+  log: (message: string) => void,
+  hasGpu: () => boolean,
+): { addon: string; libraries: string[] } | null {
   const packages = findPackages();
   if (packages.length === 0) return null;
   const { folder, version } = chooseLibtorch(packages, log, hasGpu);

@@ -213,7 +213,7 @@ export async function startWorkerServer(options: ServiceParts): Promise<Pick<Mus
   requireKeyIfReachable(config);
   if (runner === null) throw new Error("A fleet worker needs an engine");
   const { engine } = runner;
-  const telemetry = new Telemetry({ queue, catalog: engine.catalog }, log);
+  const telemetry = new Telemetry(queue, engine.catalog, log);
   const authenticator = new Authenticator(config.apiKey, config.apiKeys);
   const app = express().disable("x-powered-by");
   app.use(logRequests(log, (line) => log.debug(line, "request")));

@@ -95,7 +95,7 @@ export class MusicService {
     queue.events.on("ended", (task) => {
       if (isCallbackPending(task)) void this.#callbacks.deliverDue();
     });
-    this.telemetry = new Telemetry({ queue, catalog }, log);
+    this.telemetry = new Telemetry(queue, catalog, log);
     this.telemetry.gauge("carillon_preview_bytes", "Audio of previews in memory", async () => previews.bytes);
     this.telemetry.gauge(
       "carillon_event_logs",

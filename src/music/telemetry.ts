@@ -8,11 +8,6 @@ import type { TaskQueue } from "./queue/task-queue.js";
 /** Histogram bucket bounds: from the time for one token to the time for the longest song on a slow machine. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800];
 
-export interface MetricSources {
-  queue: TaskQueue;
-  catalog: ModelCatalog;
-}
-
 /** Task id and request id (`X-Request-Id`). Every log line about a task contains both. */
 interface TaskNames {
   task: string;
@@ -29,7 +24,8 @@ export class Telemetry {
   #hasProcessMetrics = false;
 
   constructor(
-    { queue, catalog }: MetricSources,
+    queue: TaskQueue,
+    catalog: ModelCatalog,
     private readonly log: Logger,
   ) {
     const registers = [this.#registry];

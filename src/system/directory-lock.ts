@@ -10,17 +10,6 @@ import { ConfigError } from "./config-error.js";
 const LOCK_FILE = "lock";
 const RETRY_INTERVAL_MS = 100;
 
-/** Another holder may still be stopping. */
-export interface LockWait {
-  limitMs: number;
-  /** Called once if the lock is not free at first. */
-  onWait: () => void;
-}
-
-export interface DirectoryLock {
-  release(): Promise<void>;
-}
-
 /** Another process, or another service in this one, uses the directory. */
 export class DirectoryInUseError extends ConfigError {
   constructor(
@@ -39,14 +28,15 @@ export class DirectoryInUseError extends ConfigError {
 /**
  * Creates the directory if it is missing, and locks it.
  * @param variable name of the setting that contains the directory, for errors
- * @param wait absent: fails at once if the lock is not free
+ * @param wait time to wait for a lock that is not free, as its holder may be stopping, and a function that is then
+ * called once; absent: fails at once
  * @throws DirectoryInUseError, or ConfigError if the directory cannot be created or locked
  */
 export async function lockDirectory(
   directory: string,
   variable: string,
-  wait?: LockWait,
-): Promise<DirectoryLock> {
+  wait?: { limitMs: number; onWait: () => void },
+): Promise<{ release(): Promise<void> }> {
   await makeDirectory(directory, variable);
   const file = await open(join(directory, LOCK_FILE), "a").catch((error: Error) => {
     throw new ConfigError(variable, `${variable}: ${directory} cannot be locked: ${error.message}`);

@@ -37,21 +37,21 @@ export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): An
   });
 }
 
-export interface DeadEndRules {
-  readonly nearMissDistance: number;
-  readonly includeDeadEnds: boolean;
-}
-
 /**
  * Dead-end nodes, in id order. The type is `deadEndNearRoad` if another road is near without joining the
  * node, else `deadEndRoad`. Nodes at the map edge are not dead ends.
  */
-export function findDeadEnds(world: World, roads: RoadIndex, rules: DeadEndRules): Anomaly[] {
+export function findDeadEnds(
+  world: World,
+  roads: RoadIndex,
+  nearMissDistance: number,
+  includeDeadEnds: boolean,
+): Anomaly[] {
   return world.nodes.all().flatMap((node): Anomaly[] => {
     const [own, ...others] = roads.attachedTo(node.id);
     if (own === undefined || others.length > 0 || node.outside) return [];
-    const miss = nearestForeignRoad(roads, node, rules.nearMissDistance);
-    if (!miss && !rules.includeDeadEnds) return [];
+    const miss = nearestForeignRoad(roads, node, nearMissDistance);
+    if (!miss && !includeDeadEnds) return [];
     const type = miss ? "deadEndNearRoad" : "deadEndRoad";
     return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: node.position }];
   });

@@ -19,15 +19,11 @@ import {
 
 const CLUSTER_METERS = 80;
 
-export interface ZoneRules extends ZoneThresholds {
-  readonly includeUnzonedHoles: boolean;
-}
-
 /**
  * Anomalies of blocks by id, then of clusters by their first block. `describe` builds a row, and is called only for the
  * requested page.
  */
-export function findMottledZones(world: World, rules: ZoneRules) {
+export function findMottledZones(world: World, rules: ZoneThresholds & { includeUnzonedHoles: boolean }) {
   return mixturesOf(world).flatMap(({ tally, mixed, patchy, describe }) => {
     if (isMixed(tally, rules)) return [{ type: mixed, describe: () => describe(mixed, tally.minorityCells) }];
     if (!rules.includeUnzonedHoles || !isPatchy(tally, rules)) return [];

@@ -27,7 +27,7 @@ const roadAnomalies: ReadRoute = {
     const found = [
       ...findShortStubs(roads, shortSegmentLength),
       ...cachedFindings(world),
-      ...findDeadEnds(world, roads, { nearMissDistance, includeDeadEnds }),
+      ...findDeadEnds(world, roads, nearMissDistance, includeDeadEnds),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const rules = { nearMissDistance, shortSegmentLength, includeDeadEnds };

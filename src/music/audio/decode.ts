@@ -74,17 +74,11 @@ export async function decodeAudio(job: DecodeJob): Promise<PlanarAudio> {
   return audio;
 }
 
-export interface AudioMeasures {
-  seconds: number;
-  /** Largest absolute sample value, 0 to 1. */
-  peak: number;
-}
-
 /**
- * Decodes a recording like `decodeAudio` and measures it, but keeps no samples.
+ * Decodes a recording like `decodeAudio` and measures it, but keeps no samples. `peak` is the largest absolute sample.
  * @throws DecodeError, FfmpegError for a fault of the server, or the signal's reason
  */
-export async function measureAudio(job: DecodeJob): Promise<AudioMeasures> {
+export async function measureAudio(job: DecodeJob): Promise<{ seconds: number; peak: number }> {
   let frames = 0;
   let peak = 0;
   for await (const { left, right } of decodedParts(job, REQUEST_WAIT_SECONDS)) {
@@ -124,7 +118,8 @@ async function* decodedParts(job: DecodeJob, maxWaitSeconds: number): AsyncGener
     }).finally(() => file.close());
     for await (const bytes of stdout) {
       const part = stream.take(bytes);
-      const allowed = beginningOf(part, Math.max(0, maxFrames - frames));
+      const end = Math.max(0, maxFrames - frames);
+      const allowed = { left: part.left.subarray(0, end), right: part.right.subarray(0, end) };
       frames += part.left.length;
       if (frames > maxFrames + PADDING_SECONDS * SAMPLE_RATE) {
         throw new DecodeError("TOO_LONG", `${job.name} lasts longer than ${job.maxSeconds} seconds`);
@@ -222,10 +217,6 @@ function firstTwoChannels(interleaved: Float32Array, channels: number): Stereo {
     right[frame] = sampleOf(interleaved[frame * channels + second] as number);
   }
   return { left, right };
-}
-
-function beginningOf({ left, right }: Stereo, frames: number): Stereo {
-  return { left: left.subarray(0, frames), right: right.subarray(0, frames) };
 }
 
 /** Clips a sample to -1 .. 1; NaN counts as silence. */

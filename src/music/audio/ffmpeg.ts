@@ -164,7 +164,8 @@ async function launch(
   );
   const identity = input && { input: await identityOf(input) };
   return new Promise((resolve, reject) => {
-    const limit = { ms: timeoutSeconds * 1000, signal, error: outOfTime };
+    const error = () => new FfmpegError("TIMEOUT", "ffmpeg took too long");
+    const limit = { ms: timeoutSeconds * 1000, signal, error };
     const exited = withTimeLimit(limit, async (signal) => {
       const command = [wrapper, ...rest];
       const start = { command, env: environment(), stdin, stdout, ...identity, signal };
@@ -211,10 +212,6 @@ function failure(code: number | null, killedBy: NodeJS.Signals | null, stderr: s
   if (code === 127 || code === 126) return missing(new Error(stderr));
   const how = code === null ? `signal ${killedBy}` : `exit status ${code}`;
   return new FfmpegError("FFMPEG_FAILED", `ffmpeg failed (${how})`, stderr);
-}
-
-function outOfTime(): FfmpegError {
-  return new FfmpegError("TIMEOUT", "ffmpeg took too long");
 }
 
 function missing(cause: unknown): FfmpegError {

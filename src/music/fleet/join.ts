@@ -4,15 +4,9 @@ import { freemem, hostname } from "node:os";
 import { pathToFileURL } from "node:url";
 import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
-import type {
-  FormatRequest,
-  ModelCatalog,
-  MusicEngine,
-  SampleRequest,
-  SheetWriter,
-} from "../../engine/types.js";
+import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
-import type { AdapterRecord, LoadedAdapter } from "../models/loaded-adapters.js";
+import type { LoadedAdapter } from "../models/loaded-adapters.js";
 import type { Task } from "../queue/store.js";
 import type { SongRunner } from "../song/song-runner.js";
 import type { AdapterStorage, StoredAdapter } from "../storage/adapter-storage.js";
@@ -36,16 +30,6 @@ const { version } = createRequire(import.meta.url)("../../../package.json") as {
  */
 const MEMORY_AGE_MS = 15_000;
 
-export interface JoinedFleet {
-  catalog: ModelCatalog;
-  writer: SheetWriter;
-  /** Other processes make the songs. */
-  engine: null;
-  queue: FleetQueue;
-  adapters: AdapterRecord;
-  close(): Promise<void>;
-}
-
 /**
  * @param runner null for a gateway, which runs no tasks
  * @param storage null if the store is a directory
@@ -57,7 +41,7 @@ export async function joinFleet(
   runner: SongRunner | null,
   storage: ObjectStore | null,
   log: Logger,
-): Promise<JoinedFleet> {
+) {
   const fleet = await Fleet.open(config.redisUrl as string, config.slot1Model, log);
   const store = sharedStore(fleet, config, storage, log);
   fleet.sharedStore = store;

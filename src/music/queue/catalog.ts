@@ -135,7 +135,8 @@ export class CatalogedStore {
   }
 
   finished(): TaskSummary[] {
-    return [...this.#summaries.values()].filter(({ state }) => hasEnded(state)).sort(byEnd);
+    const ended = [...this.#summaries.values()].filter(({ state }) => hasEnded(state));
+    return ended.sort((a, b) => (a.finishedAtMs as number) - (b.finishedAtMs as number));
   }
 
   async add(task: Task): Promise<void> {
@@ -195,8 +196,4 @@ export class CatalogedStore {
     this.#summaries.set(task.id, summary);
     if (summary.submissionKey !== undefined) this.#bySubmission.set(summary.submissionKey, task.id);
   }
-}
-
-function byEnd(a: TaskSummary, b: TaskSummary): number {
-  return (a.finishedAtMs as number) - (b.finishedAtMs as number);
 }

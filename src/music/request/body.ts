@@ -71,16 +71,11 @@ const TYPE_NAMES: Readonly<Record<BodyType, string>> = {
  */
 const MAX_INLINE_RECORDING_BYTES = 32 * 2 ** 20;
 
-export interface BodyLimits {
-  /** Maximum size of a body without its uploaded files. */
-  maxBytes: number;
-  uploads: UploadLimits;
-}
-
 export class BodyReader {
+  /** @param limits `maxBytes`: maximum size of a body without its uploaded files */
   constructor(
     private readonly authenticator: Authenticator,
-    private readonly limits: BodyLimits,
+    private readonly limits: { maxBytes: number; uploads: UploadLimits },
   ) {}
 
   /**

@@ -162,7 +162,7 @@ async function stream(
           ...(index > 0 && { role: "assistant" as const }),
           content: `\n\n${content}`,
         }),
-        ...(isEmpty(audio) ? [] : [chatChunk(head, index, { audio })]),
+        ...(Array.isArray(audio) && audio.length === 0 ? [] : [chatChunk(head, index, { audio })]),
         chatChunk(head, index, {}, "stop"),
       ]);
       await songs.send(chunks.join(""), response, false);
@@ -218,10 +218,6 @@ interface OpenAiAudio {
 interface ChatMessage {
   content: string;
   audio: Audio;
-}
-
-function isEmpty(audio: Audio): boolean {
-  return Array.isArray(audio) && audio.length === 0;
 }
 
 interface ChatHead {

@@ -3,6 +3,7 @@
  * suggests for words.
  */
 
+import type { z } from "zod";
 import { audioCodeText } from "../../engine/audio-code-text.js";
 import { detectLanguage } from "../../engine/language.js";
 import { UNKNOWN_METADATA } from "../../engine/metadata.js";
@@ -18,6 +19,7 @@ import { peakOf } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
 import { peaksOf } from "../audio/peaks.js";
+import type { songSheet } from "../openapi/answers.js";
 import type { SongResult, StoredFile } from "../queue/store.js";
 import type { GenerationRequest, RequestedSong } from "../request/generation-request.js";
 import { compose } from "./compose.js";
@@ -147,16 +149,7 @@ async function decodeSource(
 }
 
 /** A plan of a song, with the field names of the HTTP API. */
-export interface SongPlan {
-  caption: string;
-  lyrics: string;
-  bpm: number | null;
-  duration: number | null;
-  key_scale: string;
-  time_signature: string;
-  vocal_language: string;
-  audio_codes: string;
-}
+export type SongPlan = Omit<z.output<typeof songSheet>, "warnings"> & { audio_codes: string };
 
 async function planSongs(context: SongContext, lm: LanguageModelInfo | null): Promise<SongResult> {
   const plans = (await compose(context, lm, null)).map(

@@ -16,16 +16,11 @@ const SYLLABLES_PER_SECOND = 5;
 /** Beats in a bar by time signature. The signature "6" means 6/8: a bar lasts three quarter notes. */
 const BEATS: Readonly<Record<string, number>> = { "2": 2, "3": 3, "4": 4, "6": 3 };
 
-export interface LengthEstimate {
-  seconds: number;
-  reason: string;
-}
-
 /** @param lyrics with section tags on lines of their own */
 export function estimateLength(
   lyrics: string,
   { bpm, timeSignature }: Pick<Metadata, "bpm" | "timeSignature">,
-): LengthEstimate {
+) {
   const { lines, emptySections } = partsOf(lyrics);
   if (lines.length === 0) return { seconds: DEFAULT_SECONDS, reason: "the default without lyrics" };
   const barSeconds = ((BEATS[timeSignature] ?? 4) * 60) / (bpm ?? DEFAULT_BPM);

@@ -4,13 +4,6 @@ import type { PlannedComposition } from "./composition.js";
 import { installedLanguageModel } from "./language-model.js";
 import type { SongContext } from "./song-context.js";
 
-export interface Scoring {
-  /** Scores of the song; null if they were not requested or scoring failed. */
-  scores: SongScores | null;
-  /** Why there are no scores; null if the song was scored or scores were not requested. */
-  noScoresReason: string | null;
-}
-
 interface Rendered {
   song: PlannedComposition;
   audio: PlanarAudio;
@@ -19,11 +12,14 @@ interface Rendered {
   lm: LanguageModelInfo | null;
 }
 
-/** Scores the song's audio codes with the language model. If scoring fails, the song is kept without scores. */
+/**
+ * Scores the song's audio codes with the language model. If scoring fails, the song is kept without scores.
+ * @returns no reason if the song was scored or scores were not requested
+ */
 export async function scoreSong(
   { engine, request, signal, warnings }: SongContext,
   { song, audio, seconds, slot, lm }: Rendered,
-): Promise<Scoring> {
+): Promise<{ scores: SongScores | null; noScoresReason: string | null }> {
   if (!request.output.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {

@@ -25,12 +25,6 @@ export interface StoredObject {
   modifiedMs: number;
 }
 
-/** Range of bytes; `start` and `end` are both included. */
-export interface ByteRange {
-  start: number;
-  end: number;
-}
-
 /**
  * Access to a bucket. A new object becomes visible only when it is complete. Names contain letters, digits, `-`,
  * `.`, `_` and `/`.
@@ -122,10 +116,10 @@ export class ObjectStore {
     });
   }
 
-  /** Returns the content of an object; null if there is no such object. */
+  /** Returns the content of an object, or the bytes from `start` to `end`; null if there is no such object. */
   async read(
     name: string,
-    range: ByteRange | null,
+    range: { start: number; end: number } | null,
     signal: AbortSignal | undefined,
   ): Promise<Readable | null> {
     const Range = range === null ? undefined : `bytes=${range.start}-${range.end}`;

@@ -53,7 +53,8 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
   if ((await kindOf(final)) === "directory") {
     // The checkpoint is newer than `final` if a later run resumed from `final` and was stopped.
-    return checkpoint !== null && (await isNewer(checkpoint, final)) ? checkpoint : final;
+    const isNewer = checkpoint !== null && (await stat(checkpoint)).mtimeMs > (await stat(final)).mtimeMs;
+    return isNewer ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;
   if ((await kindOf(join(outputDirectory, "checkpoints"))) === "directory") {
@@ -72,10 +73,6 @@ async function latestCheckpoint(directory: string): Promise<string | null> {
   });
   found.sort((a, b) => b.epochs - a.epochs || b.step - a.step);
   return found[0] === undefined ? null : join(directory, found[0].name);
-}
-
-async function isNewer(path: string, other: string): Promise<boolean> {
-  return (await stat(path)).mtimeMs > (await stat(other)).mtimeMs;
 }
 
 async function assertReplaceable(path: string, asSent: string): Promise<void> {
