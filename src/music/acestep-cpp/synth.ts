@@ -149,7 +149,8 @@ function windowFields({ task_type, repainting_start: start, repainting_end: end 
   if (task_type !== "lego" && task_type !== "repaint") return {};
   // A start before the source without an end: only the part before the source is new.
   const sent = end < 0 ? (start < 0 ? 0 : null) : end;
-  return { repainting_windows: [[start, sent]] };
+  // The mask alone tells the model what to keep, and the edges are hard cuts.
+  return { repainting_windows: [[start, sent]], repaint_strength: 1 };
 }
 
 /** Fields of the audio file. */

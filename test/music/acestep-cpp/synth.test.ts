@@ -137,6 +137,7 @@ describe("songs of acestep.cpp's clients", () => {
       fieldsOf({ caption: "a", task_type: task, repainting_start: start, repainting_end: end }, withSource)
         .repainting_windows;
     expect(windowOf()).to.deep.equal([[0, null]]);
+    expect(fieldsOf({ caption: "a", task_type: "repaint" }, withSource).repaint_strength).to.equal(1);
     expect(windowOf(10, 20)).to.deep.equal([[10, 20]]);
     expect(windowOf(-5)).to.deep.equal([[-5, 0]]);
     expect(windowOf(-5, 3)).to.deep.equal([[-5, 3]]);
