@@ -9,35 +9,19 @@ import { describe } from "../../parameters.js";
 import { withTimeLimit } from "../../system/time-limit.js";
 import { RequestError } from "../errors.js";
 
-/** Non-public networks of the IANA special-purpose registries, and cloud metadata addresses. */
+/**
+ * Non-public networks of the IANA special-purpose registries, and cloud metadata addresses. Of IPv6 only 2000::/3 is
+ * public, except Teredo and its neighbours, documentation and 6to4.
+ */
+const NETWORKS = [
+  "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24",
+  "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 168.63.129.16/32",
+  "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
+].flatMap((line) => line.split(" "));
 const FORBIDDEN = new BlockList();
-for (const [network, prefix] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-  ["168.63.129.16", 32],
-] as const) {
-  FORBIDDEN.addSubnet(network, prefix, "ipv4");
-}
-/** IPv6: only 2000::/3 is public, except these ranges for Teredo and its neighbours, documentation and 6to4. */
-for (const [network, prefix] of [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-] as const) {
-  FORBIDDEN.addSubnet(network, prefix, "ipv6");
+for (const network of NETWORKS) {
+  const [address = "", prefix] = network.split("/");
+  FORBIDDEN.addSubnet(address, Number(prefix), isIP(address) === 4 ? "ipv4" : "ipv6");
 }
 const PUBLIC_6 = new BlockList();
 PUBLIC_6.addSubnet("2000::", 3, "ipv6");

@@ -34,7 +34,7 @@ const result = {
   detail,
   headers,
   endedEarly,
-  bytes: await encoding,
+  bytes: (await encoding).bytes,
   samples: (await decoding).length,
 };
 process.stdout.write(JSON.stringify(result));
