@@ -112,32 +112,13 @@ function integerWithin(value: number | null, { min, max }: { min: number; max: n
 }
 
 /** Codes and names that Unicode's data lacks or maps to other codes. */
-const OTHER_LANGUAGE_NAMES: Readonly<Record<string, string>> = {
-  ...{
-    fil: "tl",
-    nb: "no",
-    nn: "no",
-    cn: "zh",
-    cz: "cs",
-    dk: "da",
-    gr: "el",
-    jp: "ja",
-    kr: "ko",
-    ua: "uk",
-    vn: "vi",
-  },
-  ...{
-    bengali: "bn",
-    castilian: "es",
-    creole: "ht",
-    farsi: "fa",
-    flemish: "nl",
-    mandarin: "zh",
-    tagalog: "tl",
-  },
-  ...{ 普通话: "zh", 普通話: "zh", 汉语: "zh", 漢語: "zh", 国语: "zh", 國語: "zh", 华语: "zh", 華語: "zh" },
-  ...{ 简体中文: "zh", 繁体中文: "zh", 繁體中文: "zh", 广东话: "yue", 廣東話: "yue", 韩文: "ko" },
-};
+const OTHER_LANGUAGE_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
+  [
+    "fil:tl nb:no nn:no cn:zh cz:cs dk:da gr:el jp:ja kr:ko ua:uk vn:vi bengali:bn castilian:es creole:ht",
+    "farsi:fa flemish:nl mandarin:zh tagalog:tl 普通话:zh 普通話:zh 汉语:zh 漢語:zh 国语:zh 國語:zh 华语:zh 華語:zh",
+    "简体中文:zh 繁体中文:zh 繁體中文:zh 广东话:yue 廣東話:yue 韩文:ko",
+  ].flatMap((line) => line.split(" ").map((pair) => pair.split(":"))),
+);
 
 /** Language codes by lower-case name, in all supported languages. */
 let languageNames: ReadonlyMap<string, string> | undefined;

@@ -149,17 +149,8 @@ function argumentsOf({ maxSeconds, beyondMaximum }: DecodeJob): string[] {
   const seconds = beyondMaximum === "cut" ? maxSeconds : maxSeconds + 1;
   return [
     // Only one thread, because each thread needs memory in proportion to the file.
-    ...[
-      "-threads",
-      "1",
-      "-protocol_whitelist",
-      "file",
-      "-format_whitelist",
-      DEMUXERS,
-      "-i",
-      `file:${INPUT_PATH}`,
-    ],
-    ...["-map", "0:a:0", "-t", String(seconds)],
+    ...["-threads", "1", "-protocol_whitelist", "file", "-format_whitelist", DEMUXERS],
+    ...["-i", `file:${INPUT_PATH}`, "-map", "0:a:0", "-t", String(seconds)],
     ...["-ar", String(SAMPLE_RATE), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"],
   ];
 }
