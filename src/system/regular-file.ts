@@ -161,6 +161,14 @@ export async function readTextFile(path: string, maxBytes: number): Promise<stri
   return decodeText(await readRegular(path, maxBytes), path);
 }
 
+/** Like `readTextFile`; null if the file does not exist. */
+export async function readTextIfPresent(path: string, maxBytes: number): Promise<string | null> {
+  return readTextFile(path, maxBytes).catch((error: unknown) => {
+    if (error instanceof UnusableFileError && error.reason === "absent") return null;
+    throw error;
+  });
+}
+
 /** Synchronous readTextFile. */
 export function readTextFileSync(path: string, maxBytes: number): string {
   return decodeText(readRegularSync(path, maxBytes), path);

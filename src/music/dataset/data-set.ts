@@ -135,7 +135,7 @@ function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
  * Reads a data set file: JSON, or a table. Makes audio paths absolute, but does not check them.
  * @throws RequestError
  */
-export async function loadDataSet(path: string): Promise<LoadedDataSet> {
+export async function loadDataSet(path: string) {
   const content = await readTextFile(path, MAX_TEXT_BYTES).catch((error: unknown) => {
     if (!(error instanceof UnusableFileError)) throw error;
     const fault = error.reason === "absent" ? "not found" : error.fault;
@@ -144,14 +144,11 @@ export async function loadDataSet(path: string): Promise<LoadedDataSet> {
   return parseDataSet(content, path);
 }
 
-export interface LoadedDataSet {
-  dataSet: DataSet;
-  /** Warnings about ignored values. */
-  warnings: string[];
-}
-
-/** @param path path of the file. Relative audio paths start at the folder of the file. */
-export function parseDataSet(content: string, path: string): LoadedDataSet {
+/**
+ * @param path path of the file. Relative audio paths start at the folder of the file.
+ * @returns the data set, and warnings about ignored values
+ */
+export function parseDataSet(content: string, path: string) {
   const ignored = new IgnoredNumbers();
   const parsed = fileSchema(ignored).safeParse(parseContent(content, path));
   if (!parsed.success) {
@@ -159,7 +156,7 @@ export function parseDataSet(content: string, path: string): LoadedDataSet {
     throw new RequestError(`Dataset ${path}: ${issue.path.join(".") || "its content"}: ${issue.message}`);
   }
   const { metadata, samples } = parsed.data;
-  const dataSet = {
+  const dataSet: DataSet = {
     ...renamed<Renamed<MetadataFields>>(metadata, FIELD_NAMES),
     samples: withUniqueIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
   };

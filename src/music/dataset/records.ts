@@ -46,10 +46,15 @@ const FIELDS = {
   lyrics: field(readLines, "lyrics", "lyric", "normlyrics"),
   raw_lyrics: field(readLines, "rawlyrics"),
   formatted_lyrics: field(readLines, "formattedlyrics"),
-  bpm: field(readBpm, "bpm", "tempo"),
+  /** A number, or a text such as "98.6 BPM". */
+  bpm: field((value) => readPositive(withoutUnit(value, BPM_UNIT), MAX_SAMPLE_BPM), "bpm", "tempo"),
   keyscale: field(readFact, "keyscale", "key", "scale"),
   timesignature: field(readFact, "timesignature", "timesig", "signature", "meter", "metre"),
-  duration: field(readSeconds, "duration", "durationseconds", "audioduration", "seconds"),
+  /** A number of seconds, or a text such as "205.3 s" or "3:25". */
+  duration: field(
+    (value) => readPositive(withoutClock(value), MAX_SAMPLE_SECONDS),
+    ...["duration", "durationseconds", "audioduration", "seconds"],
+  ),
   language: field(readLanguage, "language", "lang", "vocallanguage"),
   is_instrumental: field(readFlag, "isinstrumental", "instrumental"),
   custom_tag: field(readText, "customtag", "trigger", "triggerword", "activationtag"),
@@ -130,16 +135,6 @@ function readFact(value: unknown): string | undefined {
 function readLanguage(value: unknown): string | undefined {
   const text = readFact(value);
   return text === undefined ? undefined : (canonicalLanguage(text) ?? text);
-}
-
-/** Whole beats per minute, from a number or a text such as "98.6 BPM". */
-function readBpm(value: unknown): number | BadNumber | undefined {
-  return readPositive(withoutUnit(value, BPM_UNIT), MAX_SAMPLE_BPM);
-}
-
-/** Whole seconds, from a number or a text such as "205.3 s" or "3:25". */
-function readSeconds(value: unknown): number | BadNumber | undefined {
-  return readPositive(withoutClock(value), MAX_SAMPLE_SECONDS);
 }
 
 /** A whole positive number. Undefined for words such as "N/A" and for less than 1, which mean unknown. */

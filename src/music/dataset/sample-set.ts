@@ -3,7 +3,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, win32 } from "node:path";
 import { isObject } from "../../parameters.js";
-import { MAX_TEXT_BYTES, readTextFile, UnusableFileError } from "../../system/regular-file.js";
+import { MAX_TEXT_BYTES, readTextIfPresent } from "../../system/regular-file.js";
 import { RequestError } from "../errors.js";
 import { isWithin, noteOnRelativePath, type PermittedRoot } from "../storage/permitted-root.js";
 
@@ -64,20 +64,10 @@ function textOr(value: unknown, fallback: string): string {
   return typeof value === "string" && value !== "" ? value : fallback;
 }
 
-interface Manifest {
-  metadata: Record<string, unknown>;
-  samples: unknown[];
-}
-
-async function readManifest(directory: string): Promise<Manifest | null> {
+async function readManifest(directory: string) {
   const path = join(directory, MANIFEST_NAME);
-  let text: string;
-  try {
-    text = await readTextFile(path, MAX_TEXT_BYTES);
-  } catch (error) {
-    if (error instanceof UnusableFileError && error.reason === "absent") return null;
-    throw error;
-  }
+  const text = await readTextIfPresent(path, MAX_TEXT_BYTES);
+  if (text === null) return null;
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -87,7 +77,8 @@ async function readManifest(directory: string): Promise<Manifest | null> {
   if (!isObject(value) || !Array.isArray(value.samples)) {
     throw new RequestError(`${path} is not a manifest: it must be an object with a list "samples"`);
   }
-  return { metadata: isObject(value.metadata) ? value.metadata : {}, samples: value.samples };
+  const samples: unknown[] = value.samples;
+  return { metadata: isObject(value.metadata) ? value.metadata : {}, samples };
 }
 
 async function listSamples(directory: string): Promise<string[]> {

@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { basename, dirname, extname, join, relative } from "node:path";
 import { isInstrumentalTag } from "../../engine/prompts.js";
 import { isDirectory } from "../../system/directory-lock.js";
-import { UnusableFileError } from "../../system/regular-file.js";
+import { readTextIfPresent, UnusableFileError } from "../../system/regular-file.js";
 import { DecodeError, measureAudio } from "../audio/decode.js";
 import { RequestError } from "../errors.js";
 import type { ScanRequest } from "../request/training-bodies.js";
@@ -11,7 +11,7 @@ import { noteOnRelativePath, type PermittedRoot, UnsafePathError } from "../stor
 import { type DataSet, type DataSetSample, sampleId, toSample, withUniqueIds } from "./data-set.js";
 import { FolderLists } from "./file-names.js";
 import { isTable } from "./records.js";
-import { type Description, describeAudio, readSidecarText, readTables } from "./sidecar-files.js";
+import { type Description, describeAudio, MAX_SIDECAR_BYTES, readTables } from "./sidecar-files.js";
 
 export const AUDIO_EXTENSIONS: readonly string[] = [".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav"];
 /** Maximum measured length; a longer file counts as this long. */
@@ -134,7 +134,7 @@ async function readInside(
   warn: (message: string) => void,
 ): Promise<string | null> {
   try {
-    return await readSidecarText(await root.resolve(path));
+    return await readTextIfPresent(await root.resolve(path), MAX_SIDECAR_BYTES);
   } catch (error) {
     if (!(error instanceof UnsafePathError || error instanceof UnusableFileError)) throw error;
     warn(error.message);

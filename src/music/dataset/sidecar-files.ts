@@ -2,7 +2,6 @@
 
 import { basename, dirname, join, parse, posix } from "node:path";
 import type { Fields } from "../../parameters.js";
-import { readTextFile, UnusableFileError } from "../../system/regular-file.js";
 import { isWithin } from "../storage/permitted-root.js";
 import { looseName } from "./file-names.js";
 import {
@@ -35,22 +34,9 @@ export type ReadSidecarFile = (path: string) => Promise<string | null>;
 export type TableDescriptions = ReadonlyMap<string, Description>;
 
 /** Size limit of a sidecar file: enough for a table of ten thousand songs with a hundred words each. */
-const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
+export const MAX_SIDECAR_BYTES = 8 * 2 ** 20;
 /** Number of recordings that a warning names. */
 const MAX_NAMED = 5;
-
-/**
- * Reads a text file; null if it does not exist.
- * @throws UnusableFileError if it is not a regular text file or is too large
- */
-export async function readSidecarText(path: string): Promise<string | null> {
-  try {
-    return await readTextFile(path, MAX_SIDECAR_BYTES);
-  } catch (error) {
-    if (error instanceof UnusableFileError && error.reason === "absent") return null;
-    throw error;
-  }
-}
 
 /** Endings of caption and lyrics files. ACE-Step 1 writes `_prompt.txt` and `_lyrics.txt`. */
 const CAPTION_FILES = [".caption.txt", "_caption.txt", "_prompt.txt", ".prompt.txt"];
