@@ -429,11 +429,7 @@ function eventOf(block: string): TaskEvent | null {
 
 /** Multipart form if there are files, else JSON. */
 function bodyOf(parameters: object): object {
-  const hasFiles = Object.values(parameters).some((value) => value instanceof Blob);
-  return hasFiles ? formOf(parameters) : parameters;
-}
-
-function formOf(parameters: object): FormData {
+  if (!Object.values(parameters).some((value) => value instanceof Blob)) return parameters;
   const form = new FormData();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined || value === null) continue;

@@ -136,8 +136,7 @@ export class Query {
   }
 
   text(key: string): string {
-    const value = this.#values(key)[0];
-    return value === undefined ? "" : decode(value);
+    return this.#values(key)[0] ?? "";
   }
 
   integer(key: string, fallback: number): number {
@@ -151,18 +150,16 @@ export class Query {
   /** Only the exact text `true` is true. */
   flag(key: string, fallback: boolean): boolean {
     const value = this.#values(key)[0];
-    return value === undefined ? fallback : decode(value) === "true";
+    return value === undefined ? fallback : value === "true";
   }
 
   #parsed(key: string, pattern: RegExp, fallback: number): number {
-    const value = this.#values(key)
-      .map(decode)
-      .find((text) => pattern.test(text) && Number.isFinite(Number(text)));
+    const value = this.#values(key).find((text) => pattern.test(text) && Number.isFinite(Number(text)));
     return value === undefined ? fallback : Number(value);
   }
 
   #values(key: string): string[] {
-    return this.#pairs.filter(([name]) => name === key).map(([, value]) => value);
+    return this.#pairs.filter(([name]) => name === key).map(([, value]) => decode(value));
   }
 }
 

@@ -249,15 +249,12 @@ export class FleetWorker {
   #queueOf(route: string): Worker<FleetJobData, null, string> {
     const known = this.#queues.get(route);
     if (known !== undefined) return known;
-    const manual = {
+    const queue = new Worker<FleetJobData, null, string>(route, null, {
+      ...this.fleet.bullOptions(),
       autorun: false,
       skipStalledCheck: true,
       skipLockRenewal: true,
       lockDuration: this.fleet.leaseMs,
-    };
-    const queue = new Worker<FleetJobData, null, string>(route, null, {
-      ...this.fleet.bullOptions(),
-      ...manual,
     });
     queue.on("error", (err) => this.fleet.noteQueueError(err));
     this.#queues.set(route, queue);
@@ -275,20 +272,12 @@ export class FleetWorker {
       isEndedHere = false;
       if (hasEnded(current.state)) return current;
       const interruptions = current.interruptions + (current.state === "running" ? 1 : 0);
-      const ended = {
-        ...current,
-        interruptions,
-        state: "failed",
-        finishedAtMs: nowMs,
-        endedAtMs: nowMs,
-      } as const;
+      const crashed = interruptions >= MAX_CRASHES.fleet ? crashMessage(interruptions) : null;
+      const error = current.isCancelled ? cancelled().message : crashed;
+      if (error === null) return { ...current, state: "running", interruptions, claim, startedAtMs: nowMs };
       isEndedHere = true;
-      if (current.isCancelled) return { ...ended, claim: undefined, error: cancelled().message };
-      if (interruptions >= MAX_CRASHES.fleet) {
-        return { ...ended, claim: undefined, error: crashMessage(interruptions) };
-      }
-      isEndedHere = false;
-      return { ...current, state: "running", interruptions, claim, startedAtMs: nowMs };
+      const end = { state: "failed", error, finishedAtMs: nowMs, endedAtMs: nowMs } as const;
+      return { ...current, interruptions, claim: undefined, ...end };
     });
     return { task, isEndedHere };
   }

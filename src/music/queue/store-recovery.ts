@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readdir, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { writeAtomically } from "../../system/atomic-file.js";
@@ -157,12 +158,8 @@ async function inspect(directory: string): Promise<Finding> {
 }
 
 async function check(child: CheckProcess): Promise<Finding> {
-  let stderr = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
   child.stdout.resume();
-  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+  const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, "close")]);
   if (code === 0) return { state: "whole" };
   const message = /^\w*Error: (.*)$/m.exec(stderr)?.[1] ?? `the reading process ended with ${code ?? signal}`;
   return { state: "damaged", reason: message };

@@ -11,25 +11,29 @@ export interface TaskProgress {
   previewSeconds: number;
 }
 
-export type JobStep =
-  | "load"
-  | "source"
-  | "sample"
-  | "format"
-  | "plan"
-  | "render"
-  | "codes"
-  | "understand"
-  | "encode";
+/**
+ * Range of a step in the progress of the job; the name shown as `stage`, with # for the songs; and the start of the
+ * progress line. Clients match the names, and "processing source", "LLM usage", "DiT diffusion", "decoding", "saving".
+ */
+type Stage = readonly [from: number, to: number, name: string, label: string];
 
-interface Stage {
-  from: number;
-  to: number;
-  /** Name of the step, shown as `stage`; clients match these words. */
-  name: string;
-  /** Start of the progress line; clients match "processing source", "LLM usage", "DiT diffusion", "decoding", "saving". */
-  label: string;
-}
+/** Stages by step, and by step and what the engine reports. */
+const STAGES = {
+  load: [0.01, 0.02, "Initializing...", "Initializing"],
+  source: [0.02, 0.03, "Reading source audio...", "Processing source audio"],
+  codes: [0.03, 0.5, "Extracting audio codes...", "Processing source audio"],
+  understand: [0.5, 0.98, "Describing the recording...", "LLM usage (understanding)"],
+  sample: [0.03, 0.06, "Writing a song sheet...", "LLM usage (song sheet)"],
+  format: [0.06, 0.1, "Formatting caption and lyrics...", "LLM usage (format)"],
+  plan: [0.1, 0.2, "Phase 1: Generating CoT metadata (#)...", "LLM usage (metadata)"],
+  "plan codes": [0.2, 0.5, "Phase 2: Generating audio codes (#)...", "LLM usage (audio codes)"],
+  render: [0.51, 0.52, "Preparing inputs...", "Preparing inputs"],
+  "render denoise": [0.52, 0.79, "Generating music (#)...", "DiT diffusion"],
+  "render decode": [0.8, 0.98, "Decoding audio...", "Decoding audio"],
+  encode: [0.99, 1, "Preparing audio data...", "Saving audio"],
+} as const satisfies Record<string, Stage>;
+
+export type JobStep = Exclude<keyof typeof STAGES, `${string} ${string}`>;
 
 /**
  * Bounds of the two phases in the progress of a job: all songs are composed, then each song is rendered and
@@ -39,50 +43,11 @@ const COMPOSE_FROM = 0.03;
 const RENDER_FROM = 0.5;
 const RENDER_TO = 0.99;
 
-/** @param song for example "song 2 of 3" or "songs 1 to 3 of 3" */
-function stageOf(step: JobStep, reported: Progress["stage"], song: string): Stage {
-  switch (step) {
-    case "load":
-      return { from: 0.01, to: 0.02, name: "Initializing...", label: "Initializing" };
-    case "source":
-      return { from: 0.02, to: 0.03, name: "Reading source audio...", label: "Processing source audio" };
-    case "codes":
-      return { from: 0.03, to: 0.5, name: "Extracting audio codes...", label: "Processing source audio" };
-    case "understand":
-      return { from: 0.5, to: 0.98, name: "Describing the recording...", label: "LLM usage (understanding)" };
-    case "sample":
-      return { from: 0.03, to: 0.06, name: "Writing a song sheet...", label: "LLM usage (song sheet)" };
-    case "format":
-      return { from: 0.06, to: 0.1, name: "Formatting caption and lyrics...", label: "LLM usage (format)" };
-    case "plan":
-      if (reported === "codes") {
-        const name = `Phase 2: Generating audio codes (${song})...`;
-        return { from: 0.2, to: 0.5, name, label: "LLM usage (audio codes)" };
-      }
-      return {
-        from: 0.1,
-        to: 0.2,
-        name: `Phase 1: Generating CoT metadata (${song})...`,
-        label: "LLM usage (metadata)",
-      };
-    case "render":
-      if (reported === "denoise") {
-        const name = `Generating music (${song})...`;
-        return { from: 0.52, to: 0.79, name, label: "DiT diffusion" };
-      }
-      if (reported === "decode")
-        return { from: 0.8, to: 0.98, name: "Decoding audio...", label: "Decoding audio" };
-      return { from: 0.51, to: 0.52, name: "Preparing inputs...", label: "Preparing inputs" };
-    case "encode":
-      return { from: 0.99, to: 1, name: "Preparing audio data...", label: "Saving audio" };
-  }
-}
-
 export class SongProgress {
   #value = 0.01;
   #first = 0;
   #count = 1;
-  #stageName = "running";
+  #stage = "running";
   #stageStartedMs = performance.now();
   #latest: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
 
@@ -108,17 +73,19 @@ export class SongProgress {
       this.#count === 1
         ? `song ${this.#first + 1}`
         : `songs ${this.#first + 1} to ${this.#first + this.#count}`;
-    const stage = stageOf(step, reported, `${numbers} of ${this.batchSize}`);
-    if (stage.name !== this.#stageName) {
-      this.#stageName = stage.name;
+    const stages: Readonly<Record<string, Stage>> = STAGES;
+    const [from, to, name, label] = stages[`${step} ${reported}`] ?? STAGES[step];
+    const stage = name.replace("#", `${numbers} of ${this.batchSize}`);
+    if (stage !== this.#stage) {
+      this.#stage = stage;
       this.#stageStartedMs = performance.now();
     }
     const fraction = total > 0 ? Math.min(done / total, 1) : 0;
-    const value = this.#withinJob(stage.from + fraction * (stage.to - stage.from));
+    const value = this.#withinJob(from + fraction * (to - from));
     this.#value = Math.min(Math.max(this.#value, value), 0.99);
     const elapsedSeconds = (performance.now() - this.#stageStartedMs) / 1000;
-    const text = total > 0 ? progressLine(stage.label, done, total, elapsedSeconds) : stage.label;
-    this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage: stage.name, text });
+    const text = total > 0 ? progressLine(label, done, total, elapsedSeconds) : label;
+    this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage, text });
   }
 
   reportPreview(previewSeconds: number): void {
