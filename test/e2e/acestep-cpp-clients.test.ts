@@ -141,12 +141,13 @@ describe("acestep.cpp's scripts, as replays of their requests", () => {
     expect(parts[0]?.type).to.equal("audio/mpeg");
   });
 
-  it("client-batch.py renders two variations as one batch", async () => {
-    const variations = (await ace.run("/lm", { ...sft, lyrics: undefined, duration: 10, lm_batch_size: 2 }))
-      .body;
+  it("client-batch.py, of the time before jobs, renders two variations as one batch", async () => {
+    const script = new AceClient({ url: `${server.url}/?wait=1` });
+    const request = { ...sft, lyrics: undefined, duration: 10, lm_batch_size: 2, inference_steps: 8 };
+    const variations = (await script.send("POST", "/lm", request)).body;
     expect(variations).to.have.length(2);
-    const parts = await ace.parts("/synth", variations);
-    expect(parts.filter(({ type }) => type === "audio/mpeg")).to.have.length(2);
+    const songs = partsOf(await script.send("POST", "/synth", variations));
+    expect(songs.map(({ type }) => type)).to.deep.equal(["audio/mpeg", "audio/mpeg"]);
   });
 
   it("client-understand.sh sends the whole answer of /understand as its next request", async () => {
