@@ -4,7 +4,7 @@ namespace carillon::addon {
 namespace {
 
 Napi::Error with_code(Napi::Error error, ErrorCode code) {
-  error.Set("code", Napi::String::New(error.Env(), error_code_name(code)));
+  error.Set("code", Napi::String::New(error.Env(), name_of_choice(code)));
   return error;
 }
 

@@ -118,8 +118,7 @@ LanguageJob language_job(const Napi::Object& object) {
   job.program = array_of(object.Get("program"), "program", "an array of segments", [](const Napi::Value& segment) {
     return segment_of(object_of(segment, "a segment of the program"));
   });
-  job.seeds = array_of(object.Get("seeds"), "seeds", "an array of BigInts",
-                       [](const Napi::Value& seed) { return seed_of(seed, "seeds"); });
+  job.seed = seed_of(object, "seed");
   job.max_new_tokens = integer_of(object, "maxNewTokens");
   job.temperature = number_of(object, "temperature");
   job.cfg_scale = number_of(object, "cfgScale");
@@ -140,14 +139,8 @@ std::vector<LanguageJob> language_jobs(const Napi::Value& value) {
 
 Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
   auto object = Napi::Object::New(env);
-  auto ids = Napi::Array::New(env);
-  auto finished = Napi::Array::New(env);
-  for (const auto& row : result.token_ids) ids.Set(ids.Length(), id_array(env, row));
-  for (const auto reason : result.finished) {
-    finished.Set(finished.Length(), Napi::String::New(env, finish_reason_name(reason)));
-  }
-  object.Set("tokenIds", ids);
-  object.Set("finished", finished);
+  object.Set("tokenIds", array_to_js(env, result.token_ids));
+  object.Set("finished", name_of_choice(result.finished));
   return object;
 }
 
@@ -155,11 +148,9 @@ Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
 Napi::Value to_js(Napi::Env env, const std::vector<TokenScores>& all) {
   auto array = Napi::Array::New(env);
   for (const auto& scores : all) {
-    auto log_probabilities = Napi::Float32Array::New(env, scores.log_probabilities.size());
-    std::ranges::copy(scores.log_probabilities, log_probabilities.Data());
     auto object = Napi::Object::New(env);
-    object.Set("logProbabilities", log_probabilities);
-    object.Set("ranks", id_array(env, scores.ranks));
+    object.Set("logProbabilities", array_to_js(env, scores.log_probabilities));
+    object.Set("ranks", array_to_js(env, scores.ranks));
     array.Set(array.Length(), object);
   }
   return array;
@@ -169,7 +160,7 @@ Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
   auto info = Napi::Object::New(env);
   info.Set("device", loaded.placement.device.str());
   info.Set("dtype", dtype_name(loaded.placement.dtype));
-  info.Set("unusedTensors", text_array(env, loaded.unused_tensors));
+  info.Set("unusedTensors", array_to_js(env, loaded.unused_tensors));
   return info;
 }
 

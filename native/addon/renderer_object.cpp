@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <optional>
 #include <set>
@@ -38,12 +37,10 @@ class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
 
 Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
   auto object = Napi::Object::New(env);
-  std::string kind = name_of(adapter.kind);
-  for (char& letter : kind) letter = static_cast<char>(std::tolower(letter));
-  object.Set("kind", kind);
+  object.Set("kind", name_of_choice(adapter.kind));
   object.Set("moduleCount", static_cast<double>(adapter.modules.size()));
-  object.Set("unmatchedTensors", text_array(env, adapter.unmatched_tensors));
-  object.Set("warnings", text_array(env, adapter.warnings));
+  object.Set("unmatchedTensors", array_to_js(env, adapter.unmatched_tensors));
+  object.Set("warnings", array_to_js(env, adapter.warnings));
   return object;
 }
 
@@ -149,61 +146,49 @@ std::vector<RenderSong> songs_of(const Napi::Object& job) {
   });
 }
 
-/// Audio in the property `key`, or an undefined tensor if the property is absent.
-at::Tensor optional_audio(const Napi::Object& object, const char* key) {
-  return has(object, key) ? audio_of(object, key) : at::Tensor();
+GivenRecording recording_of(const Napi::Object& object, const char* audio, const char* latents) {
+  return {.audio = has(object, audio) ? audio_of(object.Get(audio), audio) : at::Tensor(),
+          .latents = has(object, latents) ? latents_of(object.Get(latents), latents) : at::Tensor()};
 }
 
-/// Latents in the property `key`, or an undefined tensor if the property is absent.
-at::Tensor optional_latents(const Napi::Object& object, const char* key) {
-  return has(object, key) ? latents_of(object, key) : at::Tensor();
-}
-
-/// The `gain` of the latents of a job's `source`; nullopt if it is absent.
-std::optional<double> source_gain_of(const Napi::Object& source) {
-  if (!has(source, "latents") || !has(object_of(source, "latents"), "gain")) return std::nullopt;
-  return number_of(object_of(source, "latents"), "gain");
-}
-
-/// The `window` property of a job's `source`; nullopt if it is absent, which selects the whole source.
-std::optional<Window> window_of(const Napi::Object& source) {
-  if (!has(source, "window")) return std::nullopt;
-  const auto window = object_of(source, "window");
-  return Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
+Source given_source(const Napi::Object& job) {
+  if (!has(job, "source")) return {};
+  const auto object = object_of(job, "source");
+  Source source{recording_of(object, "audio", "latents")};
+  if (source.latents.defined() && has(object_of(object, "latents"), "gain")) {
+    source.gain = number_of(object_of(object, "latents"), "gain");
+  }
+  if (has(object, "window")) {
+    const auto window = object_of(object, "window");
+    source.window = Window{number_of(window, "startSeconds"), number_of(window, "endSeconds")};
+  }
+  return source;
 }
 
 RenderJob render_job(const Napi::Object& object) {
-  const bool has_source = has(object, "source");
   return {.task = choice_of(object, "task", kChoices<Task>),
           .songs = songs_of(object),
           .samples = integer_of(object, "samples"),
-          .source_audio = has_source ? optional_audio(object_of(object, "source"), "audio") : at::Tensor(),
-          .source_latents = has_source ? optional_latents(object_of(object, "source"), "latents") : at::Tensor(),
-          .source_gain = has_source ? source_gain_of(object_of(object, "source")) : std::nullopt,
-          .window = has_source ? window_of(object_of(object, "source")) : std::nullopt,
-          .reference_audio = optional_audio(object, "referenceAudio"),
-          .reference_latents = optional_latents(object, "referenceLatents"),
+          .source = given_source(object),
+          .reference = recording_of(object, "referenceAudio", "referenceLatents"),
           .denoise = group_of<Denoise>(object, "denoise"),
           .guidance = group_of<Guidance>(object, "guidance"),
           .edit = group_of<EditParameters>(object, "edit")};
 }
 
-Napi::Object song_to_js(Napi::Env env, const RenderResult& result, size_t item) {
-  auto song = Napi::Object::New(env);
-  song.Set("audio", float_array(env, result.audio[item]));
-  song.Set("latents", float_array(env, result.latents[item]));
-  song.Set("gain", result.gains[item]);
-  const auto seconds = result.lyric_seconds.empty() ? std::vector<float>() : result.lyric_seconds[item];
-  auto times = Napi::Float32Array::New(env, seconds.size());
-  std::ranges::copy(seconds, times.Data());
-  song.Set("lyricSeconds", times);
-  return song;
+Napi::Object song_to_js(Napi::Env env, const RenderedSong& song) {
+  auto object = Napi::Object::New(env);
+  object.Set("audio", array_to_js(env, song.audio));
+  object.Set("latents", array_to_js(env, song.latents));
+  object.Set("gain", song.gain);
+  object.Set("lyricSeconds", array_to_js(env, song.lyric_seconds));
+  return object;
 }
 
 Napi::Value to_js(Napi::Env env, const RenderResult& result) {
   auto object = Napi::Object::New(env);
   auto songs = Napi::Array::New(env);
-  for (uint32_t item = 0; item < result.audio.size(); ++item) songs.Set(item, song_to_js(env, result, item));
+  for (const RenderedSong& song : result.songs) songs.Set(songs.Length(), song_to_js(env, song));
   object.Set("songs", songs);
   object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
   auto timings = Napi::Object::New(env);
@@ -219,7 +204,7 @@ Napi::Value audio_part_to_js(Napi::Env env, int64_t item, int64_t begin, const a
   auto object = Napi::Object::New(env);
   object.Set("item", static_cast<double>(item));
   object.Set("begin", static_cast<double>(begin));
-  object.Set("audio", float_array(env, audio));
+  object.Set("audio", array_to_js(env, audio));
   return object;
 }
 
@@ -234,10 +219,8 @@ Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
   object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
   object.Set("codebookSize", static_cast<double>(info.codebook_size));
   object.Set("maxFrames", static_cast<double>(info.max_frames));
-  auto silent_frame = Napi::Float32Array::New(env, info.silent_frame.size());
-  std::ranges::copy(info.silent_frame, silent_frame.Data());
-  object.Set("silentFrame", silent_frame);
-  object.Set("unusedTensors", text_array(env, info.unused_tensors));
+  object.Set("silentFrame", array_to_js(env, info.silent_frame));
+  object.Set("unusedTensors", array_to_js(env, info.unused_tensors));
   return object;
 }
 
@@ -273,13 +256,13 @@ Napi::Value prepare_sample(OpenRenderer& open, const Napi::CallbackInfo& info) {
   const auto sample = object_of(info[0], "sample");
   PreparationJob job;
   job.prompts = {.text = ids_of(sample, "textTokenIds"), .lyrics = ids_of(sample, "lyricTokenIds")};
-  job.audio = audio_of(sample, "audio");
+  job.audio = audio_of(sample.Get("audio"), "audio");
   const auto metadata = text_of(sample, "metadata");
   const auto path = text_of(info[1], "path");
   return Call::start(info.Env(), open.thread, info[2],
                      [renderer = open.renderer, job, metadata, path](const Control& control) mutable {
                        require_open(renderer);
-                       job.metadata = metadata_of(metadata);
+                       job.metadata = sample_metadata(Json::parse(metadata, "metadata"));
                        write_sample(path, carillon::prepare_sample(*renderer, job, control));
                        return [](Napi::Env env) { return env.Undefined(); };
                      });
@@ -297,40 +280,31 @@ Napi::Value load_adapter(OpenRenderer& open, const Napi::CallbackInfo& info) {
   });
 }
 
+/// Runs a method of Renderer that converts audio or latents to codes, latents or audio.
+template <typename Convert>
+Napi::Value convert(OpenRenderer& open, const Napi::CallbackInfo& info, const at::Tensor& input, Convert method) {
+  return Call::start(info.Env(), open.thread, info[1],
+                     [renderer = open.renderer, input, method](const Control& control) {
+                       require_open(renderer);
+                       const auto output = (renderer.get()->*method)(input, control);
+                       return [output](Napi::Env env) { return array_to_js(env, output); };
+                     });
+}
+
 Napi::Value encode_codes(OpenRenderer& open, const Napi::CallbackInfo& info) {
-  const auto audio = audio_of(info[0], "audio");
-  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, audio](const Control& control) {
-    require_open(renderer);
-    const auto codes = renderer->encode_codes(audio, control);
-    return [codes](Napi::Env env) { return id_array(env, codes); };
-  });
+  return convert(open, info, audio_of(info[0], "audio"), &Renderer::encode_codes);
 }
 
 Napi::Value codes_of_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
-  const auto latents = latents_of(info[0], "latents");
-  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, latents](const Control& control) {
-    require_open(renderer);
-    const auto codes = renderer->codes_of_latents(latents, control);
-    return [codes](Napi::Env env) { return id_array(env, codes); };
-  });
+  return convert(open, info, latents_of(info[0], "latents"), &Renderer::codes_of_latents);
 }
 
 Napi::Value encode_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
-  const auto audio = audio_of(info[0], "audio");
-  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, audio](const Control& control) {
-    require_open(renderer);
-    const auto latents = renderer->encode_recording(audio, control);
-    return [latents](Napi::Env env) { return float_array(env, latents); };
-  });
+  return convert(open, info, audio_of(info[0], "audio"), &Renderer::encode_recording);
 }
 
 Napi::Value decode_latents(OpenRenderer& open, const Napi::CallbackInfo& info) {
-  const auto latents = latents_of(info[0], "latents");
-  return Call::start(info.Env(), open.thread, info[1], [renderer = open.renderer, latents](const Control& control) {
-    require_open(renderer);
-    const auto audio = renderer->decode_latents(latents, control);
-    return [audio](Napi::Env env) { return float_array(env, audio); };
-  });
+  return convert(open, info, latents_of(info[0], "latents"), &Renderer::decode_latents);
 }
 
 Napi::Value close_renderer(OpenRenderer& open, const Napi::CallbackInfo& info) {

@@ -52,10 +52,7 @@ TrainingOptions options_of(const Napi::Object& object) {
   options.shift = number_of(object, "shift");
   options.seed = static_cast<uint64_t>(integer_of(object, "seed"));
   options.gradient_checkpointing = flag_of(object, "gradientCheckpointing");
-  options.timestep_sampling = choice_of<TimestepSampling>(object, "timestepSampling",
-                                                          {{"auto", TimestepSampling::kAuto},
-                                                           {"discrete", TimestepSampling::kDiscrete},
-                                                           {"logit_normal", TimestepSampling::kLogitNormal}});
+  options.timestep_sampling = choice_of(object, "timestepSampling", kChoices<TimestepSampling>);
   options.trim_condition = flag_of(object, "trimCondition");
   if (has(object, "conditionDropout")) options.condition_dropout = number_of(object, "conditionDropout");
   if (has(object, "resumeFrom")) options.resume_from = text_of(object, "resumeFrom");

@@ -7,20 +7,11 @@
 #include <utility>
 
 #include "addon/entry.h"
-#include "core/checkpoint/json.h"
 
 namespace carillon::addon {
 namespace {
 
 constexpr double kLargestSafeInteger = 9007199254740991.0;
-
-/// Converts one metadata value of a sample: an integer, string, boolean or null.
-TorchScalar metadata_value_of(const Json& value) {
-  if (value.is_null()) return nullptr;
-  if (value.is_bool()) return value.as_bool();
-  if (value.is_string()) return value.as_string();
-  return value.as_int();
-}
 
 }  // namespace
 
@@ -81,10 +72,8 @@ std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const 
                   [key](const Napi::Value& ids) { return ids_of(ids, key); });
 }
 
-ModelSource source_of(const Napi::Object& object, const char* key) { return source_of(object.Get(key), key); }
-
-ModelSource source_of(const Napi::Value& value, const char* key) {
-  const auto source = object_of(value, key);
+ModelSource source_of(const Napi::Object& object, const char* key) {
+  const auto source = object_of(object, key);
   return {text_of(source, "path"), text_of(source, "prefix"), has(source, "config") ? text_of(source, "config") : ""};
 }
 
@@ -128,10 +117,6 @@ at::Tensor latents_of(const Napi::Value& value, const char* key) {
   return rows_of(latents.Get("values"), key, integer_of(latents, "frames"), "frames with equal numbers of values");
 }
 
-at::Tensor latents_of(const Napi::Object& object, const char* key) { return latents_of(object.Get(key), key); }
-
-at::Tensor audio_of(const Napi::Object& object, const char* key) { return audio_of(object.Get(key), key); }
-
 std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
   constexpr const char* kExpected = "an array of numbers";
   return array_of(object.Get(key), key, kExpected, [&](const Napi::Value& value) {
@@ -140,48 +125,42 @@ std::vector<double> numbers_of(const Napi::Object& object, const char* key) {
   });
 }
 
-std::vector<std::string> texts_of(const Napi::Value& value, const char* key) {
+std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
   constexpr const char* kExpected = "an array of strings";
-  return array_of(value, key, kExpected, [key](const Napi::Value& text) {
+  return array_of(object.Get(key), key, kExpected, [key](const Napi::Value& text) {
     if (!text.IsString()) wrong_type(text.Env(), key, kExpected);
     return text_of(text, key);
   });
 }
 
-std::vector<std::string> texts_of(const Napi::Object& object, const char* key) {
-  return texts_of(object.Get(key), key);
-}
-
-uint64_t seed_of(const Napi::Value& value, const char* key) {
+uint64_t seed_of(const Napi::Object& object, const char* key) {
+  const Napi::Value value = object.Get(key);
   bool fits = value.IsBigInt();
   const uint64_t seed = fits ? value.As<Napi::BigInt>().Uint64Value(&fits) : 0;
   if (!fits) wrong_type(value.Env(), key, "a BigInt in 0 .. 2^64 - 1");
   return seed;
 }
 
-uint64_t seed_of(const Napi::Object& object, const char* key) { return seed_of(object.Get(key), key); }
-
-TorchMetadata metadata_of(const std::string& json) {
-  const Json metadata = Json::parse(json, "metadata");
-  TorchMetadata result;
-  for (const auto& [name, value] : metadata.as_object()) result[name] = metadata_value_of(value);
-  return result;
-}
-
-Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor) {
+Napi::Value array_to_js(Napi::Env env, const at::Tensor& tensor) {
   auto* const owner = new at::Tensor(tensor);
   const auto buffer = Napi::ArrayBuffer::New(
       env, owner->data_ptr(), owner->nbytes(), [](Napi::Env, void*, at::Tensor* held) { delete held; }, owner);
   return Napi::Float32Array::New(env, static_cast<size_t>(owner->numel()), buffer, 0);
 }
 
-Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts) {
+Napi::Value array_to_js(Napi::Env env, const std::vector<float>& numbers) {
+  auto array = Napi::Float32Array::New(env, numbers.size());
+  std::copy(numbers.begin(), numbers.end(), array.Data());
+  return array;
+}
+
+Napi::Value array_to_js(Napi::Env env, const std::vector<std::string>& texts) {
   auto array = Napi::Array::New(env, texts.size());
   for (uint32_t i = 0; i < texts.size(); ++i) array.Set(i, texts[i]);
   return array;
 }
 
-Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids) {
+Napi::Value array_to_js(Napi::Env env, const std::vector<int32_t>& ids) {
   auto array = Napi::Int32Array::New(env, ids.size());
   std::copy(ids.begin(), ids.end(), array.Data());
   return array;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/checkpoint/model_source.h"
-#include "core/checkpoint/torch_file.h"
 #include "core/runtime/choice.h"
 
 namespace carillon::addon {
@@ -35,10 +34,8 @@ std::vector<std::vector<int32_t>> id_lists_of(const Napi::Object& object, const 
 std::vector<double> numbers_of(const Napi::Object& object, const char* key);
 /// Copies an array of strings.
 std::vector<std::string> texts_of(const Napi::Object& object, const char* key);
-std::vector<std::string> texts_of(const Napi::Value& value, const char* key);
 /// Converts a BigInt in 0 .. 2^64 - 1.
 uint64_t seed_of(const Napi::Object& object, const char* key);
-uint64_t seed_of(const Napi::Value& value, const char* key);
 bool has(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Object& object, const char* key);
 Napi::Object object_of(const Napi::Value& value, const char* key);
@@ -67,26 +64,20 @@ Value choice_of(const Napi::Object& object, const char* key, Choices<Value> choi
 
 /// Converts a ModelSource object of src/engine/addon.ts.
 ModelSource source_of(const Napi::Object& object, const char* key);
-ModelSource source_of(const Napi::Value& value, const char* key);
-
-/// Parses the metadata of a sample, a JSON object of strings, integers, booleans and nulls. Throws kBadCheckpoint for
-/// other values.
-TorchMetadata metadata_of(const std::string& json);
 
 /// Copies planar stereo audio from a Float32Array to a tensor [2, samples] float32. A copy is needed because the caller
 /// may change or transfer the array before the worker thread reads it.
-at::Tensor audio_of(const Napi::Object& object, const char* key);
 at::Tensor audio_of(const Napi::Value& value, const char* key);
 
 /// Copies a Latents object (src/engine/addon.ts) to a tensor [frames, C] float32.
-at::Tensor latents_of(const Napi::Object& object, const char* key);
 at::Tensor latents_of(const Napi::Value& value, const char* key);
 
 /// Creates a Float32Array that shares the memory of a contiguous float32 CPU tensor. The tensor is released when the
 /// array is garbage-collected.
-Napi::Float32Array float_array(Napi::Env env, const at::Tensor& tensor);
+Napi::Value array_to_js(Napi::Env env, const at::Tensor& tensor);
 
-Napi::Array text_array(Napi::Env env, const std::vector<std::string>& texts);
-Napi::Int32Array id_array(Napi::Env env, const std::vector<int32_t>& ids);
+Napi::Value array_to_js(Napi::Env env, const std::vector<float>& numbers);
+Napi::Value array_to_js(Napi::Env env, const std::vector<std::string>& texts);
+Napi::Value array_to_js(Napi::Env env, const std::vector<int32_t>& ids);
 
 }  // namespace carillon::addon

@@ -1,11 +1,9 @@
-// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N] [--repetitions N]
-// [--json] [--on-demand]
+// carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N]
 //
-// Times one part of the engine at the size of real models: a warm-up, then the repetitions. With --on-demand it prints
-// `ready` after the warm-up. It then runs one repetition for every line on stdin, and prints the time in seconds. This
-// lets a script alternate between this program and another one.
+// Times one part of the engine at the size of real models. Prints `ready` after a warm-up. Then runs one repetition for
+// every line on stdin, and prints the time in seconds. This lets a script alternate between this program and another
+// one.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/optim/adamw.h>
 
@@ -24,13 +22,13 @@
 #include "core/checkpoint/config.h"
 #include "core/diffusion/flow_matching.h"
 #include "core/dit/dit.h"
-#include "core/lm/generate.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 #include "core/tasks/renderer.h"
 #include "core/training/optimizer.h"
 #include "core/training/trainable_adapter.h"
 #include "core/vae/vae.h"
+#include "test/generate_alone.h"
 
 namespace carillon::bench {
 namespace {
@@ -38,7 +36,7 @@ namespace {
 struct Settings {
   std::string checkpoints;  // directory of acestep-v15-turbo, vae, Qwen3-Embedding-0.6B, acestep-5Hz-lm-0.6B
   Placement placement;
-  int64_t size = 0;  // 0: default_size of the benchmark
+  int64_t size;
 };
 
 /// Runs one repetition and returns the seconds it took.
@@ -46,9 +44,7 @@ using Repetition = std::function<double()>;
 
 struct Benchmark {
   const char* name;
-  const char* measures;
-  const char* size_unit;
-  int64_t default_size;
+  int64_t default_size;  // latent frames or audio codes
   /// Loads the model and makes the inputs.
   Repetition (*prepare)(const Settings& settings);
 };
@@ -164,10 +160,10 @@ Repetition prepare_generation(const Settings& settings, double cfg_scale, uint64
   const std::string directory = settings.checkpoints + "/acestep-5Hz-lm-0.6B";
   const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
   const auto vocabulary = std::make_shared<Vocabulary>(codes_vocabulary(model->config().vocab_size));
-  LanguageJob job;
+  SeededJob job;
   job.prompt = job.negative_prompt = random_token_ids(kPromptTokens, kFirstCode);
   job.program = {CodesSegment{settings.size}};
-  for (uint64_t seed = 1; seed <= songs; ++seed) job.seeds.push_back(seed);
+  for (uint64_t seed = 2; seed <= songs; ++seed) job.seeds.push_back(seed);
   job.max_new_tokens = settings.size;
   job.cfg_scale = cfg_scale;
   job.stage = Stage::kCodes;
@@ -196,72 +192,47 @@ Repetition prepare_song(const Settings& settings) {
   return [=] { return seconds_of([&] { renderer->render(job, Control()); }); };
 }
 
-const std::vector<Benchmark>& benchmarks() {
-  static const std::vector<Benchmark> all = {
-      {"dit-step", "one evaluation of the DiT, 400 condition tokens, batch 1", "latent frames", 750, prepare_dit_step},
-      {"train-step", "one optimiser step of a LoRA of rank 64, with loss and gradients, batch 1", "latent frames", 750,
-       prepare_train_step},
-      {"vae-decode", "latents to a stereo waveform", "latent frames", 128, prepare_vae_decode},
-      {"lm-decode", "one audio code after a prompt of 400 tokens, batch 1", "codes", 48, prepare_lm_decode},
-      {"lm-decode-cfg", "one audio code with guidance: a conditional and an unconditional row", "codes", 48,
-       prepare_lm_decode_cfg},
-      {"lm-decode-2", "one audio code of each of two songs", "codes", 48, prepare_lm_decode_of_two},
-      {"lm-decode-8", "one audio code of each of eight songs", "codes", 48, prepare_lm_decode_of_eight},
-      {"song", "conditions, 8 steps and decode of one song", "latent frames", 750, prepare_song},
-  };
-  return all;
-}
-
-struct Options {
-  std::string name, checkpoints, device = "auto", dtype = "auto", quantization = "none";
-  int64_t size = 0, repetitions = 5;
-  bool json = false, on_demand = false;
+constexpr Benchmark kBenchmarks[] = {
+    {"dit-step", 750, prepare_dit_step},
+    {"train-step", 750, prepare_train_step},
+    {"vae-decode", 128, prepare_vae_decode},
+    {"lm-decode", 48, prepare_lm_decode},
+    {"lm-decode-cfg", 48, prepare_lm_decode_cfg},
+    {"lm-decode-2", 48, prepare_lm_decode_of_two},
+    {"lm-decode-8", 48, prepare_lm_decode_of_eight},
+    {"song", 750, prepare_song},
 };
 
-int64_t positive(const std::string& option, const std::string& text) {
-  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos ||
-      std::stoll(text) < 1) {
-    fail(ErrorCode::kBadArgument, option + " takes a positive whole number, not '" + text + "'");
-  }
-  return std::stoll(text);
-}
+struct Options {
+  std::string name, checkpoints, device = "auto", dtype = "auto", quantization = "none", size = "0";
+};
 
 Options parse(const std::vector<std::string>& arguments) {
   Options options;
+  const std::pair<const char*, std::string*> known[] = {{"--checkpoints", &options.checkpoints},
+                                                        {"--device", &options.device},
+                                                        {"--dtype", &options.dtype},
+                                                        {"--quantization", &options.quantization},
+                                                        {"--size", &options.size}};
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const auto value = [&] {
-      if (i + 1 == arguments.size()) fail(ErrorCode::kBadArgument, argument + " needs a value");
-      return arguments[++i];
-    };
-    if (argument == "--checkpoints")
-      options.checkpoints = value();
-    else if (argument == "--device")
-      options.device = value();
-    else if (argument == "--dtype")
-      options.dtype = value();
-    else if (argument == "--quantization")
-      options.quantization = value();
-    else if (argument == "--size")
-      options.size = positive(argument, value());
-    else if (argument == "--repetitions")
-      options.repetitions = positive(argument, value());
-    else if (argument == "--json")
-      options.json = true;
-    else if (argument == "--on-demand")
-      options.on_demand = true;
-    else if (argument.rfind("--", 0) != 0 && options.name.empty())
-      options.name = argument;
-    else
-      fail(ErrorCode::kBadArgument, "unknown argument '" + argument + "'");
+    const auto option = std::ranges::find_if(known, [&](const auto& each) { return arguments[i] == each.first; });
+    if (option == std::end(known)) {
+      require(options.name.empty() && !arguments[i].starts_with("--"), "unknown argument '" + arguments[i] + "'");
+      options.name = arguments[i];
+    } else {
+      require(i + 1 < arguments.size(), arguments[i] + " needs a value");
+      *option->second = arguments[++i];
+    }
   }
-  if (options.checkpoints.empty()) fail(ErrorCode::kBadArgument, "--checkpoints DIR is missing");
+  require(!options.checkpoints.empty(), "--checkpoints DIR is missing");
+  require(options.size.size() <= 9 && options.size.find_first_not_of("0123456789") == std::string::npos,
+          "--size takes a whole number, not '" + options.size + "'");
   return options;
 }
 
 const Benchmark& find(const std::string& name) {
   std::string names;
-  for (const Benchmark& benchmark : benchmarks()) {
+  for (const Benchmark& benchmark : kBenchmarks) {
     if (name == benchmark.name) return benchmark;
     names += std::string(names.empty() ? "" : ", ") + benchmark.name;
   }
@@ -270,31 +241,13 @@ const Benchmark& find(const std::string& name) {
 
 void run(const Options& options) {
   const Benchmark& benchmark = find(options.name);
-  Settings settings{options.checkpoints, choose_placement(options.device, options.dtype, options.quantization),
-                    options.size > 0 ? options.size : benchmark.default_size};
-  const Repetition repeat = benchmark.prepare(settings);
+  const int64_t size = std::stoll(options.size);
+  const Repetition repeat =
+      benchmark.prepare({options.checkpoints, choose_placement(options.device, options.dtype, options.quantization),
+                         size > 0 ? size : benchmark.default_size});
   repeat();
-  if (options.on_demand) {
-    std::cout << "ready" << std::endl;
-    for (std::string line; std::getline(std::cin, line);) std::cout << repeat() << std::endl;
-    return;
-  }
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < options.repetitions; ++i) seconds.push_back(repeat());
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[seconds.size() / 2], minimum = seconds.front();
-  const std::string dtype = c10::toString(settings.placement.dtype), device = settings.placement.device.str();
-  if (options.json) {
-    std::printf(
-        "{\"name\": \"%s\", \"size\": %lld, \"sizeUnit\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", "
-        "\"threads\": %d, \"repetitions\": %zu, \"medianSeconds\": %.6f, \"minSeconds\": %.6f}\n",
-        benchmark.name, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(), dtype.c_str(),
-        at::get_num_threads(), seconds.size(), median, minimum);
-    return;
-  }
-  std::printf("%s: %s (%lld %s; %s, %s, %d threads)\nmedian %.4f s, min %.4f s of %zu\n", benchmark.name,
-              benchmark.measures, static_cast<long long>(settings.size), benchmark.size_unit, device.c_str(),
-              dtype.c_str(), at::get_num_threads(), median, minimum, seconds.size());
+  std::cout << "ready" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) std::cout << repeat() << std::endl;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ inline RenderJob source_job(Task task, const std::vector<uint64_t>& seeds = {3},
   RenderJob job = plain_job(seeds);
   job.task = task;
   job.samples = 0;
-  job.source_audio = recording(frames, 60);
+  job.source.audio = recording(frames, 60);
   return job;
 }
 
@@ -73,7 +73,7 @@ inline std::vector<int32_t> some_codes(int32_t first) {
 }
 
 inline at::Tensor first_song(Renderer& renderer, const RenderJob& job) {
-  return renderer.render(job, Control()).audio.at(0);
+  return renderer.render(job, Control()).songs.at(0).audio;
 }
 
 /// Code of the Error that `action` throws; nullopt if it throws nothing.

@@ -1,4 +1,4 @@
-"""Options and timing of the Python peers: one warm-up, then one repetition per input line, like `carillon-bench --on-demand`."""
+"""Options and timing of the Python peers: one warm-up, then one repetition per input line, like `carillon-bench`."""
 
 import argparse
 import sys

@@ -64,7 +64,7 @@ def environment(options):
 
 def native_command(name, options):
     size = ["--size", str(options.size)] if options.size else []
-    program = [options.program, name, "--checkpoints", options.checkpoints, "--on-demand", *size]
+    program = [options.program, name, "--checkpoints", options.checkpoints, *size]
     return program + ["--device", options.device, "--dtype", options.dtype, "--quantization", options.quantization]
 
 

@@ -264,7 +264,7 @@ export interface LoadLanguageModelOptions extends PlacementOptions {
   /** KV cache length per row: prompt and new tokens. */
   maxContextTokens: number;
   /**
-   * Maximum number of seeds in a batch that several calls share. A single call may have more seeds. Absent:
+   * Maximum number of jobs in a batch that several calls share. A single call may have more jobs. Absent:
    * limited by memory.
    */
   maxSongs?: number | undefined;
@@ -322,18 +322,18 @@ export interface LanguageJob extends TokenSampling {
   /** Unconditional prompt; required if cfgScale is above 1. */
   negativePromptTokenIds?: Int32Array | undefined;
   program: Segment[];
-  /** One seed per row, 0 to 2^64 - 1. */
-  seeds: bigint[];
+  /** 0 to 2^64 - 1 */
+  seed: bigint;
   maxNewTokens: number;
   cfgScale: number;
   stage: "metadata" | "codes" | "text";
 }
 
 export interface LanguageResult {
-  /** Per row: new ids, including forced ones, without the end token. */
-  tokenIds: Int32Array[];
-  /** Per row: stop reason. */
-  finished: ("program" | "end_token" | "length")[];
+  /** New ids, including forced ones, without the end token. */
+  tokenIds: Int32Array;
+  /** Why the text ended. */
+  finished: "program" | "end_token" | "length";
 }
 
 /** Texts to score as continuations of a prompt. */

@@ -152,14 +152,14 @@ export class LanguageModel {
         ...job.sampling,
         promptTokenIds,
         program: job.program,
-        seeds: [BigInt(job.seed)],
+        seed: BigInt(job.seed),
         maxNewTokens: Math.min(job.maxNewTokens, this.text.maxTokens - promptTokenIds.length),
         cfgScale: 1,
         stage: job.stage,
       };
     });
     const results = await this.#generate(await Promise.all(parts), call);
-    return Promise.all(results.map(({ tokenIds }) => this.tokenizer.decode(tokenIds[0] ?? [])));
+    return Promise.all(results.map(({ tokenIds }) => this.tokenizer.decode(tokenIds)));
   }
 
   /**
@@ -175,14 +175,14 @@ export class LanguageModel {
         promptTokenIds,
         negativePromptTokenIds: guided ? await this.tokenizer.encode(job.negativePrompt) : undefined,
         program: [{ kind: "codes", count: job.count ?? undefined }],
-        seeds: [BigInt(job.seed)],
+        seed: BigInt(job.seed),
         maxNewTokens: job.count ?? Math.min(job.maxCount, this.text.maxTokens - promptTokenIds.length),
         cfgScale: guided ? job.cfgScale : 1,
         stage: "codes",
       };
     });
     const results = await this.#generate(await Promise.all(parts), call);
-    return results.map(({ tokenIds }) => this.tokenizer.audioCodes(tokenIds[0] ?? []));
+    return results.map(({ tokenIds }) => this.tokenizer.audioCodes(tokenIds));
   }
 
   /** Likelihood of each text as a continuation of the prompt, by teacher forcing. */

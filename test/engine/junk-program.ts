@@ -78,7 +78,7 @@ const languageJob: LanguageJob = {
     { kind: "tokens", ids: Int32Array.of(3) },
     { kind: "pattern", pattern: "[ab]", choose: "greedy", maxTokens: 1 },
   ],
-  ...{ seeds: [1n], maxNewTokens: 2, cfgScale: 2, stage: "text" },
+  ...{ seed: 1n, maxNewTokens: 2, cfgScale: 2, stage: "text" },
   ...{ temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1, sharesBatch: false },
 };
 const sample = {

@@ -34,20 +34,6 @@ at::Tensor AdapterMatrix::value(at::Device device) const {
   return right.defined() ? at::matmul(first, right.to(device, at::kFloat)) : first;
 }
 
-const char* name_of(AdapterKind kind) {
-  switch (kind) {
-    case AdapterKind::kLora:
-      return "LoRA";
-    case AdapterKind::kLokr:
-      return "LoKr";
-    case AdapterKind::kLoha:
-      return "LoHa";
-    case AdapterKind::kIa3:
-      break;
-  }
-  return "IA3";
-}
-
 AdapterKind AdapterModule::kind() const {
   if (gains.defined()) return AdapterKind::kIa3;
   if (!w1) return AdapterKind::kLora;

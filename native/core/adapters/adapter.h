@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime/choice.h"
+
 namespace carillon {
 
 class Dit;
@@ -42,8 +44,11 @@ struct AdapterMatrix {
 
 enum class AdapterKind { kLora, kLokr, kLoha, kIa3 };
 
-/// "LoRA", "LoKr", "LoHa" or "IA3".
-const char* name_of(AdapterKind kind);
+template <>
+inline constexpr Choices<AdapterKind> kChoices<AdapterKind> = {{"lora", AdapterKind::kLora},
+                                                               {"lokr", AdapterKind::kLokr},
+                                                               {"loha", AdapterKind::kLoha},
+                                                               {"ia3", AdapterKind::kIa3}};
 
 /// Change of one weight W [out, in] by an adapter.
 struct AdapterModule {

@@ -71,7 +71,7 @@ std::optional<AdapterLocation> find_peft(const fs::path& folder) {
 }
 
 /// Whether the file's metadata identifies it as LoKr.
-bool is_lokr(const std::string& path) { return Safetensors::open(path).metadata().count(kLokrConfig) != 0; }
+bool is_lokr(const std::string& path) { return Safetensors(path).metadata().count(kLokrConfig) != 0; }
 
 /// Finds the only .safetensors file of `folder`, or the only one that is a LoKr. Returns nullopt if there is no
 /// .safetensors file.
@@ -151,8 +151,8 @@ AdapterTensors group_by_module(const TensorFile& file) {
 }
 
 std::unique_ptr<const TensorFile> open_weights(const std::string& path) {
-  if (is_pickle(path)) return std::make_unique<TorchFile>(TorchFile::open(path));
-  return std::make_unique<Safetensors>(Safetensors::open(path));
+  if (is_pickle(path)) return std::make_unique<TorchFile>(path);
+  return std::make_unique<Safetensors>(path);
 }
 
 /// End of the error message if the adapter belongs to another model.

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string_view>
 
-#include "core/checkpoint/file_io.h"
 #include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/checkpoint/tensor_names.h"
@@ -43,7 +41,7 @@ struct Checkpoint::State {
 
   /// Adds each tensor of a file if its name begins with `source.prefix`.
   void add_file(const ModelSource& source) {
-    const auto file = std::make_shared<const Safetensors>(Safetensors::open(source.path));
+    const auto file = std::make_shared<const Safetensors>(source.path);
     const bool is_stable_audio = file->has(source.prefix + kStableAudioSign);
     for (const auto& stored : file->names()) {
       if (!stored.starts_with(source.prefix)) continue;
@@ -66,9 +64,7 @@ void add_shards(const fs::path& index_path, const Add& add) {
       fail(ErrorCode::kBadCheckpoint, index_path.string() + ": shard '" + file_name + "' is not a plain file name");
     }
     auto& file = shards[file_name];
-    if (!file) {
-      file = std::make_shared<const Safetensors>(Safetensors::open((index_path.parent_path() / file_name).string()));
-    }
+    if (!file) file = std::make_shared<const Safetensors>((index_path.parent_path() / file_name).string());
     if (!file->has(name)) {
       fail(ErrorCode::kBadCheckpoint,
            file->path() + ": there is no tensor '" + name + "', although " + index_path.string() + " lists it");
@@ -99,7 +95,7 @@ bool add_directory(const fs::path& directory, const Add& add) {
     const fs::path single = directory / (std::string(stem) + ".safetensors");
     const fs::path index = directory / (std::string(stem) + ".safetensors.index.json");
     if (fs::exists(single)) {
-      const auto file = std::make_shared<const Safetensors>(Safetensors::open(single.string()));
+      const auto file = std::make_shared<const Safetensors>(single.string());
       for (const auto& name : file->names()) add(file, name);
       return true;
     }
@@ -110,7 +106,7 @@ bool add_directory(const fs::path& directory, const Add& add) {
   }
   const auto gguf = gguf_file(directory);
   if (!gguf) return false;
-  const auto file = std::make_shared<const Gguf>(Gguf::open(gguf->string()));
+  const auto file = std::make_shared<const Gguf>(gguf->string());
   for (const auto& name : file->names()) add(file, name);
   return true;
 }
@@ -293,30 +289,13 @@ namespace {
 
 constexpr const char* kBuffer = "silence_latent";  // in the diffusers condition encoder, [1, T, C]
 
-at::Tensor read_archive(const std::string& path, int64_t channels) {
-  const auto file = MappedFile::open(path);
-  const StoredEntry* storage = nullptr;
-  bool is_half = false;
-  const auto entries = list_stored_zip(*file, path);
-  for (const auto& entry : entries) {
-    if (entry.name.ends_with("/data.pkl")) {
-      const std::string_view pickle(file->data() + entry.begin, entry.size);
-      is_half = pickle.find("BFloat16Storage") != std::string_view::npos;
-    }
-    if (!entry.name.ends_with("/data/0")) continue;
-    if (storage) fail(ErrorCode::kBadCheckpoint, path + ": holds more than one tensor");
-    storage = &entry;
+/// Reads silence_latent.pt, which stores the latents as [1, C, T].
+at::Tensor read_silence_file(const std::string& path, int64_t channels) {
+  const at::Tensor stored = TorchFile(path).tensor(TorchFile::kTopTensor);
+  if (stored.dim() != 3 || stored.size(0) != 1 || stored.size(1) != channels) {
+    fail(ErrorCode::kBadCheckpoint, path + ": the tensor has shape " + shape_text(stored.sizes()) + ", expected [1, " +
+                                        std::to_string(channels) + ", frames]");
   }
-  if (!storage) fail(ErrorCode::kBadCheckpoint, path + ": not a torch archive: it has no entry '*/data/0'");
-  const auto type = is_half ? at::kBFloat16 : at::kFloat;
-  const size_t frame_bytes = static_cast<size_t>(channels) * at::elementSize(type);
-  if (storage->size == 0 || storage->size % frame_bytes != 0) {
-    fail(ErrorCode::kBadCheckpoint, path + ": " + std::to_string(storage->size) + " bytes are not a whole number of " +
-                                        at::toString(type) + " frames of " + std::to_string(channels) + " channels");
-  }
-  const auto frames = static_cast<int64_t>(storage->size / frame_bytes);
-  at::Tensor stored = at::empty({1, channels, frames}, type);
-  std::memcpy(stored.data_ptr(), file->data() + storage->begin, storage->size);
   return stored.transpose(1, 2).to(at::kFloat).contiguous();
 }
 
@@ -335,7 +314,7 @@ at::Tensor read_silence_latent(const Checkpoint& checkpoint, int64_t channels) {
   const fs::path place = checkpoint.path();
   const bool is_file = checkpoint.is_file();
   const fs::path path = (is_file ? place.parent_path() : place) / "silence_latent.pt";
-  return is_file && !fs::exists(path) ? at::Tensor() : read_archive(path.string(), channels);
+  return is_file && !fs::exists(path) ? at::Tensor() : read_silence_file(path.string(), channels);
 }
 
 }  // namespace carillon

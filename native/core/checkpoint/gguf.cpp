@@ -158,13 +158,7 @@ void read_codes(uint32_t type, const uint8_t* block, uint8_t* codes, c10::Half* 
 
 }  // namespace
 
-Gguf Gguf::open(const std::string& path) {
-  Gguf file(path);
-  file.read_header();
-  return file;
-}
-
-void Gguf::read_header() {
+Gguf::Gguf(const std::string& path) : TensorFile(path) {
   constexpr uint64_t kMostDimensions = 4;
   Cursor cursor(*file_, path_);
   if (file_->size() < 4 || std::memcmp(cursor.take(4), "GGUF", 4) != 0) {

@@ -48,13 +48,7 @@ std::optional<size_t> byte_size(const std::vector<int64_t>& shape, size_t elemen
 
 }  // namespace
 
-Safetensors Safetensors::open(const std::string& path) {
-  Safetensors file(path);
-  file.read_header();
-  return file;
-}
-
-void Safetensors::read_header() {
+Safetensors::Safetensors(const std::string& path) : TensorFile(path) {
   uint64_t length = 0;
   if (file_->size() < kLengthBytes) fail(ErrorCode::kBadCheckpoint, path_ + ": too short for a safetensors file");
   std::memcpy(&length, file_->data(), kLengthBytes);

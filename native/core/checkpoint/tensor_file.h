@@ -56,13 +56,8 @@ class TensorFile {
 /// A .safetensors file (https://github.com/huggingface/safetensors#format). Bounds, overlap and types are checked.
 class Safetensors : public TensorFile {
  public:
-  static Safetensors open(const std::string& path);
-
+  explicit Safetensors(const std::string& path);
   at::Tensor tensor(const std::string& name) const override;
-
- private:
-  using TensorFile::TensorFile;
-  void read_header();
 };
 
 /// Writes a .safetensors file atomically. The tensors may be on any device and have any layout. In the file, their
@@ -74,17 +69,14 @@ void save_safetensors(const std::string& path, const std::map<std::string, at::T
 /// have their original names and the types F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K.
 class Gguf : public TensorFile {
  public:
-  static Gguf open(const std::string& path);
-
+  explicit Gguf(const std::string& path);
   at::Tensor tensor(const std::string& name) const override;  // dequantizes codes to float32
   /// Matrices of type Q8_0, Q4_0 and Q4_K keep their codes. The codes of Q5_K and Q6_K are widened to 8 bits.
   std::optional<kernels::Matrix> codes(const std::string& name) const override;
   bool drops_leading_ones() const override { return true; }
 
  private:
-  using TensorFile::TensorFile;
   const uint8_t* data(const Entry& entry) const;
-  void read_header();
 };
 
 }  // namespace carillon

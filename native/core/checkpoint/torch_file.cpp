@@ -107,18 +107,21 @@ int64_t count_of(const PickleTensor& view) {
 
 }  // namespace
 
-TorchFile TorchFile::open(const std::string& path) {
-  TorchFile file(path);
-  file.read_parts();
-  const PickleValue top = unpickle(file.part("data.pkl"), path + ": data.pkl");
-  const auto* const values = top.as<PickleValue::Dictionary>();
-  if (!values) file.bad("the top value is not a dictionary");
-  file.values_ = *values;
-  for (const auto& [key, value] : *file.values_) {
-    const auto* const view = value.as<std::shared_ptr<const PickleTensor>>();
-    if (view) file.entries_[key] = {.type = static_cast<uint32_t>((*view)->storage.dtype), .shape = (*view)->sizes};
+TorchFile::TorchFile(const std::string& path) : TensorFile(path) {
+  read_parts();
+  const PickleValue top = unpickle(part("data.pkl"), path + ": data.pkl");
+  if (const auto* const values = top.as<PickleValue::Dictionary>()) {
+    values_ = *values;
+  } else if (top.as<std::shared_ptr<const PickleTensor>>()) {
+    values_ =
+        std::make_shared<std::map<std::string, PickleValue>>(std::map<std::string, PickleValue>{{kTopTensor, top}});
+  } else {
+    bad("the top value is not a dictionary or tensor");
   }
-  return file;
+  for (const auto& [key, value] : *values_) {
+    const auto* const view = value.as<std::shared_ptr<const PickleTensor>>();
+    if (view) entries_[key] = {.type = static_cast<uint32_t>((*view)->storage.dtype), .shape = (*view)->sizes};
+  }
 }
 
 void TorchFile::read_parts() {

@@ -30,12 +30,14 @@ std::vector<StoredEntry> list_stored_zip(const MappedFile& archive, const std::s
 using TorchScalar = std::variant<std::nullptr_t, bool, int64_t, std::string>;
 using TorchMetadata = std::map<std::string, TorchScalar>;
 
-/// A file written by torch.save. Its top-level value is a dictionary, which contains the tensors. Code in the file is
-/// not executed.
+/// A file written by torch.save. Its top-level value is a dictionary, which contains the tensors, or one tensor with
+/// the key kTopTensor. Code in the file is not executed.
 class TorchFile : public TensorFile {
  public:
+  static constexpr const char* kTopTensor = "";
+
   /// Throws kBadCheckpoint naming the file; methods below also name the key.
-  static TorchFile open(const std::string& path);
+  explicit TorchFile(const std::string& path);
 
   /// A contiguous copy in the stored dtype. Throws kBadCheckpoint if the key is missing, is not a tensor or exceeds its
   /// storage.
@@ -45,7 +47,6 @@ class TorchFile : public TensorFile {
   TorchMetadata metadata_at(const std::string& key) const;
 
  private:
-  using TensorFile::TensorFile;
   void read_parts();
   std::string_view part(const std::string& name) const;
   [[noreturn]] void bad(const std::string& what) const;

@@ -8,7 +8,7 @@
 
 namespace carillon {
 
-/// Solver of the flow ODE or SDE. Each solver has a file solver_*.cpp.
+/// Solver of the flow ODE or SDE.
 enum class InferMethod { kOde, kSde, kHeun, kDpm3m, kStork4 };
 
 template <>
@@ -36,12 +36,6 @@ class Solver {
   /// float32. The next evaluation overwrites `velocity`.
   virtual at::Tensor advance(const at::Tensor& state, const at::Tensor& velocity, const SolverStep& step) = 0;
 };
-
-std::unique_ptr<Solver> make_euler();
-std::unique_ptr<Solver> make_sde();
-std::unique_ptr<Solver> make_heun();
-std::unique_ptr<Solver> make_dpm3m();
-std::unique_ptr<Solver> make_stork4();
 
 std::unique_ptr<Solver> make_solver(InferMethod method);
 

@@ -58,7 +58,7 @@ bool Batch::can_join(const LanguageRequest& request) const {
   if (request.jobs.empty()) return false;
   const LanguageJob& job = request.jobs.front();
   return options_.shares_batch && job.shares_batch && has_same_sampling(job, options_) &&
-         song_count(request.jobs) <= std::count(rows_.begin(), rows_.end(), nullptr) &&
+         std::ssize(request.jobs) <= std::count(rows_.begin(), rows_.end(), nullptr) &&
          longest_row(request.jobs) <= limits_.row_tokens;
 }
 
@@ -95,14 +95,12 @@ void Batch::admit(std::shared_ptr<LanguageRequest> request) {
 void Batch::add_rows(Member& member) {
   auto free = rows_.begin();
   for (const LanguageJob& job : member.request->jobs) {
-    for (const uint64_t seed : job.seeds) {
-      free = std::find(free, rows_.end(), nullptr);
-      const int64_t cache_row = free - rows_.begin();
-      decoder_.clear_row(cache_row);
-      if (guided_) decoder_.clear_row(cache_row + limits_.songs);
-      *free = &member.rows.emplace_back(
-          BatchRow{job, ProgramCursor(job.program, job.max_new_tokens, vocabulary_, masks_), seed, cache_row});
-    }
+    free = std::find(free, rows_.end(), nullptr);
+    const int64_t cache_row = free - rows_.begin();
+    decoder_.clear_row(cache_row);
+    if (guided_) decoder_.clear_row(cache_row + limits_.songs);
+    *free = &member.rows.emplace_back(
+        BatchRow{job, ProgramCursor(job.program, job.max_new_tokens, vocabulary_, masks_), cache_row});
   }
 }
 
@@ -230,7 +228,7 @@ bool Batch::run_ahead() {
     if (row->unfed() != 1 || cursor.at_boundary() || (mask != nullptr && mask != &cursor.mask())) return false;
     mask = &cursor.mask();
     steps = std::min(steps, cursor.choices_from_same_mask());
-    ahead_rows.push_back({cursor.ids().back(), row->seed, cursor.ids()});
+    ahead_rows.push_back({cursor.ids().back(), row->job.seed, cursor.ids()});
   }
   if (steps < kMinStepsAhead) return false;
   RunAhead ahead(device->model, device->cache, options_, *mask, ahead_rows, steps);
@@ -307,12 +305,8 @@ void Batch::resolve_finished() {
 }
 
 std::vector<LanguageResult> Batch::results_of(const Member& member) {
-  std::vector<LanguageResult> results(member.request->jobs.size());
-  for (const BatchRow& row : member.rows) {
-    LanguageResult& result = results[static_cast<size_t>(&row.job - member.request->jobs.data())];
-    result.token_ids.push_back(row.cursor.ids());
-    result.finished.push_back(row.cursor.finished());
-  }
+  std::vector<LanguageResult> results;
+  for (const BatchRow& row : member.rows) results.push_back({row.cursor.ids(), row.cursor.finished()});
   return results;
 }
 

@@ -34,7 +34,7 @@ class Batch {
  private:
   struct Member {
     std::shared_ptr<LanguageRequest> request;
-    std::list<BatchRow> rows;  // one per seed, job by job
+    std::list<BatchRow> rows;  // one per job
   };
 
   bool can_join(const LanguageRequest& request) const;

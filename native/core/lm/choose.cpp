@@ -114,7 +114,7 @@ std::vector<int64_t> TokenChooser::sample(const at::Tensor& scores, const std::v
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::span<const float> row(weights.const_data_ptr<float>() + i * width, width);
     const double uniform =
-        uniform_draw(rows[i]->seed, static_cast<uint32_t>(options_.stage), rows[i]->cursor.ids().size());
+        uniform_draw(rows[i]->job.seed, static_cast<uint32_t>(options_.stage), rows[i]->cursor.ids().size());
     columns.push_back(draw(row, options_.top_p, uniform));
   }
   return columns;

@@ -13,11 +13,10 @@
 
 namespace carillon {
 
-/// One token sequence of a batch. Each seed of a job has its own row.
+/// The token sequence of a job in a batch.
 struct BatchRow {
   const LanguageJob& job;
   ProgramCursor cursor;
-  uint64_t seed;
   int64_t cache_row;
   size_t fed = 0;  // number of cursor.ids() that the model has processed
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 
+#include "core/lm/batch.h"
+#include "core/lm/decoder.h"
 #include "core/runtime/device.h"
 #include "core/runtime/error.h"
 
@@ -22,25 +22,6 @@ constexpr int64_t kFreeMemoryDivisor = 4;
 /// request needs, because later requests may be longer.
 constexpr int64_t kSpareTokens = 128;
 
-class NoQueue : public RequestQueue {
- public:
-  std::shared_ptr<LanguageRequest> take(const std::function<bool(const LanguageRequest&)>&) override { return nullptr; }
-};
-
-/// Makes a request of `jobs`, passes it to `run`, and returns its results or throws its error.
-std::vector<LanguageResult> run_alone(std::span<const LanguageJob> jobs, const Control& control,
-                                      const std::function<void(std::shared_ptr<LanguageRequest>)>& run) {
-  std::vector<LanguageResult> results;
-  std::exception_ptr error;
-  run(std::make_shared<LanguageRequest>(
-      LanguageRequest{{jobs.begin(), jobs.end()},
-                      control,
-                      [&](std::vector<LanguageResult> own) { results = std::move(own); },
-                      [&](const std::exception_ptr& own) { error = own; }}));
-  if (error) std::rethrow_exception(error);
-  return results;
-}
-
 void check_request(const LanguageRequest& request, const CausalLm& model, const Vocabulary& vocabulary,
                    int64_t max_context_tokens) {
   if (vocabulary.size() > model.config().vocab_size) {
@@ -54,7 +35,7 @@ void check_request(const LanguageRequest& request, const CausalLm& model, const 
 /// Limits of the batch that starts with `first`. With enough memory the batch has room for more and longer requests.
 BatchLimits limits_of(const LanguageRequest& first, const CausalLm& model, int64_t rows_per_song,
                       int64_t max_context_tokens, int64_t max_songs) {
-  const BatchLimits own{song_count(first.jobs), longest_row(first.jobs), max_context_tokens};
+  const BatchLimits own{std::ssize(first.jobs), longest_row(first.jobs), max_context_tokens};
   const int64_t song_token_bytes = model.cache_bytes_per_token() * rows_per_song;
   const int64_t free_bytes = available_memory(model.placement().device);
   check_cache(own.songs * rows_per_song, rows_per_song, own.row_tokens * model.cache_bytes_per_token(), free_bytes);
@@ -82,20 +63,6 @@ void check_cache(int64_t rows, int64_t rows_per_song, int64_t row_bytes, int64_t
                                                  : std::string("shorten the song or the lyrics")));
 }
 
-std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
-                                     std::span<const LanguageJob> jobs, const Control& control) {
-  return run_alone(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
-    NoQueue none;
-    const BatchLimits limits{song_count(jobs), longest_row(jobs), std::numeric_limits<int64_t>::max()};
-    Batch(decoder, vocabulary, masks, jobs.front(), limits, none).run(std::move(request));
-  });
-}
-
-LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
-                        const Control& control) {
-  return generate(decoder, vocabulary, masks, std::span(&job, 1), control).front();
-}
-
 void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
               std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
               int64_t max_songs) {
@@ -111,20 +78,6 @@ void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& ma
     return first->reject(std::current_exception());
   }
   batch->run(first);
-}
-
-std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
-                                     std::span<const LanguageJob> jobs, int64_t max_context_tokens,
-                                     const Control& control) {
-  return run_alone(jobs, control, [&](std::shared_ptr<LanguageRequest> request) {
-    NoQueue none;
-    generate(model, vocabulary, masks, std::move(request), none, max_context_tokens, /*max_songs=*/1);
-  });
-}
-
-LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
-                        int64_t max_context_tokens, const Control& control) {
-  return generate(model, vocabulary, masks, std::span(&job, 1), max_context_tokens, control).front();
 }
 
 }  // namespace carillon

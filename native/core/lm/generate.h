@@ -1,27 +1,21 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
-#include "core/lm/batch.h"
-#include "core/lm/decoder.h"
-#include "core/lm/language_job.h"
 #include "core/lm/language_request.h"
 #include "core/lm/vocabulary.h"
-#include "core/runtime/control.h"
+#include "core/qwen3/causal_lm.h"
 
 namespace carillon {
 
 /// Runs `first` in a batch. Between tokens, requests of `queue` with the same stage and sampling options join the
-/// batch, and finished requests leave it. Prompts, program, seeds and max_new_tokens may differ. Each seed of a job has
-/// a row.
+/// batch, and finished requests leave it. Prompts, program, seeds and max_new_tokens may differ.
 ///
 /// On the CPU, a row's results are the same in any batch of up to 16 rows, bit for bit. On a GPU, kernels depend on the
 /// number of rows: another batch size may round differently and change the chosen tokens.
 ///
-/// `max_context_tokens` limits the tokens of a row: prompt plus new tokens. `max_songs` limits the seeds in the batch;
-/// only `first` may exceed it. Fewer seeds are allowed if a batch of `max_songs` would take more than a quarter of the
+/// `max_context_tokens` limits the tokens of a row: prompt plus new tokens. `max_songs` limits the jobs in the batch;
+/// only `first` may exceed it. Fewer jobs are allowed if a batch of `max_songs` would take more than a quarter of the
 /// free memory.
 ///
 /// Each request gets progress reports for its own rows: kPrefill, then the job's stage for each token of its longest
@@ -30,21 +24,6 @@ namespace carillon {
 void generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
               std::shared_ptr<LanguageRequest> first, RequestQueue& queue, int64_t max_context_tokens,
               int64_t max_songs);
-
-/// Runs jobs in a batch of their own. Throws the error of a request that fails.
-std::vector<LanguageResult> generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks,
-                                     std::span<const LanguageJob> jobs, int64_t max_context_tokens,
-                                     const Control& control);
-/// Runs one job.
-LanguageResult generate(const CausalLm& model, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
-                        int64_t max_context_tokens, const Control& control);
-
-/// Runs jobs on any decoder. check_jobs must have accepted the jobs. The decoder needs one row per seed. If cfg_scale
-/// is above 1, it also needs one unconditional row per seed, after all the others.
-std::vector<LanguageResult> generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks,
-                                     std::span<const LanguageJob> jobs, const Control& control);
-LanguageResult generate(Decoder& decoder, const Vocabulary& vocabulary, MaskCache& masks, const LanguageJob& job,
-                        const Control& control);
 
 /// Throws kOutOfMemory unless `rows` cache rows of `row_bytes` fit into `free_bytes`. The message contains the number
 /// of songs that would fit. `rows_per_song` is 2 with guidance.

@@ -52,18 +52,6 @@ void check_sampling(const LanguageJob& job) {
 
 }  // namespace
 
-const char* finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kProgram:
-      return "program";
-    case FinishReason::kEndToken:
-      return "end_token";
-    case FinishReason::kLength:
-      return "length";
-  }
-  return "program";
-}
-
 std::optional<int64_t> exact_length(const std::vector<Segment>& program) {
   int64_t length = 0;
   for (const auto& segment : program) {
@@ -86,7 +74,6 @@ int64_t new_token_limit(const LanguageJob& job) {
 
 void check_job(const LanguageJob& job, const Vocabulary& vocabulary, int64_t max_context_tokens) {
   require(!job.prompt.empty(), "the prompt is empty");
-  require(!job.seeds.empty(), "the job has no seeds");
   require(job.max_new_tokens > 0, "maxNewTokens must be at least 1");
   check_sampling(job);
   check_ids(job.prompt, vocabulary, "the prompt");
@@ -112,12 +99,6 @@ void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary,
     check_job(job, vocabulary, max_context_tokens);
     require(has_same_sampling(job, jobs.front()), "the jobs of a batch must have the same stage and sampling options");
   }
-}
-
-int64_t song_count(std::span<const LanguageJob> jobs) {
-  int64_t songs = 0;
-  for (const LanguageJob& job : jobs) songs += static_cast<int64_t>(job.seeds.size());
-  return songs;
 }
 
 int64_t longest_row(std::span<const LanguageJob> jobs) {

@@ -37,13 +37,12 @@ struct FreeSegment {};
 
 using Segment = std::variant<TokensSegment, PatternSegment, CodesSegment, TextSegment, FreeSegment>;
 
-/// A prompt and the program of the output: a list of segments. Makes one output for each seed. Mirrors LanguageJob of
-/// src/engine/addon.ts.
+/// A prompt and the program of the output: a list of segments. Mirrors LanguageJob of src/engine/addon.ts.
 struct LanguageJob {
   std::vector<int32_t> prompt;
   std::vector<int32_t> negative_prompt;  // required if cfg_scale is above 1
   std::vector<Segment> program;
-  std::vector<uint64_t> seeds;
+  uint64_t seed = 0;
   int64_t max_new_tokens = 0;
   double temperature = 0.85;  // 0 or below: always the most likely token
   double cfg_scale = 1.0;     // 1: no guidance and no unconditional rows
@@ -57,13 +56,14 @@ struct LanguageJob {
 
 enum class FinishReason { kProgram, kEndToken, kLength };
 
-/// Returns the wire name: "program", "end_token" or "length".
-const char* finish_reason_name(FinishReason reason);
+template <>
+inline constexpr Choices<FinishReason> kChoices<FinishReason> = {
+    {"program", FinishReason::kProgram}, {"end_token", FinishReason::kEndToken}, {"length", FinishReason::kLength}};
 
 /// Number of new tokens if every segment has a fixed length, else nullopt.
 std::optional<int64_t> exact_length(const std::vector<Segment>& program);
 
-/// Maximum number of new tokens of a row.
+/// Maximum number of new tokens of a job.
 int64_t new_token_limit(const LanguageJob& job);
 
 /// Throws kBadArgument if the job cannot run with this vocabulary, or if prompt and new tokens need more than
@@ -74,9 +74,6 @@ bool has_same_sampling(const LanguageJob& a, const LanguageJob& b);
 /// Throws kBadArgument if there is no job, if check_job rejects a job, or if the jobs differ in stage or sampling
 /// options.
 void check_jobs(std::span<const LanguageJob> jobs, const Vocabulary& vocabulary, int64_t max_context_tokens);
-
-/// Number of songs: one for each seed of each job.
-int64_t song_count(std::span<const LanguageJob> jobs);
 
 /// Maximum number of tokens that a song of these jobs needs: prompt and new tokens.
 int64_t longest_row(std::span<const LanguageJob> jobs);

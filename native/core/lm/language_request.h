@@ -11,8 +11,8 @@
 namespace carillon {
 
 struct LanguageResult {
-  std::vector<std::vector<int32_t>> token_ids;  // one list per row; has forced ids, but not the end token
-  std::vector<FinishReason> finished;           // per row
+  std::vector<int32_t> token_ids;  // with forced ids, without the end token
+  FinishReason finished;
 };
 
 /// The jobs of one call, with its control and its result callbacks. All jobs have the same stage and sampling options.

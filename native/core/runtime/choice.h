@@ -6,11 +6,11 @@
 
 namespace carillon {
 
-/// Values with their names in requests.
+/// Values of an enum with their names outside of the core.
 template <typename Value>
 using Choices = std::initializer_list<std::pair<const char*, Value>>;
 
-/// The names of an enum's values; specialised beside the enum.
+/// The names of an enum's values, such as those in requests; specialised beside the enum.
 template <typename Value>
 inline constexpr Choices<Value> kChoices = {};
 

@@ -4,28 +4,6 @@
 
 namespace carillon {
 
-const char* stage_name(Stage stage) {
-  switch (stage) {
-    case Stage::kLoad:
-      return "load";
-    case Stage::kConditions:
-      return "conditions";
-    case Stage::kDenoise:
-      return "denoise";
-    case Stage::kDecode:
-      return "decode";
-    case Stage::kPrefill:
-      return "prefill";
-    case Stage::kMetadata:
-      return "metadata";
-    case Stage::kCodes:
-      return "codes";
-    case Stage::kText:
-      return "text";
-  }
-  return "load";
-}
-
 void Control::check() const {
   if (is_cancelled()) fail(ErrorCode::kCancelled, "the call was cancelled");
 }

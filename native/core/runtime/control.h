@@ -3,13 +3,18 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/runtime/choice.h"
+
 namespace carillon {
 
 /// Stage of a long call, for progress reports.
 enum class Stage { kLoad, kConditions, kDenoise, kDecode, kPrefill, kMetadata, kCodes, kText };
 
-/// The wire name of a stage: load, conditions, denoise, decode, prefill, metadata, codes, text.
-const char* stage_name(Stage stage);
+template <>
+inline constexpr Choices<Stage> kChoices<Stage> = {{"load", Stage::kLoad},       {"conditions", Stage::kConditions},
+                                                   {"denoise", Stage::kDenoise}, {"decode", Stage::kDecode},
+                                                   {"prefill", Stage::kPrefill}, {"metadata", Stage::kMetadata},
+                                                   {"codes", Stage::kCodes},     {"text", Stage::kText}};
 
 struct Progress {
   Stage stage;

@@ -11,30 +11,6 @@
 
 namespace carillon {
 
-const char* error_code_name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kBadArgument:
-      return "BAD_ARGUMENT";
-    case ErrorCode::kSongTooLong:
-      return "SONG_TOO_LONG";
-    case ErrorCode::kBadCheckpoint:
-      return "BAD_CHECKPOINT";
-    case ErrorCode::kOutOfMemory:
-      return "OUT_OF_MEMORY";
-    case ErrorCode::kCancelled:
-      return "CANCELLED";
-    case ErrorCode::kNotFinite:
-      return "NOT_FINITE";
-    case ErrorCode::kStorage:
-      return "STORAGE";
-    case ErrorCode::kDeviceLost:
-      return "DEVICE_LOST";
-    case ErrorCode::kInternal:
-      return "INTERNAL";
-  }
-  return "INTERNAL";
-}
-
 namespace {
 
 bool says(const std::string& message, std::initializer_list<const char*> phrases) {

@@ -2,6 +2,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/runtime/choice.h"
+
 namespace carillon {
 
 /// Why a call into the core failed. The addon turns the code into the `code` of a JS Error.
@@ -17,8 +19,16 @@ enum class ErrorCode {
   kInternal,       // a bug in Carillon or libtorch
 };
 
-/// The wire name of a code: BAD_ARGUMENT, SONG_TOO_LONG, BAD_CHECKPOINT and so on.
-const char* error_code_name(ErrorCode code);
+template <>
+inline constexpr Choices<ErrorCode> kChoices<ErrorCode> = {{"BAD_ARGUMENT", ErrorCode::kBadArgument},
+                                                           {"SONG_TOO_LONG", ErrorCode::kSongTooLong},
+                                                           {"BAD_CHECKPOINT", ErrorCode::kBadCheckpoint},
+                                                           {"OUT_OF_MEMORY", ErrorCode::kOutOfMemory},
+                                                           {"CANCELLED", ErrorCode::kCancelled},
+                                                           {"NOT_FINITE", ErrorCode::kNotFinite},
+                                                           {"STORAGE", ErrorCode::kStorage},
+                                                           {"DEVICE_LOST", ErrorCode::kDeviceLost},
+                                                           {"INTERNAL", ErrorCode::kInternal}};
 
 class Error : public std::runtime_error {
  public:

@@ -25,20 +25,20 @@ SourceRecording read_source(const RenderJob& job, const RendererInfo& info) {
   const int64_t padded = frames * info.samples_per_frame;
   place.begin = std::min(place.begin, song - 1);
   place.end = place.end >= song ? padded : std::max(place.end, place.begin + 1);
-  if (job.source_latents.defined()) {
+  if (job.source.latents.defined()) {
     return {.audio = {},
-            .latents = job.source_latents.unsqueeze(0),
+            .latents = job.source.latents.unsqueeze(0),
             .frames = frames,
             .window = place,
             .begin = place.left / info.samples_per_frame,
-            .gain = job.source_gain};
+            .gain = job.source.gain};
   }
-  const at::Tensor audio = at::constant_pad_nd(job.source_audio, {place.left, place.right + padded - song});
+  const at::Tensor audio = at::constant_pad_nd(job.source.audio, {place.left, place.right + padded - song});
   return {.audio = audio,
           .latents = {},
           .frames = frames,
           .window = place,
-          .gain = level_to_music(job.source_audio, info.music)};
+          .gain = level_to_music(job.source.audio, info.music)};
 }
 
 }  // namespace
@@ -57,12 +57,12 @@ Recordings encode_recordings(const ResidentModel<Vae>& vae, const RenderJob& job
                              const Control& control) {
   Recordings recordings;
   if (reads_source(job)) recordings.source = read_source(job, info);
-  if (job.reference_latents.defined()) {
-    recordings.timbre_latents = timbre_excerpt(job.reference_latents.t(), info.timbre_frames).t().unsqueeze(0);
+  if (job.reference.latents.defined()) {
+    recordings.timbre_latents = timbre_excerpt(job.reference.latents.t(), info.timbre_frames).t().unsqueeze(0);
   }
   const bool encodes_source =
       recordings.source && recordings.source->audio.defined() && !is_silent(recordings.source->audio);
-  const bool encodes_reference = job.reference_audio.defined() && !job.reference_latents.defined();
+  const bool encodes_reference = job.reference.audio.defined() && !job.reference.latents.defined();
   if (!encodes_source && !encodes_reference) return recordings;
 
   const auto loaded = vae.acquire(control);
@@ -72,7 +72,7 @@ Recordings encode_recordings(const ResidentModel<Vae>& vae, const RenderJob& job
     source.latents = encode_latents(*loaded, heard, control.part(Stage::kConditions, 0, 2));
   }
   if (encodes_reference) {
-    const at::Tensor heard = timbre_excerpt(job.reference_audio, info.timbre_frames * info.samples_per_frame);
+    const at::Tensor heard = timbre_excerpt(job.reference.audio, info.timbre_frames * info.samples_per_frame);
     recordings.timbre_latents = encode_latents(*loaded, at_music_level(heard, level_to_music(heard, info.music)),
                                                control.part(Stage::kConditions, 1, 2));
   }

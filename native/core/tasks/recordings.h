@@ -18,9 +18,10 @@ at::Tensor timbre_excerpt(const at::Tensor& recording, int64_t samples);
 
 /// The recording that a task works on.
 struct SourceRecording {
-  at::Tensor audio;     // [channels, samples], padded with silence to cover the window and whole frames. The tensor is
-                        // undefined if the job has source_latents.
-  at::Tensor latents;   // [1, frames, C] float32 on the CPU: encoded audio or source_latents; undefined for silence
+  at::Tensor audio;  // [channels, samples], padded with silence to cover the window and whole frames. The tensor is
+                     // undefined if the job has latents.
+  at::Tensor
+      latents;  // [1, frames, C] float32 on the CPU: encoded audio or the latents of the job; undefined for silence
   int64_t frames;       // number of latent frames, including the padding
   PlacedWindow window;  // in samples
   int64_t begin = 0;    // frame of the padded source at which `latents` begin

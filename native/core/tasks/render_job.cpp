@@ -16,18 +16,12 @@ std::vector<uint64_t> seeds_of(const RenderJob& job) {
   return seeds;
 }
 
-std::vector<PromptIds> prompts_of(const RenderJob& job) {
-  std::vector<PromptIds> prompts;
-  for (const RenderSong& song : job.songs) prompts.push_back(song.prompt);
-  return prompts;
-}
-
 bool has_codes(const RenderJob& job) { return !job.songs.at(0).codes.empty(); }
 
 bool reads_source(const RenderJob& job) { return job.task != Task::kText2Music && !has_codes(job); }
 
 int64_t source_samples(const RenderJob& job) {
-  return job.source_latents.defined() ? job.samples : job.source_audio.size(1);
+  return job.source.latents.defined() ? job.samples : job.source.audio.size(1);
 }
 
 namespace {
@@ -66,8 +60,8 @@ PlacedWindow place_window(const std::optional<Window>& window, int64_t samples, 
 }
 
 PlacedWindow place_window(const RenderJob& job, const RendererInfo& info) {
-  PlacedWindow place = place_window(job.window, source_samples(job), info.sample_rate);
-  if (!job.source_latents.defined()) return place;
+  PlacedWindow place = place_window(job.source.window, source_samples(job), info.sample_rate);
+  if (!job.source.latents.defined()) return place;
   const int64_t added = whole_frames(place.left, info) * info.samples_per_frame - place.left;
   return {.left = place.left + added, .right = place.right, .begin = place.begin + added, .end = place.end + added};
 }
@@ -75,12 +69,6 @@ PlacedWindow place_window(const RenderJob& job, const RendererInfo& info) {
 FrameRange frames_inside(const PlacedWindow& place, int64_t frames, int64_t samples_per_frame) {
   const int64_t begin = std::clamp<int64_t>(place.begin / samples_per_frame, 0, frames - 1);
   return {begin, std::clamp<int64_t>(place.end / samples_per_frame, begin + 1, frames)};
-}
-
-at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device) {
-  at::Tensor mask = at::zeros({1, frames}, at::TensorOptions(device).dtype(at::kBool));
-  mask.narrow(1, range.begin, range.end - range.begin).fill_(true);
-  return mask;
 }
 
 namespace {
@@ -132,7 +120,7 @@ void check_crossfade(double seconds) {
 }
 
 void check_window(const RenderJob& job, const RendererInfo& info) {
-  const auto [start, end] = *job.window;
+  const auto [start, end] = *job.source.window;
   const int64_t samples = source_samples(job);
   const double seconds = static_cast<double>(samples) / static_cast<double>(info.sample_rate);
   const std::string window = "the window of " + text_of(start) + " to " + text_of(end) + " seconds";
@@ -145,20 +133,20 @@ void check_window(const RenderJob& job, const RendererInfo& info) {
 
 void check_source(const RenderJob& job, const RendererInfo& info) {
   const std::string task = name_of_choice(job.task);
-  require(job.source_audio.defined() || job.source_latents.defined(),
+  require(job.source.audio.defined() || job.source.latents.defined(),
           job.task == Task::kCover ? "cover needs source audio, or audio codes" : task + " needs source audio");
-  if (job.source_latents.defined()) {
-    check_latents("src_latents", job.source_latents, info);
-    require(!job.source_gain || (std::isfinite(*job.source_gain) && *job.source_gain > 0.0),
+  if (job.source.latents.defined()) {
+    check_latents("src_latents", job.source.latents, info);
+    require(!job.source.gain || (std::isfinite(*job.source.gain) && *job.source.gain > 0.0),
             "the gain of src_latents must be a positive number");
-    const int64_t frames = job.source_latents.size(0);
+    const int64_t frames = job.source.latents.size(0);
     require(whole_frames(job.samples, info) == frames, "src_latents has " + std::to_string(frames) +
                                                            " frames, too few or too many for " +
                                                            std::to_string(job.samples) + " samples");
   } else {
-    check_recording("the source audio", job.source_audio, info);
+    check_recording("the source audio", job.source.audio, info);
   }
-  if (job.window) check_window(job, info);
+  if (job.source.window) check_window(job, info);
 }
 
 void check_prompt(const PromptIds& prompt, double cover_strength) {
@@ -173,9 +161,9 @@ void check_prompt(const PromptIds& prompt, double cover_strength) {
 }
 
 void check_reference(const RenderJob& job, const RendererInfo& info) {
-  if (job.reference_latents.defined()) return check_latents("ref_latents", job.reference_latents, info);
-  if (!job.reference_audio.defined()) return;
-  const at::Tensor& audio = job.reference_audio;
+  const auto& [audio, latents] = job.reference;
+  if (latents.defined()) return check_latents("ref_latents", latents, info);
+  if (!audio.defined()) return;
   require(audio.dim() == 2 && audio.size(1) > 0, "the reference audio has no samples");
   require(audio.isfinite().all().item<bool>(), "the reference audio contains a value that is not finite");
   require(!is_silent(audio), "the reference audio is silent");
@@ -218,7 +206,7 @@ void check_render_job(const RenderJob& job, const RendererInfo& info) {
     check_prompt(song.prompt, job.denoise.cover_strength);
     require(song.codes.size() == job.songs[0].codes.size(), "the audio codes of the songs differ in length");
   }
-  require(!job.window || job.task == Task::kRepaint || job.task == Task::kLego,
+  require(!job.source.window || job.task == Task::kRepaint || job.task == Task::kLego,
           std::string(name_of_choice(job.task)) + " works on the whole song; only repaint and lego have a window");
   if (has_codes(job)) {
     check_codes(job, info);

@@ -82,40 +82,49 @@ struct RenderSong {
   uint64_t seed = 1;
 };
 
+/// A recording, as audio or as latents. Undefined tensors: none.
+struct GivenRecording {
+  at::Tensor audio = {};    // [channels, samples] float32 on the CPU
+  at::Tensor latents = {};  // [frames, C] float32 on the CPU; replaces audio
+};
+
+/// The recording that a job works on. Unused by text2music and with audio codes.
+struct Source : GivenRecording {
+  std::optional<double> gain = {};    // factor from decoded `latents` to the audio of their song; nullopt: unknown
+  std::optional<Window> window = {};  // only repaint and lego; nullopt: the whole source
+};
+
 /// A batch of songs with the same task, source and length. The seeds are the only source of randomness. On the CPU the
 /// bytes of a song do not depend on the other songs.
 struct RenderJob {
   Task task = Task::kText2Music;
   std::vector<RenderSong> songs;
-  /// Length of a song without a source, or length of source_latents. With audio codes, `samples` must not exceed their
+  /// Length of a song without a source, or length of source.latents. With audio codes, `samples` must not exceed their
   /// length; 0 then means the full length of the codes.
   int64_t samples = 0;
-  at::Tensor source_audio = {};       // [channels, samples] float32 on the CPU; unused by text2music and with codes
-  at::Tensor source_latents = {};     // [frames, C] float32 on the CPU, `samples` long; replaces source_audio
-  /// Factor from the decoded source_latents to the audio of their song; nullopt: unknown.
-  std::optional<double> source_gain = {};
-  std::optional<Window> window = {};  // only repaint and lego; nullopt: the whole source
-  at::Tensor reference_audio = {};    // timbre reference, same format as source_audio; undefined: no reference
-  at::Tensor reference_latents = {};  // replaces reference_audio, same format as source_latents
+  Source source = {};
+  GivenRecording reference = {};  // of the timbre
   Denoise denoise = {};
   Guidance guidance = {};
   EditParameters edit = {};
   std::vector<ActiveAdapter> adapters = {};  // their weight changes are added in this order
 };
 
+struct RenderedSong {
+  /// [channels, samples], float32 on the CPU, contiguous. The peak is -1 dB, but a song that keeps part of a source
+  /// keeps the level of that part.
+  at::Tensor audio = {};
+  at::Tensor latents = {};  // before decoding: [frames, C], float32 on the CPU, contiguous
+  /// Factor from the decoded latents to the audio, or to the parts of the source that it keeps: a new part among them
+  /// has a gain of its own (fit_part).
+  double gain = 1;
+  /// Times in seconds of the timed lyric tokens; empty without timed lyrics, lyric heads or an alignment.
+  std::vector<float> lyric_seconds = {};
+};
+
 struct RenderResult {
-  /// Audio of each item: [channels, samples], float32 on the CPU, contiguous. The peak is -1 dB, but a song that keeps
-  /// part of a source keeps the level of that part.
-  std::vector<at::Tensor> audio;
+  std::vector<RenderedSong> songs;
   int64_t samples_per_channel = 0;
-  /// The latents of each item before decoding: [frames, C], float32 on the CPU, contiguous.
-  std::vector<at::Tensor> latents;
-  /// Factor from the decoded latents of each item to its audio, or to the parts of the source that it keeps: a new part
-  /// among them has a gain of its own (fit_part).
-  std::vector<double> gains;
-  /// Times in seconds of each item's timed lyric tokens. An item without timed lyrics or without an alignment has an
-  /// empty list. There are no lists if the model has no lyric heads or no item has timed lyrics.
-  std::vector<std::vector<float>> lyric_seconds;
   struct {
     double conditions = 0, denoise = 0, decode = 0;  // seconds
   } timings;
@@ -137,7 +146,6 @@ struct RendererInfo {
 };
 
 std::vector<uint64_t> seeds_of(const RenderJob& job);
-std::vector<PromptIds> prompts_of(const RenderJob& job);
 
 /// Whether the songs of the job have audio codes.
 bool has_codes(const RenderJob& job);
@@ -167,8 +175,8 @@ struct PlacedWindow {
 /// Rounds the start and the end of the window to the nearest sample. nullopt stands for the whole source.
 PlacedWindow place_window(const std::optional<Window>& window, int64_t samples, int64_t sample_rate);
 
-/// Places the job's window on its source. With source_latents, the padding before the source is rounded up to whole
-/// frames.
+/// Places the job's window on its source. If the source is given as latents, the padding before the source is rounded
+/// up to whole frames.
 PlacedWindow place_window(const RenderJob& job, const RendererInfo& info);
 
 /// Latent frames [begin, end) that a window covers. Both ends are rounded down, but the range has at least one frame.
@@ -178,9 +186,6 @@ struct FrameRange {
   friend bool operator==(const FrameRange&, const FrameRange&) = default;
 };
 FrameRange frames_inside(const PlacedWindow& place, int64_t frames, int64_t samples_per_frame);
-
-/// Returns [1, frames] bool, which is true inside the range.
-at::Tensor window_mask(const FrameRange& range, int64_t frames, at::Device device);
 
 /// Throws kBadArgument if the job is inconsistent or does not fit the renderer, and kSongTooLong if its song is longer
 /// than the silence table.

@@ -136,7 +136,7 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
       encode_recordings(vae_, job, info_, control.part(Stage::kConditions, 0, kConditionParts));
   control.report(Stage::kConditions, 1, kConditionParts);
   const std::vector<PromptStates> prompts =
-      encode_prompts(*text_encoder_.acquire(control), prompts_of(job), job.denoise.cover_strength < 1.0, control);
+      encode_prompts(*text_encoder_.acquire(control), job.songs, job.denoise.cover_strength < 1.0, control);
   control.report(Stage::kConditions, 2, kConditionParts);
   auto model = acquire_model(job.adapters, control);
   const DenoiseJob denoising = make_denoise_job(*model, job, recordings, prompts, control);
@@ -148,8 +148,9 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   at::Tensor latents = denoise(model->dit, denoising, noise, control);
   // Without a cross-fade, replaces the latents outside the window by the source. The decoder smooths the edges.
   if (denoising.repaint && denoising.repaint->crossfade_frames == 0) latents = blend_edges(latents, *denoising.repaint);
+  result.songs.resize(job.songs.size());
   if (has_timed_lyrics(job) && !model->config.lyric_heads.empty()) {
-    result.lyric_seconds = time_lyrics(*model, job, denoising.conditions, latents, control);
+    time_lyrics(*model, job, denoising.conditions, latents, control, result.songs);
   }
   latents = latents * job.denoise.latent_rescale + job.denoise.latent_shift;
   require_finite(latents);
@@ -161,11 +162,13 @@ RenderResult Renderer::render(const RenderJob& job, const Control& control, cons
   const bool keeps_part = recordings.source && recordings.source->keeps_part(info_.samples_per_frame);
   const bool has_level = keeps_part && recordings.source->gain;
   const double level = has_level ? *recordings.source->gain : 1.0;
-  result.audio = decode(latents, result.samples_per_channel, level, control, listener);
-  for (const at::Tensor& item : latents.to(at::kCPU).unbind(0)) result.latents.push_back(item.contiguous());
-  for (at::Tensor& audio : result.audio) {
-    if (keeps_part) audio = join_source(audio, job.edit, *recordings.source);
-    result.gains.push_back(has_level ? level : normalize_peak(audio));
+  const std::vector<at::Tensor> decoded = decode(latents, result.samples_per_channel, level, control, listener);
+  const at::Tensor on_host = latents.to(at::kCPU);
+  for (size_t i = 0; i < decoded.size(); ++i) {
+    RenderedSong& song = result.songs[i];
+    song.latents = on_host[static_cast<int64_t>(i)].contiguous();
+    song.audio = keeps_part ? join_source(decoded[i], job.edit, *recordings.source) : decoded[i];
+    song.gain = has_level ? level : normalize_peak(song.audio);
   }
   result.timings.decode = stopwatch.lap();
   return result;
@@ -178,29 +181,26 @@ DenoiseJob Renderer::make_denoise_job(const AceStep& model, const RenderJob& job
                      stack_padded(encoded.task), stack_padded(encoded.plain), static_cast<int64_t>(job.songs.size()));
 }
 
-std::vector<std::vector<float>> Renderer::time_lyrics(const AceStep& model, const RenderJob& job,
-                                                      const Conditions& conditions, const at::Tensor& latents,
-                                                      const Control& control) const {
+void Renderer::time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
+                           const at::Tensor& latents, const Control& control, std::vector<RenderedSong>& songs) const {
   const int64_t patch = model.config.patch_size * info_.samples_per_frame;
   const int64_t patches = (song_frames(job, info_) + model.config.patch_size - 1) / model.config.patch_size;
   const auto steps = static_cast<int>(schedule_of(job.denoise, info_.is_turbo).size());
   NoiseStreams noise(seeds_of(job));
   const at::Tensor fresh = noise.next(latents.size(1), latents.size(2), latents.device());
-  std::vector<std::vector<float>> seconds;
-  for (int64_t item = 0; item < latents.size(0); ++item) {
-    seconds.emplace_back();
-    const auto& timed_lyrics = job.songs[static_cast<size_t>(item)].prompt.timed_lyrics;
+  for (size_t i = 0; i < songs.size(); ++i) {
+    const auto& timed_lyrics = job.songs[i].prompt.timed_lyrics;
     if (!timed_lyrics) continue;
+    const auto item = static_cast<int64_t>(i);
     const auto of_item = [&](const at::Tensor& x) { return x.narrow(0, item, 1); };
     const at::Tensor& mask = conditions.encoder_mask;
     const int64_t tokens = mask.defined() ? mask[item].sum().item<int64_t>() : conditions.encoder_states.size(1);
     const Conditions own{of_item(conditions.encoder_states).narrow(1, 0, tokens), of_item(conditions.context)};
     for (const int64_t at : sung_patches(model, of_item(latents), of_item(fresh), own, *timed_lyrics, steps, patches,
                                          control)) {
-      seconds.back().push_back(static_cast<float>(at * patch) / static_cast<float>(info_.sample_rate));
+      songs[i].lyric_seconds.push_back(static_cast<float>(at * patch) / static_cast<float>(info_.sample_rate));
     }
   }
-  return seconds;
 }
 
 std::vector<at::Tensor> Renderer::decode(const at::Tensor& latents, int64_t samples, double level,
@@ -278,7 +278,8 @@ Vae::Posterior Renderer::encode_posterior(const at::Tensor& audio, const Control
 at::Tensor Renderer::encode_conditions(const PromptIds& prompts, const at::Tensor& timbre_latents,
                                        const Control& control) {
   const c10::InferenceMode inference;
-  const auto states = encode_prompts(*text_encoder_.acquire(control), {prompts}, /*with_plain_text=*/false, control);
+  const auto states =
+      encode_prompts(*text_encoder_.acquire(control), {{.prompt = prompts}}, /*with_plain_text=*/false, control);
   return carillon::encode_conditions(*model_.acquire(control), states, timbre_latents, control).task[0];
 }
 

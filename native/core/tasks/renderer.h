@@ -80,8 +80,9 @@ class Renderer {
   std::shared_ptr<const AceStep> acquire_model(const std::vector<ActiveAdapter>& adapters, const Control& control);
   DenoiseJob make_denoise_job(const AceStep& model, const RenderJob& job, const Recordings& recordings,
                               const std::vector<PromptStates>& prompts, const Control& control);
-  std::vector<std::vector<float>> time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions,
-                                              const at::Tensor& latents, const Control& control) const;
+  /// Sets the lyric_seconds of the songs with timed lyrics.
+  void time_lyrics(const AceStep& model, const RenderJob& job, const Conditions& conditions, const at::Tensor& latents,
+                   const Control& control, std::vector<RenderedSong>& songs) const;
   /// Decodes each item. The listener gets the audio multiplied by `level`.
   std::vector<at::Tensor> decode(const at::Tensor& latents, int64_t samples, double level, const Control& control,
                                  const Vae::Listener& listener);

@@ -31,24 +31,24 @@ at::Tensor row_of(const std::vector<int32_t>& ids) { return at::tensor(ids, at::
 
 }  // namespace
 
-std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<RenderSong>& songs,
                                          bool with_plain_text, const Control& control) {
   std::vector<at::Tensor> texts;
-  std::vector<PromptStates> songs;
-  for (const PromptIds& prompt : prompts) {
-    texts.push_back(row_of(prompt.text));
-    if (with_plain_text) texts.push_back(row_of(prompt.plain_text));
-    songs.push_back({{}, {}, text_encoder.embed(row_of(prompt.lyrics))});
+  std::vector<PromptStates> states;
+  for (const RenderSong& song : songs) {
+    texts.push_back(row_of(song.prompt.text));
+    if (with_plain_text) texts.push_back(row_of(song.prompt.plain_text));
+    states.push_back({{}, {}, text_encoder.embed(row_of(song.prompt.lyrics))});
   }
-  texts = run_on_songs(texts, songs[0].lyrics.device(), [&](const auto& ids, const auto& lengths) {
+  texts = run_on_songs(texts, states[0].lyrics.device(), [&](const auto& ids, const auto& lengths) {
     return text_encoder.encode(ids, lengths, control);
   });
   auto text = texts.begin();
-  for (PromptStates& song : songs) {
+  for (PromptStates& song : states) {
     song.text = *text++;
     if (with_plain_text) song.plain_text = *text++;
   }
-  return songs;
+  return states;
 }
 
 EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
@@ -84,12 +84,9 @@ int64_t rendered_frames(const AceStep& model, int64_t frames) {
 
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs) {
   at::Tensor source = inputs.source;
-  if (inputs.is_cover.defined() && inputs.is_cover.any().item<bool>()) {
-    const at::Tensor hints =
-        inputs.hints.defined()
-            ? inputs.hints
-            : model.detokenizer.hints(model.tokenizer.tokenize(inputs.source, model.silence).quantized);
-    source = at::where(inputs.is_cover.reshape({-1, 1, 1}), hints.narrow(1, 0, source.size(1)), source);
+  if (inputs.reads_codes) {
+    const at::Tensor codes = model.tokenizer.tokenize(source, model.silence).quantized;
+    source = model.detokenizer.hints(codes).narrow(1, 0, source.size(1));
   }
   return at::cat({source, inputs.chunk_mask}, 2).to(model.placement.dtype);
 }
@@ -107,28 +104,10 @@ at::Tensor code_hints(const AceStep& model, const RenderJob& job, int64_t frames
 
 }  // namespace
 
-ContextInputs hinted_context(const at::Tensor& hints) {
-  return {.source = hints,
-          .chunk_mask = at::ones_like(hints),
-          .is_cover = at::ones({hints.size(0)}, hints.options().dtype(at::kBool)),
-          .hints = hints};
-}
-
 ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames) {
   const int64_t total = rendered_frames(model, frames);
-  if (has_codes(job)) return hinted_context(code_hints(model, job, total));
-  const at::Tensor silence = model.silence_of(total);
-  return {.source = silence, .chunk_mask = at::ones_like(silence)};
-}
-
-ContextInputs cover_context(const at::Tensor& latents) {
-  return {.source = latents,
-          .chunk_mask = at::ones_like(latents),
-          .is_cover = at::ones({1}, latents.options().dtype(at::kBool))};
-}
-
-ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chunk_mask) {
-  return {.source = latents, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(latents)};
+  const at::Tensor source = has_codes(job) ? code_hints(model, job, total) : model.silence_of(total);
+  return {.source = source, .chunk_mask = at::ones_like(source)};
 }
 
 namespace {
@@ -183,12 +162,13 @@ at::Tensor latents_to_render(const AceStep& model, const SourceRecording& source
   return at::cat({silence(source.begin), source.latents.to(model.placement.device), silence(rest)}, 1);
 }
 
-/// Returns a mask over `frames` rendered frames that is true inside the window. If the window reaches the end of the
-/// song, the mask is also true for the padding after the song.
+/// Returns a mask [1, frames] over the rendered frames that is true inside the window. If the window reaches the end of
+/// the song, the mask is also true for the padding after the song.
 at::Tensor inside_window(const SourceRecording& source, int64_t frames, int64_t samples_per_frame, at::Device device) {
-  FrameRange range = frames_inside(source.window, source.frames, samples_per_frame);
-  if (range.end == source.frames) range.end = frames;
-  return window_mask(range, frames, device);
+  const auto [begin, end] = frames_inside(source.window, source.frames, samples_per_frame);
+  at::Tensor mask = at::zeros({1, frames}, at::device(device).dtype(at::kBool));
+  mask.slice(1, begin, end == source.frames ? frames : end).fill_(true);
+  return mask;
 }
 
 /// Makes the inputs of repaint and lego. Repaint reads silence inside the window. Lego reads the whole source.
@@ -201,7 +181,7 @@ TaskInputs windowed_inputs(const AceStep& model, const RenderJob& job, const Sou
   if (job.task == Task::kRepaint) {
     input = at::where(inside.unsqueeze(-1), model.silence_of(latents.size(1)).to(at::kFloat), latents);
   }
-  return {.context = recorded_context(input, chunk_mask),
+  return {.context = {.source = input, .chunk_mask = chunk_mask.unsqueeze(-1).expand_as(input)},
           .repaint = make_repaint(latents, inside, repaint_blend(job.edit))};
 }
 
@@ -214,15 +194,15 @@ TaskInputs task_inputs(const AceStep& model, const RenderJob& job, const std::op
   switch (job.task) {
     case Task::kText2Music:
       break;  // text2music has no source
-    case Task::kCover:
-      if (!job.edit.cover_skips_codes) return {.context = cover_context(latents)};
-      return {.context = recorded_context(latents, at::ones({1, latents.size(1)}, latents.options()))};
     case Task::kRepaint:
     case Task::kLego:
       return windowed_inputs(model, job, *source, latents, info.samples_per_frame);
+    case Task::kCover:
     case Task::kExtract:
     case Task::kComplete:
-      return {.context = recorded_context(latents, at::ones({1, latents.size(1)}, latents.options()))};
+      return {.context = {.source = latents,
+                          .chunk_mask = at::ones_like(latents),
+                          .reads_codes = job.task == Task::kCover && !job.edit.cover_skips_codes}};
   }
   fail(ErrorCode::kInternal, "text2music was given a source");
 }

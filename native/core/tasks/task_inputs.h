@@ -22,7 +22,7 @@ struct PromptStates {
 
 /// Runs the text encoder on the prompts of all songs, on a GPU in one pass. Checks for cancellation. Throws
 /// kBadArgument for a token id outside the vocabulary.
-std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<PromptIds>& prompts,
+std::vector<PromptStates> encode_prompts(const TextEncoder& text_encoder, const std::vector<RenderSong>& songs,
                                          bool with_plain_text, const Control& control);
 
 /// Encoder states that the DiT attends to, [1, L, E] for each song: lyrics, timbre and text.
@@ -36,35 +36,23 @@ struct EncodedPrompts {
 EncodedPrompts encode_conditions(const AceStep& model, const std::vector<PromptStates>& songs,
                                  const at::Tensor& timbre_latents, const Control& control);
 
-/// Source and masks that the DiT reads in addition to its state.
+/// Source and mask that the DiT reads in addition to its state.
 struct ContextInputs {
   at::Tensor source;         // [B, T, C]: latents of silence, of the source audio or of given audio codes
   at::Tensor chunk_mask;     // [B, T, C]: 1 where to generate, 0 where to keep
-  at::Tensor is_cover = {};  // [B] bool: items that read the source through its audio codes; undefined: none
-  at::Tensor hints = {};     // [B, at least T, C]: latents of given audio codes; undefined: encode the source
+  bool reads_codes = false;  // cover: reads the source through its audio codes, which keep melody and rhythm
 };
 
 /// Number of frames to render for a song of `frames` frames. Renders at least 128 frames, the length of the shortest
 /// songs in training (fewer only if the silence table is shorter). The frames after the song are cut before decoding.
 int64_t rendered_frames(const AceStep& model, int64_t frames);
 
-/// Returns the context [B, T, 2C] in the model's dtype. The first C channels are the source or the hints, the other C
-/// channels are the chunk mask.
+/// Returns the context [B, T, 2C] in the model's dtype: C channels of the source, then the chunk mask.
 at::Tensor make_context(const AceStep& model, const ContextInputs& inputs);
-
-/// Context of a song that follows given audio codes. `hints` [B, T, C] are the latents of the codes. The whole song is
-/// generated.
-ContextInputs hinted_context(const at::Tensor& hints);
 
 /// Context of a job without a source: the latents of its audio codes [B, T, C] if it has codes, else silence [1, T, C].
 /// The whole song is generated. Throws kBadArgument for a code outside the codebook.
 ContextInputs text2music_context(const AceStep& model, const RenderJob& job, int64_t frames);
-
-/// Context of a cover: the model reads the recording [1, T, C] through its audio codes, which keeps melody and rhythm.
-ContextInputs cover_context(const at::Tensor& latents);
-
-/// Context with `latents` [B, T, C] of a recording, and `chunk_mask` [B, T] float.
-ContextInputs recorded_context(const at::Tensor& latents, const at::Tensor& chunk_mask);
 
 /// How repainting blends the source outside the window with the new part.
 struct RepaintBlend {

@@ -191,7 +191,8 @@ void check_fit(const std::string& path, const Adapter& stored, const TrainableAd
   const auto trained = is_lora ? AdapterKind::kLora : AdapterKind::kLokr;
   for (const auto& module : stored.modules) {
     const auto kind = module.kind();
-    if (kind != trained) refuse(path, std::string("it is a ") + name_of(kind) + ", not a " + name_of(trained));
+    if (kind != trained)
+      refuse(path, std::string("its kind is ") + name_of_choice(kind) + ", not " + name_of_choice(trained));
   }
   if (!stored.unmatched_tensors.empty()) {
     refuse(path, "tensor '" + stored.unmatched_tensors[0] + "' belongs to no trained projection");

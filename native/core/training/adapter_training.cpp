@@ -300,14 +300,13 @@ std::string TrainingRun::run_json() const {
 }
 
 std::string TrainingRun::config_json() const {
-  const char* sampling[] = {"auto", "discrete", "logit_normal"};
   return json_object({{"epochs", std::to_string(options_.epochs)},
                       {"learning_rate", json_number(options_.learning_rate)},
                       {"batch_size", std::to_string(options_.batch_size)},
                       {"gradient_accumulation", std::to_string(options_.gradient_accumulation)},
                       {"shift", json_number(options_.shift)},
                       {"seed", std::to_string(options_.seed)},
-                      {"timestep_sampling", json_string(sampling[static_cast<int>(options_.timestep_sampling)])},
+                      {"timestep_sampling", json_string(name_of_choice(options_.timestep_sampling))},
                       {"trim_condition", json_bool(options_.trim_condition)},
                       {"condition_dropout", json_number(sampling_.condition_dropout)}});
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/checkpoint/model_source.h"
+#include "core/runtime/choice.h"
 #include "core/runtime/control.h"
 #include "core/runtime/device.h"
 
@@ -37,6 +38,12 @@ enum class TimestepSampling {
   kDiscrete,    // the eight times of the turbo schedule
   kLogitNormal  // the larger of two logit-normal draws
 };
+
+template <>
+inline constexpr Choices<TimestepSampling> kChoices<TimestepSampling> = {
+    {"auto", TimestepSampling::kAuto},
+    {"discrete", TimestepSampling::kDiscrete},
+    {"logit_normal", TimestepSampling::kLogitNormal}};
 
 struct TrainingOptions {
   ModelSource model;

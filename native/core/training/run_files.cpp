@@ -189,7 +189,7 @@ void save_training_state(const std::string& path, const TrainingPosition& positi
 
 RestoredTraining restore_training(const std::string& folder, const TrainingIdentity& identity,
                                   const TrainableAdapter& adapter, torch::optim::AdamW& optimizer) {
-  const Safetensors file = Safetensors::open(state_file_of(folder).value());
+  const Safetensors file = Safetensors(state_file_of(folder).value());
   const auto text = [&](const char* key) {
     const auto entry = file.metadata().find(key);
     if (entry == file.metadata().end()) {

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/checkpoint/json.h"
 #include "core/checkpoint/tensor_file.h"
 #include "core/diffusion/noise.h"
 #include "core/runtime/error.h"
@@ -31,33 +30,21 @@ struct SampleFile {
   TorchMetadata metadata;
 };
 
-TorchMetadata metadata_of(const Json& object) {
-  TorchMetadata result;
-  for (const auto& [name, value] : object.as_object()) {
-    if (value.is_null()) result[name] = nullptr;
-    if (value.is_bool()) result[name] = value.as_bool();
-    if (value.is_integer()) result[name] = value.as_int();
-    if (value.is_string()) result[name] = value.as_string();
-  }
-  return result;
-}
-
 SampleFile open_safetensors(const std::string& path) {
-  const auto file = Safetensors::open(path);
+  const auto file = Safetensors(path);
   const auto metadata = file.metadata().find(kMetadata);
-  return {
-      [file](const char* key) {
-        const at::Tensor stored = file.tensor(key);
-        // The file may contain bytes other than 0 and 1. Reading such a byte as a C++ bool is undefined behaviour.
-        return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
-      },
-      metadata == file.metadata().end() ? TorchMetadata()
-                                        : metadata_of(Json::parse(metadata->second, path + " (metadata)"))};
+  return {[file](const char* key) {
+            const at::Tensor stored = file.tensor(key);
+            // The file may contain bytes other than 0 and 1. Reading such a byte as a C++ bool is undefined behaviour.
+            return stored.scalar_type() == at::kBool ? stored.view(at::kByte).ne(0) : stored.clone();
+          },
+          metadata == file.metadata().end() ? TorchMetadata()
+                                            : sample_metadata(Json::parse(metadata->second, path + " (metadata)"))};
 }
 
 SampleFile open_sample(const std::string& path) {
   if (std::filesystem::path(path).extension() == ".safetensors") return open_safetensors(path);
-  const auto file = TorchFile::open(path);
+  const auto file = TorchFile(path);
   return {[file](const char* key) { return file.tensor(key); }, file.metadata_at(kMetadata)};
 }
 
@@ -83,6 +70,17 @@ at::Tensor read_mask(const SampleFile& file, const std::string& path, const char
 }
 
 }  // namespace
+
+TorchMetadata sample_metadata(const Json& object) {
+  TorchMetadata result;
+  for (const auto& [name, value] : object.as_object()) {
+    if (value.is_null()) result[name] = nullptr;
+    if (value.is_bool()) result[name] = value.as_bool();
+    if (value.is_integer()) result[name] = value.as_int();
+    if (value.is_string()) result[name] = value.as_string();
+  }
+  return result;
+}
 
 TrainingSample read_sample(const std::string& path) {
   const SampleFile file = open_sample(path);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/checkpoint/config.h"
+#include "core/checkpoint/json.h"
 #include "core/checkpoint/torch_file.h"
 #include "core/tasks/renderer.h"
 
@@ -20,9 +21,11 @@ struct TrainingSample {
   TorchMetadata metadata;             // metadata of the file
 };
 
+/// The metadata of a sample from a JSON object. Values are dropped if TorchMetadata cannot hold their type.
+TorchMetadata sample_metadata(const Json& object);
+
 /// Reads a sample file. A `.pt` may come from any trainer of this model family; code in it is not executed. A
 /// `.safetensors` has the same tensors, and a JSON object `metadata` in its header. Floating tensors become float32.
-/// Metadata values are dropped if TorchMetadata cannot hold their type.
 ///
 /// Throws kBadCheckpoint with the file and key: for a damaged or foreign file, a missing key, mismatched ranks or
 /// lengths, or a value that is not finite.

@@ -74,8 +74,7 @@ void expect_no_crash(const std::string& whole, const std::string& source,
     try {
       read(bytes);
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error_code_name(error.code())) + ": " + error.what(),
-                "BAD_CHECKPOINT: "s + error.what());
+      EXPECT_EQ(std::string(name_of_choice(error.code())) + ": " + error.what(), "BAD_CHECKPOINT: "s + error.what());
       EXPECT(std::string(error.what()).find(source) != std::string::npos);
     }
   }
@@ -107,7 +106,7 @@ TEST("damaged files: safetensors reads never leave the file") {
   const std::string path = test::fixture_directory() + "/model.safetensors";
   test::write_safetensors(path, {{"a", at::randn({4})}, {"b", at::randn({2, 2})}, {"none", at::empty({0, 3})}});
   expect_no_crash_file(path, [&] {
-    const auto file = Safetensors::open(path);
+    const auto file = Safetensors(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
   });
 }
@@ -117,7 +116,7 @@ TEST("damaged files: GGUF reads never leave the file") {
   test::write_file(path,
                    test::gguf_bytes({{"a", {4}, 0, std::string(16, 'x')}, {"b", {32, 2}, 8, std::string(68, 'x')}}));
   expect_no_crash_file(path, [&] {
-    const auto file = Gguf::open(path);
+    const auto file = Gguf(path);
     for (const auto& name : file.names()) file.tensor(name).to(at::kDouble).sum();
   });
 }

@@ -44,7 +44,7 @@ std::string write(const std::vector<std::pair<std::string, std::string>>& entrie
 
 /// Writes a file whose tensor 'x' is this view of `storage`, and reads the tensor from the file.
 at::Tensor read(const View& view, const at::Tensor& storage) {
-  return TorchFile::open(write({{"any/data.pkl", pickled(view)}, {"any/data/0", test::bytes_of(storage)}})).tensor("x");
+  return TorchFile(write({{"any/data.pkl", pickled(view)}, {"any/data/0", test::bytes_of(storage)}})).tensor("x");
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ TEST("torch file: rejects a view beyond its storage, also if offset or sizes ove
 TEST("torch file: rejects incomplete files and other formats with the reason") {
   const std::string pickle = pickled({}), storage(24, '\0');
   const auto open = [](const std::vector<std::pair<std::string, std::string>>& entries) {
-    return TorchFile::open(write(entries)).tensor("x");
+    return TorchFile(write(entries)).tensor("x");
   };
   EXPECT_THROWS(open({{"data.pkl", pickle}}), "entry 'data.pkl' is not in a folder");
   EXPECT_THROWS(open({{"a/data/0", storage}}), "it has no entry 'data.pkl'");
@@ -109,7 +109,7 @@ TEST("torch file: written files read back") {
   const at::Tensor rows = at::randn({3, 4}).t();
   const TorchMetadata notes = {{"none", nullptr}, {"yes", true}, {"count", int64_t{-7}}, {"words", "glühend\n"s}};
   write_torch_file(path, {{"rows", rows}, {"half", rows.to(at::kHalf)}, {"flags", rows > 0}}, "notes", notes);
-  const auto file = TorchFile::open(path);
+  const auto file = TorchFile(path);
   EXPECT(file.tensor("rows").equal(rows));
   EXPECT(file.tensor("half").equal(rows.to(at::kHalf)));
   EXPECT(file.tensor("flags").equal(rows > 0));
@@ -131,7 +131,7 @@ TEST("torch file: a failed write keeps the old file") {
   EXPECT_THROWS(write_torch_file(path, {{"x", at::zeros({2})}}, "notes", {{"big", int64_t{1} << 31}}),
                 "2147483648 does not fit the 32 bits");
   EXPECT_THROWS(write_torch_file(path, {{"x", at::zeros({2}, at::kChar)}}, "notes", {}), "cannot be written");
-  EXPECT(TorchFile::open(path).tensor("x").equal(at::ones({2})));
+  EXPECT(TorchFile(path).tensor("x").equal(at::ones({2})));
   EXPECT_THROWS(write_torch_file(directory + "/absent/file.pt", {}, "notes", {}), "absent/file.pt cannot be written");
   for (const auto& entry : std::filesystem::directory_iterator(directory)) EXPECT_EQ(entry.path().string(), path);
 }

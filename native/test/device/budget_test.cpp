@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
-#include "core/lm/generate.h"
 #include "core/tasks/renderer.h"
 #include "test/device/byte_vocabulary.h"
 #include "test/device/meter.h"
+#include "test/generate_alone.h"
 #include "test/test.h"
 
 namespace carillon::test {
@@ -96,11 +96,10 @@ TEST("budget: an evaluation for eight songs launches no more than for one, and t
 StageMeter metered(Segment segment) {
   const CausalLm model = CausalLm::load(kNano + "/lm", kOnDevice, Control());
   const Vocabulary vocabulary = byte_vocabulary(model.config().vocab_size);
-  LanguageJob job;
+  SeededJob job;
   job.prompt = token_ids(60);
   job.negative_prompt = token_ids(40);
   job.program = {std::move(segment)};
-  job.seeds = {1};
   job.max_new_tokens = 40;
   job.cfg_scale = 2.0;
   job.stage = Stage::kCodes;

@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "core/lm/generate.h"
 #include "core/runtime/device.h"
 #include "test/device/byte_vocabulary.h"
 #include "test/device/meter.h"
+#include "test/generate_alone.h"
 #include "test/test.h"
 
 namespace carillon::test {
@@ -51,8 +51,8 @@ std::vector<int32_t> ids_from(int32_t first, int32_t count) {
   return ids;
 }
 
-LanguageJob job_of(std::vector<Segment> program) {
-  LanguageJob job;
+SeededJob job_of(std::vector<Segment> program) {
+  SeededJob job;
   job.prompt = ids_from(100, 30);
   job.negative_prompt = ids_from(100, 12);
   job.program = std::move(program);
@@ -62,7 +62,7 @@ LanguageJob job_of(std::vector<Segment> program) {
   return job;
 }
 
-void expect_same(const LanguageJob& job) {
+void expect_same(const SeededJob& job) {
   MaskCache masks(vocabulary(), kDevice);
   DeviceMeter ahead;
   const auto result = generate(model(), vocabulary(), masks, job, 256, Control());
@@ -89,13 +89,13 @@ TEST("run_ahead: a step with ids on the device matches feeding the ids from the 
 }
 
 TEST("run_ahead: chooses the same tokens as the host for a guided job with prompts of different length") {
-  LanguageJob job = job_of({CodesSegment{40}});
+  SeededJob job = job_of({CodesSegment{40}});
   job.cfg_scale = 2.0;
   expect_same(job);
 }
 
 TEST("run_ahead: supports top k, top p, min p and a repetition penalty that counts forced ids") {
-  LanguageJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
+  SeededJob job = job_of({TokensSegment{{7, 3000, 8}}, CodesSegment{40}, TokensSegment{{9}}});
   job.top_k = 40;
   job.top_p = 0.9;
   job.min_p = 0.05;
@@ -104,14 +104,14 @@ TEST("run_ahead: supports top k, top p, min p and a repetition penalty that coun
 }
 
 TEST("run_ahead: chooses the same tokens as the host for greedy codes") {
-  LanguageJob job = job_of({CodesSegment{40}});
+  SeededJob job = job_of({CodesSegment{40}});
   job.temperature = 0.0;
   job.cfg_scale = 1.5;
   expect_same(job);
 }
 
 TEST("run_ahead: chooses the same tokens as the host if rows end at different positions") {
-  LanguageJob job = job_of({CodesSegment{}});
+  SeededJob job = job_of({CodesSegment{}});
   job.seeds = {1, 2, 3, 4, 5, 6};
   job.temperature = 1.0;
   std::vector<int32_t> some_codes;
@@ -129,7 +129,7 @@ TEST("run_ahead: chooses the same tokens as the host if rows end at different po
 
 TEST("decoder: gives the same pattern tokens with and without CUDA graphs") {
   MaskCache masks(vocabulary(), kDevice);
-  LanguageJob job =
+  SeededJob job =
       job_of({PatternSegment{"([a-m][n-z]{1,2}){8,12}\n", false, 40}, TokensSegment{{7, 8}}, CodesSegment{3}});
   job.seeds = {1, 2, 3};
   job.cfg_scale = 2.0;
@@ -152,26 +152,26 @@ TEST("run_ahead: a request that joins while the device runs ahead changes no ids
    private:
     int calls_ = 0;
   };
-  LanguageJob one = job_of({CodesSegment{40}}), two = job_of({CodesSegment{12}});
+  SeededJob one = job_of({CodesSegment{40}}), two = job_of({CodesSegment{12}});
   two.prompt = ids_from(300, 20);
   two.seeds = {5};
   MaskCache masks(vocabulary(), kDevice);
-  std::vector<LanguageResult> results(2);
-  const auto request_of = [&](const LanguageJob& job, size_t index) {
+  std::vector<std::vector<LanguageResult>> results(2);
+  const auto request_of = [&](const SeededJob& job, size_t index) {
     return std::make_shared<LanguageRequest>(LanguageRequest{
-        {job}, Control(), [&results, index](std::vector<LanguageResult> own) { results[index] = own.front(); },
+        job.jobs(), Control(), [&results, index](std::vector<LanguageResult> own) { results[index] = std::move(own); },
         [](const std::exception_ptr& error) { std::rethrow_exception(error); }});
   };
   OneArrival arrivals;
   arrivals.waiting = request_of(two, 1);
   generate(model(), vocabulary(), masks, request_of(one, 0), arrivals, 256, 4);
   HostDecoder first(model(), 2), second(model(), 1);
-  EXPECT(results[0].token_ids == generate(first, vocabulary(), masks, one, Control()).token_ids);
-  EXPECT(results[1].token_ids == generate(second, vocabulary(), masks, two, Control()).token_ids);
+  EXPECT(SeededResult(results[0]).token_ids == generate(first, vocabulary(), masks, one, Control()).token_ids);
+  EXPECT(SeededResult(results[1]).token_ids == generate(second, vocabulary(), masks, two, Control()).token_ids);
 }
 
 TEST("run_ahead: a cancelled job does not affect the next job") {
-  LanguageJob job = job_of({CodesSegment{60}});
+  SeededJob job = job_of({CodesSegment{60}});
   int tokens = 0;
   std::atomic<bool> cancelled{false};
   const Control control(&cancelled, [&](const Progress& progress) {

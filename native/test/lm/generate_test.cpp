@@ -1,4 +1,3 @@
-#include "core/lm/generate.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -11,6 +10,7 @@
 
 #include "core/checkpoint/tensor_file.h"
 #include "test/checkpoint_files.h"
+#include "test/generate_alone.h"
 #include "test/lm/lm_vocabulary.h"
 #include "test/lm/scripted_decoder.h"
 #include "test/test.h"
@@ -20,8 +20,8 @@ using namespace carillon::test;
 
 namespace {
 
-LanguageJob job_of(std::vector<Segment> program, std::vector<uint64_t> seeds = {1}) {
-  LanguageJob job;
+SeededJob job_of(std::vector<Segment> program, std::vector<uint64_t> seeds = {1}) {
+  SeededJob job;
   job.prompt = {1, 2, 3, 4};
   job.program = std::move(program);
   job.seeds = std::move(seeds);
@@ -35,7 +35,7 @@ at::Tensor peak_at(int32_t id) {
   return logits;
 }
 
-LanguageResult run(const LanguageJob& job, std::function<at::Tensor(const History&)> logits) {
+SeededResult run(const SeededJob& job, std::function<at::Tensor(const History&)> logits) {
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(static_cast<int64_t>(job.seeds.size()) * 2, std::move(logits));
   check_job(job, vocabulary(), 4096);
@@ -94,18 +94,20 @@ TEST("generate: ids for a seed do not depend on the batch or the position in it"
 }
 
 TEST("generate: jobs of a batch keep their own prompts, programs and ids") {
-  std::vector<LanguageJob> jobs = {job_of(kMixed, {11}), job_of(kMixed, {12, 13}), job_of({CodesSegment{9}}, {14})};
-  jobs[1].prompt = {5, 6};
-  jobs[2].prompt = jobs[0].prompt;
-  for (LanguageJob& job : jobs) {
+  std::vector<SeededJob> jobs = {job_of(kMixed, {11}), job_of(kMixed, {12}), job_of(kMixed, {13}),
+                                 job_of({CodesSegment{9}}, {14})};
+  jobs[1].prompt = jobs[2].prompt = {5, 6};
+  std::vector<LanguageJob> batch;
+  for (SeededJob& job : jobs) {
     job.cfg_scale = 2.0;
     job.negative_prompt = {9};
+    batch.push_back(job.jobs().front());
   }
   MaskCache cache(vocabulary(), at::kCPU);
   ScriptedDecoder decoder(8, varied);
-  const auto together = generate(decoder, vocabulary(), cache, std::span<const LanguageJob>(jobs), Control());
-  EXPECT_EQ(together.size(), size_t{3});
-  for (size_t i = 0; i < jobs.size(); ++i) EXPECT(run(jobs[i], varied).token_ids == together[i].token_ids);
+  const auto together = generate(decoder, vocabulary(), cache, batch, Control());
+  EXPECT_EQ(together.size(), size_t{4});
+  for (size_t i = 0; i < jobs.size(); ++i) EXPECT(run(jobs[i], varied).token_ids[0] == together[i].token_ids);
   const auto prefill = [](const auto& feed) { return feed.first == 1 && feed.second > 0; };
   EXPECT(std::all_of(decoder.feeds.begin(), decoder.feeds.begin() + 3, prefill));  // prefills each distinct prompt once
   EXPECT_EQ(decoder.history(1).front(), 5);
@@ -272,7 +274,6 @@ TEST("generate: rejects an impossible job and says what to change") {
   EXPECT_THROWS(refused([](LanguageJob& job) { job.program = {TextSegment{}}; }), "200 new tokens do not fit");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.max_new_tokens = 49; }),
                 "the program has 50 tokens, but maxNewTokens is 49");
-  EXPECT_THROWS(refused([](LanguageJob& job) { job.seeds.clear(); }), "no seeds");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.prompt.clear(); }), "the prompt is empty");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.prompt[0] = kVocabularySize; }), "the vocabulary ends at");
   EXPECT_THROWS(refused([](LanguageJob& job) { job.cfg_scale = 0.0; }), "cfgScale must be at least 1");
@@ -378,7 +379,7 @@ TEST("generate: rejects a tokenizer larger than the model") {
 TEST("generate: unconstrained at temperature 0 matches the greedy sequence of the reference") {
   const char* root = std::getenv("CARILLON_PARITY_ROOT");
   if (!root) SKIP("CARILLON_PARITY_ROOT is not set: the golden lies outside the repository");
-  const auto golden = Safetensors::open(std::string(root) + "/goldens/lm_greedy.safetensors");
+  const auto golden = Safetensors(std::string(root) + "/goldens/lm_greedy.safetensors");
   const auto directory = std::string(root) + "/checkpoints/" + golden.metadata().at("checkpoint");
   const auto model = CausalLm::load(directory, kFloat32, Control());
   const auto prompt = golden.tensor("in.input_ids").to(at::kInt).flatten();
@@ -387,7 +388,7 @@ TEST("generate: unconstrained at temperature 0 matches the greedy sequence of th
   // The reference implementation ignored end tokens. Therefore this end token is one that the sequence lacks.
   const Vocabulary plain({}, std::vector<int32_t>(static_cast<size_t>(size) + 1, 0), {size - 1}, 0, 0);
   MaskCache cache(plain, at::kCPU);
-  LanguageJob job;
+  SeededJob job;
   job.prompt = {prompt.const_data_ptr<int32_t>(), prompt.const_data_ptr<int32_t>() + prompt.numel()};
   job.program = {FreeSegment{}};
   job.seeds = {0, 1};

@@ -41,7 +41,7 @@ std::map<std::string, Module>& modules() {
 Case::Case(const std::string& checkpoints, const std::string& golden_path, const Placement& placement)
     : name(std::filesystem::path(golden_path).stem().string()),
       placement(placement),
-      golden_(Safetensors::open(golden_path)) {
+      golden_(Safetensors(golden_path)) {
   module = metadata(golden_, "module");
   checkpoint_directory = (std::filesystem::path(checkpoints) / metadata(golden_, "checkpoint")).string();
   params = Json::parse(metadata(golden_, "params"), golden_path + " (params)");

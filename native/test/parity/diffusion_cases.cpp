@@ -91,17 +91,12 @@ AceStep load_reference_model(const Case& golden) {
   return AceStep::load(golden.checkpoint_directory, config, golden.placement, Control());
 }
 
-/// Builds a context as render jobs do. Unlike render jobs, supports batches that mix covers with other items.
+/// Builds a context as render jobs do.
 ContextInputs context_inputs(const Case& golden) {
   const at::Tensor source = golden.input("src_latents"), chunk_mask = golden.input("chunk_masks");
-  const at::Tensor is_cover = golden.input("is_covers").to(at::kBool);
-  if (!is_cover.any().item<bool>()) return recorded_context(source, chunk_mask.select(2, 0));
-  if (is_cover.all().item<bool>() && chunk_mask.eq(1).all().item<bool>()) {
-    if (!golden.has_input("lm_hints")) return cover_context(source);
-    // Hints have 5 frames per audio code, so they can be longer than the source. Cut the hints to the source's length.
-    return hinted_context(golden.input("lm_hints").narrow(1, 0, source.size(1)));
-  }
-  return {.source = source, .chunk_mask = chunk_mask, .is_cover = is_cover};
+  if (!golden.has_input("lm_hints")) return {source, chunk_mask, golden.input("is_covers").any().item<bool>()};
+  // Hints have 5 frames per audio code, so they can be longer than the source. Cut the hints to the source's length.
+  return {golden.input("lm_hints").narrow(1, 0, source.size(1)), chunk_mask};
 }
 
 std::optional<Repaint> repaint_of(const Case& golden) {
@@ -123,8 +118,14 @@ DenoiseJob job_of(const Case& golden, const AceStep& model) {
   };
   const PaddedStates plain =
       golden.has_input("non_cover_text_hidden_states") ? encoded("non_cover_text") : PaddedStates();
-  return denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params), encoded("text"),
-                     plain, golden.input("src_latents").size(0));
+  DenoiseJob job = denoise_job(model, inputs, denoise_of(params, model.dit.is_turbo()), guidance_of(params),
+                               encoded("text"), plain, golden.input("src_latents").size(0));
+  if (inputs.context.reads_codes) {  // unlike the songs of a render job, only some items of the batch may be covers
+    const at::Tensor is_cover = golden.input("is_covers").to(at::kBool).view({-1, 1, 1});
+    const at::Tensor recorded = make_context(model, {inputs.context.source, inputs.context.chunk_mask});
+    job.conditions.context = at::where(is_cover, job.conditions.context, recorded);
+  }
+  return job;
 }
 
 /// Noise source for a single draw, which returns the tensor stored in a golden.

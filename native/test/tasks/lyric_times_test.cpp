@@ -92,22 +92,21 @@ TEST("lyric times: ascend even with few patches, and are empty if no weight stan
 TEST("lyric times: lie within the song, and requesting them does not change its audio") {
   Renderer renderer = load(with_lyric_heads());
   const RenderResult both = renderer.render(sung_job({3, 4}), Control());
-  EXPECT_EQ(both.lyric_seconds.size(), size_t{2});
-  for (const auto& seconds : both.lyric_seconds) {
+  for (const auto& [audio, latents, gain, seconds] : both.songs) {
     EXPECT_EQ(seconds.size(), size_t{4});
     EXPECT(std::ranges::is_sorted(seconds) && seconds.front() >= 0);
     EXPECT(seconds.back() < static_cast<float>(kFrames * kSamplesPerFrame) / kSampleRate);
   }
-  EXPECT(renderer.render(sung_job({4}), Control()).lyric_seconds[0] == both.lyric_seconds[1]);
+  EXPECT(renderer.render(sung_job({4}), Control()).songs[0].lyric_seconds == both.songs[1].lyric_seconds);
   RenderJob silent = sung_job({3, 4});
   for (RenderSong& song : silent.songs) song.prompt.timed_lyrics.reset();
   const RenderResult without = renderer.render(silent, Control());
-  EXPECT(without.lyric_seconds.empty() && without.audio[1].equal(both.audio[1]));
+  EXPECT(without.songs[0].lyric_seconds.empty() && without.songs[1].audio.equal(both.songs[1].audio));
 }
 
 TEST("lyric times: a model without lyric heads reports none, and tokens beyond the prompt are rejected") {
   Renderer renderer = load(write_checkpoints());
-  EXPECT(renderer.render(sung_job(), Control()).lyric_seconds.empty());
+  EXPECT(renderer.render(sung_job(), Control()).songs[0].lyric_seconds.empty());
   for (const LyricSpan span : {LyricSpan{-1, 2}, LyricSpan{0, 0}, LyricSpan{3, 4}}) {
     RenderJob job = sung_job();
     job.songs[0].prompt.timed_lyrics = span;

@@ -62,11 +62,11 @@ TEST("render: strengths must be 0 to 1, and a cover strength below 1 needs a tex
 TEST("render: rejects a task without its source or with unsupported inputs") {
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
     const std::string needs = std::string(name_of_choice(task)) + " needs source audio";
-    expect_refused(source_job(task), [](RenderJob& job) { job.source_audio.reset(); }, needs.c_str());
+    expect_refused(source_job(task), [](RenderJob& job) { job.source.audio.reset(); }, needs.c_str());
     const auto refused = [&](auto change, const char* fragment) { expect_refused(source_job(task), change, fragment); };
-    refused([](RenderJob& job) { job.source_audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
-    refused([](RenderJob& job) { job.source_audio = recording(40, 1).fill_(std::nan("")); }, "not finite");
-    refused([](RenderJob& job) { job.source_audio = recording(40, 1).to(at::kDouble); }, "must be float32");
+    refused([](RenderJob& job) { job.source.audio = recording(1, 1).slice(1, 1); }, "less than one latent frame");
+    refused([](RenderJob& job) { job.source.audio = recording(40, 1).fill_(std::nan("")); }, "not finite");
+    refused([](RenderJob& job) { job.source.audio = recording(40, 1).to(at::kDouble); }, "must be float32");
     if (task == Task::kCover) continue;
     refused([](RenderJob& job) { job.songs[0].codes = {1, 2}; }, "does not accept audio codes");
   }
@@ -76,12 +76,12 @@ TEST("render: accepts a window for repaint and lego only, if it ends after its s
   const Window inside{0.5, 1};
   for (const Task task : {Task::kText2Music, Task::kCover, Task::kExtract, Task::kComplete}) {
     expect_refused(
-        source_job(Task::kRepaint), [&](RenderJob& job) { job.task = task, job.window = inside; },
+        source_job(Task::kRepaint), [&](RenderJob& job) { job.task = task, job.source.window = inside; },
         "only repaint and lego have a window");
   }
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     const auto refused = [&](Window window, const char* fragment) {
-      expect_refused(source_job(task, {3}, 25), [&](RenderJob& job) { job.window = window; }, fragment);
+      expect_refused(source_job(task, {3}, 25), [&](RenderJob& job) { job.source.window = window; }, fragment);
     };
     refused({-3, -0.5}, "is outside the source, which lasts 1 seconds");
     refused({1.5, 6}, "the window of 1.5 to 6 seconds is outside the source");
@@ -104,23 +104,23 @@ TEST("render: rejects a song longer than the checkpoint supports, whatever deter
       "has 205 latent frames");
   for (const Task task : {Task::kCover, Task::kRepaint, Task::kLego, Task::kExtract, Task::kComplete}) {
     refused(
-        source_job(task), [](RenderJob& job) { job.source_audio = recording(kTinySilence + 1, 1); },
+        source_job(task), [](RenderJob& job) { job.source.audio = recording(kTinySilence + 1, 1); },
         "source audio has 201 latent");
   }
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     const RenderJob job = source_job(task, {3}, 25);
     refused(
-        job, [](RenderJob& changed) { changed.window = {-1, 7.2}; },
+        job, [](RenderJob& changed) { changed.source.window = {-1, 7.2}; },
         "the window of -1 to 7.2 seconds has 205 latent frames");
-    refused(job, [](RenderJob& changed) { changed.window = {0.5, 1e300}; }, "supports at most");
+    refused(job, [](RenderJob& changed) { changed.source.window = {0.5, 1e300}; }, "supports at most");
   }
 }
 
 TEST("render: rejects an unusable reference") {
   const auto refused = [](auto change, const char* fragment) { expect_refused(plain_job(), change, fragment); };
-  refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 5000}); }, "the reference audio is silent");
-  refused([](RenderJob& job) { job.reference_audio = at::zeros({2, 0}); }, "the reference audio has no samples");
-  refused([](RenderJob& job) { job.reference_audio = at::full({2, 9}, std::nan("")); }, "not finite");
+  refused([](RenderJob& job) { job.reference.audio = at::zeros({2, 5000}); }, "the reference audio is silent");
+  refused([](RenderJob& job) { job.reference.audio = at::zeros({2, 0}); }, "the reference audio has no samples");
+  refused([](RenderJob& job) { job.reference.audio = at::full({2, 9}, std::nan("")); }, "not finite");
 }
 
 TEST("render: text2music starts from at least 128 frames of silence") {
@@ -129,7 +129,6 @@ TEST("render: text2music starts from at least 128 frames of silence") {
   const ContextInputs source = text2music_context(model, job, song_frames(job, kTinyInfo));
   EXPECT(source.source.equal(model.silence_of(kFrames)));
   EXPECT(source.chunk_mask.equal(at::ones_like(source.source)));
-  EXPECT(!source.is_cover.defined());
   job.samples = 40 * kSamplesPerFrame;
   EXPECT_EQ(text2music_context(model, job, song_frames(job, kTinyInfo)).source.size(1), 128);
   EXPECT_EQ(song_frames(job, kTinyInfo), 40);
@@ -145,15 +144,14 @@ TEST("render: audio codes set the length of the songs and replace the source of 
   job.songs[1].codes.assign(30, 63999);
   EXPECT_EQ(song_frames(job, kTinyInfo), 150);
   const ContextInputs source = text2music_context(model, job, song_frames(job, kTinyInfo));
-  EXPECT(source.is_cover.all().item<bool>());
-  EXPECT(source.source.equal(source.hints));
+  EXPECT(!source.reads_codes);
   const at::Tensor hints = model.detokenizer.hints(model.tokenizer.embed(at::full({1, 30}, 63999, at::kLong)));
-  EXPECT(largest_difference(source.hints[1], hints[0]) < 1e-5);
-  EXPECT(largest_difference(source.hints[0], source.hints[1]) > 1e-3);
+  EXPECT(largest_difference(source.source[1], hints[0]) < 1e-5);
+  EXPECT(largest_difference(source.source[0], source.source[1]) > 1e-3);
   job.songs[0].codes = {7, 8};
   job.songs[1].codes = {9, 10};
   EXPECT(text2music_context(model, job, song_frames(job, kTinyInfo))
-             .hints[0]
+             .source[0]
              .narrow(0, 10, 118)
              .equal(model.silence_of(118)[0]));
   job.songs[1].codes = {9, 64000};

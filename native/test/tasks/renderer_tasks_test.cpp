@@ -24,7 +24,7 @@ at::Tensor seconds_of(const at::Tensor& audio, double start, double end) {
 /// Makes a job of the task with a source recording of 1 second and an edit window.
 RenderJob windowed_job(Task task, const Window& window = {kWindowStart, kWindowEnd}) {
   RenderJob job = source_job(task, {3}, 25);
-  job.window = window;
+  job.source.window = window;
   return job;
 }
 
@@ -42,13 +42,13 @@ TEST("tasks: each song has the length of its source, is deterministic and depend
     const RenderJob job = source_job(task);
     const RenderResult result = renderer.render(job, Control());
     EXPECT_EQ(result.samples_per_channel, kSourceFrames * kSamplesPerFrame);
-    const at::Tensor& audio = result.audio.at(0);
+    const at::Tensor& audio = result.songs.at(0).audio;
     EXPECT((audio.sizes() == at::IntArrayRef{2, kSourceFrames * kSamplesPerFrame}));
     EXPECT(audio.is_contiguous() && audio.scalar_type() == at::kFloat);
     EXPECT_NEAR(audio.abs().max().item<double>(), kPeakAmplitude, 1e-6);
     EXPECT(first_song(renderer, job).equal(audio));
     RenderJob other = job;
-    other.source_audio = recording(kSourceFrames, 61);
+    other.source.audio = recording(kSourceFrames, 61);
     // A repaint of the whole source does not depend on the source.
     if (task != Task::kRepaint) EXPECT(relative_error(first_song(renderer, other), audio) > 1e-3);
   }
@@ -58,10 +58,10 @@ TEST("tasks: an item does not depend on its batch") {
   Renderer renderer = load(write_checkpoints());
   for (const Task task : kSourceTasks) {
     RenderJob both = source_job(task, {3, 4}), alone = source_job(task, {4});
-    if (task == Task::kRepaint) both.window = alone.window = Window{0.1, 0.2};
+    if (task == Task::kRepaint) both.source.window = alone.source.window = Window{0.1, 0.2};
     const RenderResult pair = renderer.render(both, Control());
-    EXPECT(relative_error(pair.audio.at(1), first_song(renderer, alone)) < 1e-3);
-    EXPECT(relative_error(pair.audio[1], pair.audio[0]) > 1e-3);
+    EXPECT(relative_error(pair.songs.at(1).audio, first_song(renderer, alone)) < 1e-3);
+    EXPECT(relative_error(pair.songs[1].audio, pair.songs[0].audio) > 1e-3);
   }
 }
 
@@ -76,7 +76,7 @@ TEST("tasks: lego without a window, extract and complete differ only in their pr
 TEST("tasks: a silent source gives the same song as text2music") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kComplete);
-  job.source_audio = at::zeros_like(job.source_audio);
+  job.source.audio = at::zeros_like(job.source.audio);
   RenderJob unsourced = plain_job();
   unsourced.samples = kSourceFrames * kSamplesPerFrame;
   EXPECT(first_song(renderer, job).equal(first_song(renderer, unsourced)));
@@ -87,18 +87,18 @@ TEST("tasks: a song is as long as its source, to the sample, even if that is not
   Renderer renderer = load(write_checkpoints());
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
-    job.source_audio = recording(41, 60).slice(1, 0, kSamples);
+    job.source.audio = recording(41, 60).slice(1, 0, kSamples);
     const at::Tensor whole = first_song(renderer, job);
     EXPECT_EQ(whole.size(1), kSamples);
     if (task != Task::kRepaint && task != Task::kLego) continue;
-    job.window = {0.5, static_cast<double>(kSamples) / kSampleRate};
+    job.source.window = {0.5, static_cast<double>(kSamples) / kSampleRate};
     const at::Tensor to_its_end = first_song(renderer, job);
     EXPECT_EQ(to_its_end.size(1), kSamples);
-    EXPECT(seconds_of(to_its_end, 0.0, 0.45).equal(seconds_of(job.source_audio, 0.0, 0.45)));
-    job.window = {0.5, 1.0};
+    EXPECT(seconds_of(to_its_end, 0.0, 0.45).equal(seconds_of(job.source.audio, 0.0, 0.45)));
+    job.source.window = {0.5, 1.0};
     const at::Tensor within = first_song(renderer, job);
     EXPECT_EQ(within.size(1), kSamples);
-    EXPECT(within.slice(1, 50400).equal(job.source_audio.slice(1, 50400)));  // kept to the last sample
+    EXPECT(within.slice(1, 50400).equal(job.source.audio.slice(1, 50400)));  // kept to the last sample
   }
 }
 
@@ -111,7 +111,7 @@ TEST("repaint, lego: the song equals the source outside the window, within codec
     for (const RepaintMode mode : kModes) {
       if (task == Task::kLego && mode != RepaintMode::kBalanced) continue;  // repaint tests the other modes
       RenderJob job = windowed_job(task, {1.0, 1.4});
-      job.source_audio = source;
+      job.source.audio = source;
       job.edit.repaint_mode = mode;
       const at::Tensor song = first_song(renderer, job);
       EXPECT_EQ(song.size(1), source.size(1));
@@ -133,9 +133,9 @@ TEST("repaint: the source outside a window keeps its level") {
   Renderer renderer = load(write_checkpoints());
   for (const double level : {0.01, 9.0}) {
     RenderJob job = windowed_job(Task::kRepaint);
-    job.source_audio = (job.source_audio * level).clamp(-1.0, 1.0);
+    job.source.audio = (job.source.audio * level).clamp(-1.0, 1.0);
     const at::Tensor song = first_song(renderer, job);
-    EXPECT(seconds_of(song, 0.0, 0.35).equal(seconds_of(job.source_audio, 0.0, 0.35)));
+    EXPECT(seconds_of(song, 0.0, 0.35).equal(seconds_of(job.source.audio, 0.0, 0.35)));
     EXPECT(song.abs().max().item<double>() <= 1.0 + 1e-6);
   }
 }
@@ -145,8 +145,8 @@ TEST("repaint, lego: the new part follows the level of a source that is quieter 
   for (const Task task : {Task::kRepaint, Task::kLego}) {
     for (const Window& window : {Window{kWindowStart, kWindowEnd}, Window{-0.2, 0.2}, Window{0.9, 1.2}}) {
       RenderJob quiet = windowed_job(task, window), quieter = quiet;
-      quiet.source_audio = 0.05 * quiet.source_audio;
-      quieter.source_audio = 0.1 * quiet.source_audio;
+      quiet.source.audio = 0.05 * quiet.source.audio;
+      quieter.source.audio = 0.1 * quiet.source.audio;
       EXPECT(relative_error(0.1 * first_song(renderer, quiet), first_song(renderer, quieter)) < 1e-3);
     }
   }
@@ -159,12 +159,12 @@ TEST("repaint, lego: the new part is about as loud as the source beside it and i
                                        std::pair(Window{-0.2, 0.2}, 0.2), std::pair(Window{0.9, 1.2}, 0.0)}) {
       for (const double level : {0.05, 0.35, 3.0}) {
         RenderJob job = windowed_job(task, window);
-        job.source_audio = (level * job.source_audio).clamp(-1.0, 1.0);
+        job.source.audio = (level * job.source.audio).clamp(-1.0, 1.0);
         const at::Tensor made = first_song(renderer, job);
         const auto samples = [](double seconds) { return std::lrint(seconds * kSampleRate); };
         const int64_t start = samples(window.start_seconds), end = samples(window.end_seconds);
-        const std::optional<double> original = loudness_of(job.source_audio.slice(1, std::max<int64_t>(0, start), end));
-        const LoudnessRange range = *suitable_loudness(loudness_beside(job.source_audio, start, end), original);
+        const std::optional<double> original = loudness_of(job.source.audio.slice(1, std::max<int64_t>(0, start), end));
+        const LoudnessRange range = *suitable_loudness(loudness_beside(job.source.audio, start, end), original);
         const double found = *loudness_of(seconds_of(made, window.start_seconds + left, window.end_seconds + left));
         EXPECT_NEAR(found, 0.5 * (range.low + range.high), 0.5 * (range.high - range.low) + 0.5);
       }
@@ -175,9 +175,9 @@ TEST("repaint, lego: the new part is about as loud as the source beside it and i
 TEST("repaint: silence beside and in the window sets no loudness, and one of them is enough") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
-  const at::Tensor silence = at::zeros_like(job.source_audio);
+  const at::Tensor silence = at::zeros_like(job.source.audio);
   const auto part_of = [&](const at::Tensor& source) {
-    job.source_audio = source;
+    job.source.audio = source;
     return seconds_of(first_song(renderer, job), kWindowStart, kWindowEnd);
   };
   EXPECT(part_of(silence).abs().max().item<double>() > 1e-3);
@@ -193,22 +193,22 @@ TEST("tasks: the level of the source or the reference does not change a song tha
   Renderer renderer = load(write_checkpoints());
   for (const Task task : {Task::kCover, Task::kLego, Task::kExtract, Task::kComplete}) {
     RenderJob quiet = source_job(task);
-    quiet.source_audio = 0.05 * quiet.source_audio;
-    quiet.reference_audio = 0.05 * recording(20, 70);
+    quiet.source.audio = 0.05 * quiet.source.audio;
+    quiet.reference.audio = 0.05 * recording(20, 70);
     RenderJob quieter = quiet;
-    quieter.source_audio = 0.1 * quiet.source_audio;
-    quieter.reference_audio = 0.1 * quiet.reference_audio;
+    quieter.source.audio = 0.1 * quiet.source.audio;
+    quieter.reference.audio = 0.1 * quiet.reference.audio;
     EXPECT(relative_error(first_song(renderer, quieter), first_song(renderer, quiet)) < 1e-3);
-    EXPECT(renderer.encode_codes(quieter.source_audio, Control()) ==
-           renderer.encode_codes(quiet.source_audio, Control()));
+    EXPECT(renderer.encode_codes(quieter.source.audio, Control()) ==
+           renderer.encode_codes(quiet.source.audio, Control()));
   }
 }
 
 TEST("repaint: a source of faint noise is not amplified") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = windowed_job(Task::kRepaint);
-  job.source_audio = 1e-3 * job.source_audio;
-  EXPECT_EQ(renderer.render(job, Control()).gains.at(0), 1.0);
+  job.source.audio = 1e-3 * job.source.audio;
+  EXPECT_EQ(renderer.render(job, Control()).songs.at(0).gain, 1.0);
 }
 
 TEST("repaint: a higher strength crossfades over less of the source") {
@@ -216,7 +216,7 @@ TEST("repaint: a higher strength crossfades over less of the source") {
   RenderJob job = windowed_job(Task::kRepaint);
   const auto changed_before = [&](double strength) {
     job.edit.repaint_strength = strength;
-    const at::Tensor changed = first_song(renderer, job).ne(job.source_audio).any(0).nonzero();
+    const at::Tensor changed = first_song(renderer, job).ne(job.source.audio).any(0).nonzero();
     return static_cast<int64_t>(kWindowStart * kSampleRate) - changed.min().item<int64_t>();
   };
   EXPECT_EQ(changed_before(0.0), 2400);
@@ -233,7 +233,7 @@ TEST("repaint: a job can set the lengths of its cross-fades") {
   EXPECT(!shorter.equal(usual));
   const auto changed_before = [&](double seconds) {
     job.edit.waveform_crossfade_seconds = seconds;
-    const at::Tensor changed = first_song(renderer, job).ne(job.source_audio).any(0).nonzero();
+    const at::Tensor changed = first_song(renderer, job).ne(job.source.audio).any(0).nonzero();
     return static_cast<int64_t>(kWindowStart * kSampleRate) - changed.min().item<int64_t>();
   };
   EXPECT_EQ(changed_before(0.1), 4800);
@@ -242,7 +242,7 @@ TEST("repaint: a job can set the lengths of its cross-fades") {
 
 TEST("repaint: a window beyond either end makes the song longer") {
   Renderer renderer = load(write_checkpoints());
-  const at::Tensor source = windowed_job(Task::kRepaint).source_audio;
+  const at::Tensor source = windowed_job(Task::kRepaint).source.audio;
   const at::Tensor earlier = first_song(renderer, windowed_job(Task::kRepaint, {-0.5, 0.5}));
   EXPECT_EQ(earlier.size(1), kSampleRate * 3 / 2);  // 37.5 frames
   EXPECT(seconds_of(earlier, 1.05, 1.5).equal(seconds_of(source, 0.55, 1.0)));
@@ -263,7 +263,7 @@ TEST("repaint: the new part depends on the source around the window and on the c
   job.edit.chunk_mask = ChunkMask::kAuto;
   EXPECT(relative_error(window_of(), told) > 1e-3);
   job.edit.chunk_mask = ChunkMask::kExplicit;
-  job.source_audio = recording(25, 61);
+  job.source.audio = recording(25, 61);
   EXPECT(relative_error(window_of(), told) > 1e-3);
   RenderJob whole = source_job(Task::kRepaint), open = whole;
   open.edit.chunk_mask = ChunkMask::kAuto;
@@ -273,8 +273,8 @@ TEST("repaint: the new part depends on the source around the window and on the c
 TEST("cover: source audio and its audio codes give the same song") {
   Renderer renderer = load(write_checkpoints());
   RenderJob cover = source_job(Task::kCover);
-  cover.source_audio = recording(kFrames, 60);
-  const std::vector<int32_t> codes = renderer.encode_codes(cover.source_audio, Control());
+  cover.source.audio = recording(kFrames, 60);
+  const std::vector<int32_t> codes = renderer.encode_codes(cover.source.audio, Control());
   EXPECT_EQ(codes.size(), size_t{kFrames / 5});
   const at::Tensor song = first_song(renderer, cover);
   for (const Task task : {Task::kText2Music, Task::kCover}) {
@@ -328,19 +328,19 @@ TEST("reference: affects every item, and also the steps after a cover switches t
   Renderer renderer = load(write_checkpoints());
   RenderJob job = plain_job({3, 4});
   job.samples = kSourceFrames * kSamplesPerFrame;
-  const std::vector<at::Tensor> without = renderer.render(job, Control()).audio;
-  job.reference_audio = recording(20, 70);
-  const std::vector<at::Tensor> with = renderer.render(job, Control()).audio;
-  for (size_t item = 0; item < 2; ++item) EXPECT(relative_error(with[item], without[item]) > 1e-3);
-  EXPECT(renderer.render(job, Control()).audio[1].equal(with[1]));
-  job.reference_audio = recording(1, 71).slice(1, 0, 100);  // any length is accepted
-  EXPECT(relative_error(first_song(renderer, job), with[0]) > 1e-3);
+  const RenderResult without = renderer.render(job, Control());
+  job.reference.audio = recording(20, 70);
+  const RenderResult with = renderer.render(job, Control());
+  for (size_t i = 0; i < 2; ++i) EXPECT(relative_error(with.songs[i].audio, without.songs[i].audio) > 1e-3);
+  EXPECT(renderer.render(job, Control()).songs[1].audio.equal(with.songs[1].audio));
+  job.reference.audio = recording(1, 71).slice(1, 0, 100);  // any length is accepted
+  EXPECT(relative_error(first_song(renderer, job), with.songs[0].audio) > 1e-3);
 
   RenderJob cover = source_job(Task::kCover);
   cover.songs[0].prompt.plain_text = {1, 2};
   cover.denoise.cover_strength = 0.0;
   const at::Tensor plain = first_song(renderer, cover);
-  cover.reference_audio = recording(20, 70);
+  cover.reference.audio = recording(20, 70);
   EXPECT(relative_error(first_song(renderer, cover), plain) > 1e-3);
 }
 
@@ -348,7 +348,7 @@ TEST("tasks: unloading models between stages changes no sample") {
   const Renderer::Directories directories = write_checkpoints();
   Renderer resident = load(directories), offloaded = load(directories, {.model = false, .text_encoder_and_vae = false});
   RenderJob repaint = windowed_job(Task::kRepaint), cover = source_job(Task::kCover);
-  repaint.reference_audio = recording(20, 70);
+  repaint.reference.audio = recording(20, 70);
   cover.songs[0].prompt.plain_text = {1, 2};
   cover.denoise.cover_strength = 0.5;
   for (const RenderJob& job : {repaint, cover}) {
@@ -362,10 +362,10 @@ TEST("tasks: every task renders in bfloat16, deterministically") {
   Renderer renderer = load(write_checkpoints(), {}, {at::kCPU, at::kBFloat16});
   for (const Task task : kSourceTasks) {
     RenderJob job = source_job(task);
-    if (task == Task::kRepaint) job.window = Window{0.1, 0.2};
+    if (task == Task::kRepaint) job.source.window = Window{0.1, 0.2};
     job.songs[0].prompt.plain_text = {1, 2};
     job.denoise.cover_strength = 0.5;
-    job.reference_audio = recording(20, 70);
+    job.reference.audio = recording(20, 70);
     const at::Tensor song = first_song(renderer, job);
     EXPECT(song.isfinite().all().item<bool>());
     EXPECT(first_song(renderer, job).equal(song));
@@ -375,7 +375,7 @@ TEST("tasks: every task renders in bfloat16, deterministically") {
 TEST("tasks: encoding recordings reports progress in stage 'conditions' and can be cancelled") {
   Renderer renderer = load(write_checkpoints());
   RenderJob job = source_job(Task::kCover);
-  job.reference_audio = recording(20, 70);
+  job.reference.audio = recording(20, 70);
   std::vector<double> shares;
   renderer.render(job, Control(nullptr, [&](const Progress& progress) {
                     if (progress.stage == Stage::kConditions)
@@ -393,7 +393,7 @@ TEST("tasks: encoding recordings reports progress in stage 'conditions' and can 
   });
   EXPECT(code_thrown([&] { renderer.render(job, cancelling); }) == ErrorCode::kCancelled);
   cancelled = true;
-  EXPECT(code_thrown([&] { renderer.encode_codes(job.source_audio, cancelling); }) == ErrorCode::kCancelled);
+  EXPECT(code_thrown([&] { renderer.encode_codes(job.source.audio, cancelling); }) == ErrorCode::kCancelled);
 }
 
 TEST("codes: a recording has one code for every five frames, rounded up") {

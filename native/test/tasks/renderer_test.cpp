@@ -32,8 +32,8 @@ class CancelIn {
 TEST("renderer: a song is stereo, of the requested length, at -1 dB and deterministic") {
   Renderer renderer = load(write_checkpoints());
   const RenderResult result = renderer.render(plain_job(), Control());
-  const at::Tensor& audio = result.audio.at(0);
-  EXPECT_EQ(result.audio.size(), size_t{1});
+  const at::Tensor& audio = result.songs.at(0).audio;
+  EXPECT_EQ(result.songs.size(), size_t{1});
   EXPECT_EQ(result.samples_per_channel, kFrames * kSamplesPerFrame);
   EXPECT((audio.sizes() == at::IntArrayRef{2, kFrames * kSamplesPerFrame}));
   EXPECT(audio.is_contiguous() && audio.is_cpu() && audio.scalar_type() == at::kFloat);
@@ -51,7 +51,7 @@ TEST("renderer: a listener gets each song of a batch before normalisation") {
   for (const size_t item : {0, 1}) {
     at::Tensor heard = at::cat(parts[item]).t().contiguous();
     normalize_peak(heard);
-    EXPECT(heard.equal(result.audio[item]));
+    EXPECT(heard.equal(result.songs[item].audio));
   }
 }
 
@@ -89,11 +89,11 @@ TEST("renderer: a song may end within its last frame, also for a listener, with 
     const RenderResult result =
         renderer.render(job, Control(), [&](int64_t, const at::Tensor& audio) { parts.push_back(audio); });
     EXPECT_EQ(result.samples_per_channel, kSamples);
-    EXPECT((result.audio[0].sizes() == at::IntArrayRef{2, kSamples}));
-    EXPECT(result.audio[0].is_contiguous());
+    EXPECT((result.songs[0].audio.sizes() == at::IntArrayRef{2, kSamples}));
+    EXPECT(result.songs[0].audio.is_contiguous());
     at::Tensor heard = at::cat(parts).t().contiguous();
     normalize_peak(heard);
-    EXPECT(heard.equal(result.audio[0]));
+    EXPECT(heard.equal(result.songs[0].audio));
   }
 }
 
@@ -108,9 +108,9 @@ TEST("renderer: an item does not depend on its batch, in both families, with and
         alone.songs[0].codes = some_codes(8);
       }
       const RenderResult pair = renderer.render(both, Control());
-      EXPECT_EQ(pair.audio.size(), size_t{2});
-      EXPECT(relative_error(pair.audio[1], first_song(renderer, alone)) < 1e-3);
-      EXPECT(relative_error(pair.audio[1], pair.audio[0]) > 1e-2);
+      EXPECT_EQ(pair.songs.size(), size_t{2});
+      EXPECT(relative_error(pair.songs[1].audio, first_song(renderer, alone)) < 1e-3);
+      EXPECT(relative_error(pair.songs[1].audio, pair.songs[0].audio) > 1e-2);
     }
   }
 }
@@ -123,9 +123,9 @@ TEST("renderer: items of a batch have their own prompts, of any length") {
   for (const size_t item : {0, 1}) {
     RenderJob alone = plain_job();
     alone.songs = {both.songs[item]};
-    EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) < 1e-4);
+    EXPECT(relative_error(pair.songs.at(item).audio, first_song(renderer, alone)) < 1e-4);
     alone.songs[0].prompt = both.songs[1 - item].prompt;
-    EXPECT(relative_error(pair.audio.at(item), first_song(renderer, alone)) > 1e-3);
+    EXPECT(relative_error(pair.songs.at(item).audio, first_song(renderer, alone)) > 1e-3);
   }
 }
 

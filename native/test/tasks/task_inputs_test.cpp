@@ -122,7 +122,7 @@ TEST("extract, complete: the model reads the whole source with a chunk mask of 1
     EXPECT(inputs.context.source.slice(1, 0, 75).equal(source_of(75).latents));
     EXPECT(inputs.context.source.slice(1, 75).equal(model.silence_of(53)));
     EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
-    EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
+    EXPECT(!inputs.repaint && !inputs.context.reads_codes);
   }
 }
 
@@ -133,7 +133,7 @@ TEST("cover: with cover_skips_codes the model reads the latents of the source") 
   const TaskInputs inputs = task_inputs(model, job, source_of(150), kTinyInfo);
   EXPECT(inputs.context.source.equal(source_of(150).latents));
   EXPECT(inputs.context.chunk_mask.eq(1).all().item<bool>());
-  EXPECT(!inputs.repaint && !inputs.context.is_cover.defined());
+  EXPECT(!inputs.repaint && !inputs.context.reads_codes);
 }
 
 TEST("cover: the model reads the source decoded from its codes, and silence after the cover steps") {

@@ -75,7 +75,7 @@ TEST("adapter saving: a LoRA has exactly the two files and keys of PEFT") {
   const TrainableAdapter adapter(model.dit, Lora{.rank = 3, .alpha = 5, .dropout = 0.1}, 1);
   const std::string folder = fixture_directory();
   save_adapter(adapter, folder, "tiny", "{}");
-  const Safetensors file = Safetensors::open(folder + "/adapter/adapter_model.safetensors");
+  const Safetensors file = Safetensors(folder + "/adapter/adapter_model.safetensors");
   EXPECT(file.metadata() == (std::map<std::string, std::string>{{"format", "pt"}}));
   std::set<std::string> expected;
   for (const auto& module : adapter.modules()) {
@@ -135,7 +135,7 @@ TEST("adapter saving: a LoKr is one LyCORIS file, with w1 undecomposed and the s
   disturb(adapter);
   const std::string folder = fixture_directory();
   save_adapter(adapter, folder, "tiny", R"({"seed": 1})");
-  const Safetensors file = Safetensors::open(folder + "/lokr_weights.safetensors");
+  const Safetensors file = Safetensors(folder + "/lokr_weights.safetensors");
   EXPECT_EQ(file.metadata().at("algo"), std::string("lokr"));
   EXPECT_EQ(file.metadata().at("format"), std::string("lycoris"));
   EXPECT_EQ(file.metadata().at("run_metadata"), std::string(R"({"seed": 1})"));
@@ -161,7 +161,7 @@ TEST("adapter saving: a LoKr with two undecomposed factors stores its dimension 
   const TrainableAdapter adapter(model.dit, Lokr{.dimension = 16, .alpha = 5, .weight_decompose = false}, 1);
   const std::string folder = fixture_directory();
   save_adapter(adapter, folder, "tiny", "{}");
-  const Safetensors file = Safetensors::open(folder + "/lokr_weights.safetensors");
+  const Safetensors file = Safetensors(folder + "/lokr_weights.safetensors");
   EXPECT_EQ(file.tensor("lycoris_layers_0_self_attn_q_proj.alpha").item<double>(), 16.0);
   EXPECT(file.has("lycoris_layers_0_self_attn_q_proj.lokr_w2"));
   EXPECT(!file.has("lycoris_layers_0_self_attn_q_proj.dora_scale"));

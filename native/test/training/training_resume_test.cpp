@@ -214,7 +214,7 @@ TEST("training resume: the first step of a fresh optimiser changes weights by th
   const Trained run(options);
   EXPECT_EQ(run.all<StepDone>().size(), size_t{1});
   const auto weights = [](const std::string& folder) {
-    return Safetensors::open(folder + "/adapter/adapter_model.safetensors");
+    return Safetensors(folder + "/adapter/adapter_model.safetensors");
   };
   const Safetensors before = weights(from), after = weights(run.result.path);
   double longest = 0;
@@ -274,8 +274,8 @@ TEST("training resume: rejects an adapter without training state if it does not 
   };
   const std::string lora = final_of(kLora), lokr = final_of(kLokr);
   const std::string q = "layers.0.self_attn.q_proj has ";
-  refused(lora, kLokr, "it is a LoRA, not a LoKr");
-  refused(lokr, kLora, "it is a LoKr, not a LoRA");
+  refused(lora, kLokr, "its kind is lora, not lokr");
+  refused(lokr, kLora, "its kind is lokr, not lora");
   refused(lora, Lora{.rank = 3, .alpha = 6},
           q + "lora_A [2, 32], lora_B [32, 2] in the file, but lora_A [3, 32], lora_B [32, 3] in this run: rank");
   refused(lora, Lora{.rank = 2, .alpha = 5},
@@ -291,7 +291,7 @@ TEST("training resume: rejects an adapter without training state if it does not 
   refused(final_of(design), design, "lokr_w1_a [4, 1], lokr_w1_b [1, 4], ");
 
   Tensors tensors;
-  const Safetensors file = Safetensors::open(lora + "/adapter/adapter_model.safetensors");
+  const Safetensors file = Safetensors(lora + "/adapter/adapter_model.safetensors");
   for (const auto& name : file.names()) tensors[name] = file.tensor(name).clone();
   const std::string config = text_of(lora + "/adapter/adapter_config.json");
   tensors["base_model.model.layers.0.mlp.up_proj.lora_A.weight"] = at::ones({2, 32});

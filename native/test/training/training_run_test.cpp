@@ -142,7 +142,7 @@ TEST("training run: training_info.json names samples and options, but no paths")
     EXPECT_EQ(run.at("training_config").get_double("learning_rate"), 1e-2);
     EXPECT(text.find('/') == std::string::npos);
     if (std::holds_alternative<LoraDesign>(design)) continue;
-    EXPECT_EQ(Safetensors::open(final + "/lokr_weights.safetensors").metadata().at("run_metadata") + "\n", text);
+    EXPECT_EQ(Safetensors(final + "/lokr_weights.safetensors").metadata().at("run_metadata") + "\n", text);
   }
 }
 
@@ -225,7 +225,7 @@ TEST("training run: a bfloat16 model trains a float32 adapter") {
     const Trained run(plain);
     EXPECT_EQ(run.all<RunStart>().at(0).precision, std::string("bf16-mixed"));
     EXPECT_EQ(run.all<StepDone>().size(), size_t{12});
-    const Safetensors state = Safetensors::open(checkpoint(plain, "epoch_6_") + "/training_state.safetensors");
+    const Safetensors state = Safetensors(checkpoint(plain, "epoch_6_") + "/training_state.safetensors");
     for (const auto& name : state.names()) EXPECT(state.tensor(name).scalar_type() == at::kFloat);
     EXPECT_EQ(adapter_bytes(run.result.path), adapter_bytes(Trained(saving).result.path));
   }
@@ -242,7 +242,7 @@ TEST("training run: skips a step with a gradient that is not finite and continue
   EXPECT(skipped.not_finite > 0 && skipped.not_finite <= skipped.parameters);
   EXPECT_EQ(run.all<StepDone>().size(), size_t{6});
   EXPECT_EQ(run.result.steps, int64_t{6});
-  const Safetensors adapter = Safetensors::open(run.result.path + "/adapter/adapter_model.safetensors");
+  const Safetensors adapter = Safetensors(run.result.path + "/adapter/adapter_model.safetensors");
   for (const auto& name : adapter.names()) EXPECT(adapter.tensor(name).isfinite().all().item<bool>());
 }
 

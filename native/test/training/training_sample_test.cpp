@@ -87,7 +87,7 @@ TEST("sample: written samples read back in every dtype") {
     EXPECT(read.attention_mask.equal(sample.attention_mask));
     EXPECT(read.encoder_attention_mask.equal(sample.encoder_attention_mask));
     EXPECT(read.metadata == sample.metadata);
-    EXPECT(TorchFile::open(path).tensor("attention_mask").scalar_type() == dtype);
+    EXPECT(TorchFile(path).tensor("attention_mask").scalar_type() == dtype);
   }
 }
 
