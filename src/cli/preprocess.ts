@@ -70,7 +70,7 @@ async function readFolder(
   const { unlabeledSamples } = await import("../music/dataset/prepare.js");
   const name = basename(directory);
   const { dataSet, warnings } = await scanFolder(
-    { directory, name, customTag: tag, tagPosition, allInstrumental: true },
+    { directory, name, custom_tag: tag, tag_position: tagPosition, all_instrumental: true },
     root,
     signal,
   );

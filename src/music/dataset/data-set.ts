@@ -97,39 +97,8 @@ const fileSchema = (ignored: IgnoredNumbers) =>
     z.object({ metadata: metadataSchema.prefault({}), samples: z.array(sampleSchema(ignored)) }),
   );
 
-/** Field names in files, where they differ from the names in this code. */
-const FIELD_NAMES = {
-  audio_path: "audioPath",
-  raw_lyrics: "rawLyrics",
-  formatted_lyrics: "formattedLyrics",
-  keyscale: "keyScale",
-  timesignature: "timeSignature",
-  duration: "durationSeconds",
-  is_instrumental: "isInstrumental",
-  custom_tag: "customTag",
-  prompt_override: "promptOverride",
-  tag_position: "tagPosition",
-  created_at: "createdAt",
-  all_instrumental: "allInstrumental",
-  genre_ratio: "genreRatio",
-} as const;
-const FILE_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
-  Object.entries(FIELD_NAMES).map(([file, own]) => [own, file]),
-);
-
-type Renamed<Fields> = {
-  [Name in keyof Fields as Name extends keyof typeof FIELD_NAMES
-    ? (typeof FIELD_NAMES)[Name]
-    : Name]: Fields[Name];
-};
-type SampleFields = z.output<typeof fieldsSchema>;
-type MetadataFields = z.output<typeof metadataSchema>;
-export type DataSetSample = Renamed<SampleFields>;
-export type DataSet = Renamed<MetadataFields> & { samples: DataSetSample[] };
-
-function renamed<T>(value: object, names: Readonly<Record<string, string>>): T {
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [names[name] ?? name, part])) as T;
-}
+export type DataSetSample = z.output<typeof fieldsSchema>;
+export type DataSet = z.output<typeof metadataSchema> & { samples: DataSetSample[] };
 
 /**
  * Reads a data set file: JSON, or a table. Makes audio paths absolute, but does not check them.
@@ -157,7 +126,7 @@ export function parseDataSet(content: string, path: string) {
   }
   const { metadata, samples } = parsed.data;
   const dataSet: DataSet = {
-    ...renamed<Renamed<MetadataFields>>(metadata, FIELD_NAMES),
+    ...metadata,
     samples: withUniqueIds(samples.map((fields) => sampleOf(fields, dirname(path)))),
   };
   return { dataSet, warnings: ignored.warnings };
@@ -175,24 +144,20 @@ function parseContent(content: string, path: string): unknown {
 
 /** @param fields those of a valid sample */
 export function toSample(fields: RecordFields): DataSetSample {
-  return renamed(fieldsSchema.parse(fields), FIELD_NAMES);
+  return fieldsSchema.parse(fields);
 }
 
-function sampleOf(fields: SampleFields, folder: string): DataSetSample {
-  const audioPath = resolve(folder, fields.audio_path);
+function sampleOf(fields: DataSetSample, folder: string): DataSetSample {
   return {
-    ...renamed<DataSetSample>(fields, FIELD_NAMES),
+    ...fields,
     id: PLAIN_ID.test(fields.id) ? fields.id : sampleId(fields.audio_path),
-    audioPath,
+    audio_path: resolve(folder, fields.audio_path),
     filename: win32.basename(fields.filename || fields.audio_path),
   };
 }
 
 export async function saveDataSet(dataSet: DataSet, path: string): Promise<void> {
-  await writeJson(path, {
-    metadata: metadataFields(dataSet),
-    samples: dataSet.samples.map(sampleFields),
-  });
+  await writeJson(path, { metadata: metadataFields(dataSet), samples: dataSet.samples });
 }
 
 /** Writes indented JSON atomically and creates the folder. */
@@ -202,19 +167,14 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   await writeAtomically(path, (partial) => writeFile(partial, text, { flag: "wx" }));
 }
 
-/** Fields that describe the whole data set, named as in files and manifests. */
+/** Fields that describe the whole data set, for files and manifests. */
 export function metadataFields({ samples, ...metadata }: DataSet) {
-  return { ...renamed<MetadataFields>(metadata, FILE_NAMES), num_samples: samples.length };
-}
-
-/** All fields of a sample, named as in files. */
-export function sampleFields(sample: DataSetSample): SampleFields {
-  return renamed(sample, FILE_NAMES);
+  return { ...metadata, num_samples: samples.length };
 }
 
 /** Returns the fields of a sample that lists of samples show. */
 export function sampleSummary(sample: DataSetSample, index: number) {
-  const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sampleFields(sample);
+  const { id, raw_lyrics, formatted_lyrics, custom_tag, ...fields } = sample;
   return { index, ...fields };
 }
 
@@ -244,14 +204,14 @@ export function withUniqueIds(samples: readonly DataSetSample[]): DataSetSample[
  */
 export function trainingPrompts(dataSet: DataSet): Map<string, string> {
   const labeled = dataSet.samples.filter((sample) => sample.labeled);
-  const genreCount = Math.floor((labeled.length * dataSet.genreRatio) / 100);
+  const genreCount = Math.floor((labeled.length * dataSet.genre_ratio) / 100);
   const ranked = labeled.map(({ id }) => id).sort((a, b) => (sampleId(a) < sampleId(b) ? -1 : 1));
   const byGenre = new Set(ranked.slice(0, genreCount));
   return new Map(
     labeled.map((sample) => {
-      const kind = sample.promptOverride ?? (byGenre.has(sample.id) ? "genre" : "caption");
+      const kind = sample.prompt_override ?? (byGenre.has(sample.id) ? "genre" : "caption");
       const text = kind === "genre" ? sample.genre || sample.caption : sample.caption;
-      return [sample.id, withTag(text, sample.customTag || dataSet.customTag, dataSet.tagPosition)];
+      return [sample.id, withTag(text, sample.custom_tag || dataSet.custom_tag, dataSet.tag_position)];
     }),
   );
 }

@@ -89,15 +89,15 @@ export class DataSetEditor {
   }
 
   /** Changes a sample and marks it as labeled. */
-  update(index: number, { isInstrumental, ...change }: SampleChange): DataSetSample {
+  update(index: number, { is_instrumental, ...change }: SampleChange): DataSetSample {
     const old = this.sample(index);
     const hasLyrics = change.lyrics !== "" && change.lyrics !== INSTRUMENTAL_LYRICS;
-    const withoutWords = { isInstrumental: true, lyrics: INSTRUMENTAL_LYRICS };
+    const withoutWords = { is_instrumental: true, lyrics: INSTRUMENTAL_LYRICS };
     const sample = {
       ...old,
       ...change,
       labeled: true,
-      ...((isInstrumental ?? !hasLyrics) ? withoutWords : { isInstrumental: false }),
+      ...((is_instrumental ?? !hasLyrics) ? withoutWords : { is_instrumental: false }),
     };
     this.replace(sample);
     return sample;
@@ -108,9 +108,9 @@ function changed(dataSet: DataSet, change: DataSetChange): DataSet {
   const given: Partial<DataSet> = Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== null),
   );
-  const { customTag } = given;
+  const { custom_tag } = given;
   const samples =
-    customTag === undefined ? dataSet.samples : dataSet.samples.map((sample) => ({ ...sample, customTag }));
+    custom_tag === undefined ? dataSet.samples : dataSet.samples.map((sample) => ({ ...sample, custom_tag }));
   return { ...dataSet, ...given, samples };
 }
 

@@ -37,14 +37,14 @@ export async function findRecordings(
   const warnings: string[] = [];
   const samples: DataSetSample[] = [];
   for (const sample of dataSet.samples) {
-    const audioPath = await locate(sample.audioPath);
-    samples.push(audioPath === null ? sample : { ...sample, audioPath });
+    const audioPath = await locate(sample.audio_path);
+    samples.push(audioPath === null ? sample : { ...sample, audio_path: audioPath });
     if (audioPath === null) warnings.push(missing(sample, folder));
   }
   return { dataSet: { ...dataSet, samples }, warnings };
 }
 
-function missing({ audioPath, filename }: DataSetSample, folder: string): string {
+function missing({ audio_path: audioPath, filename }: DataSetSample, folder: string): string {
   const inFolder = `${folder}${sep}`;
   const written = audioPath.startsWith(inFolder) ? audioPath.slice(inFolder.length) : audioPath;
   return `${written} was not found; copy ${filename} into the folder of the data set`;

@@ -112,8 +112,8 @@ async function labelSample(
       ? {}
       : {
           bpm: sample.bpm ?? sheet.bpm,
-          keyScale: sample.keyScale || sheet.keyScale,
-          timeSignature: sample.timeSignature || sheet.timeSignature,
+          keyscale: sample.keyscale || sheet.keyScale,
+          timesignature: sample.timesignature || sheet.timeSignature,
         }),
     ...wordsOf(sample, sheet, { own, keepsOwn: own !== "" && !rewrites && !transcribeLyrics }),
     labeled: caption !== "" || sample.labeled,
@@ -123,9 +123,9 @@ async function labelSample(
 }
 
 /** Lyrics that a person wrote; "" for none. */
-function ownLyrics({ rawLyrics, formattedLyrics, lyrics, isInstrumental }: DataSetSample): string {
-  const isOwn = lyrics !== formattedLyrics && !isInstrumentalTag(lyrics);
-  return isInstrumental ? "" : rawLyrics.trim() || (isOwn ? lyrics.trim() : "");
+function ownLyrics({ raw_lyrics, formatted_lyrics, lyrics, is_instrumental }: DataSetSample): string {
+  const isOwn = lyrics !== formatted_lyrics && !isInstrumentalTag(lyrics);
+  return is_instrumental ? "" : raw_lyrics.trim() || (isOwn ? lyrics.trim() : "");
 }
 
 function rewrite(
@@ -167,7 +167,7 @@ function wordsOf(
 ) {
   const isKnown = sheet.language !== UNKNOWN_LANGUAGE && (!keepsOwn || sample.language === UNKNOWN_LANGUAGE);
   const language = isKnown ? sheet.language : sample.language;
-  if (sample.isInstrumental) return { lyrics: INSTRUMENTAL_LYRICS, formattedLyrics: "" };
-  if (keepsOwn) return { lyrics: own, language, formattedLyrics: "" };
-  return { lyrics: sheet.lyrics || own || INSTRUMENTAL_LYRICS, language, formattedLyrics: sheet.lyrics };
+  if (sample.is_instrumental) return { lyrics: INSTRUMENTAL_LYRICS, formatted_lyrics: "" };
+  if (keepsOwn) return { lyrics: own, language, formatted_lyrics: "" };
+  return { lyrics: sheet.lyrics || own || INSTRUMENTAL_LYRICS, language, formatted_lyrics: sheet.lyrics };
 }

@@ -130,29 +130,28 @@ async function prepareSample(
   { sample, prompt, path, signal }: SampleJob,
 ): Promise<void> {
   const { audio, durationSeconds } = await readSampleAudio(root, sample, signal);
-  const lyrics = sample.isInstrumental
-    ? INSTRUMENTAL_LYRICS
-    : withoutTimes(sample.lyrics) || INSTRUMENTAL_LYRICS;
-  const { bpm, keyScale, timeSignature, language } = sample;
+  const { audio_path, filename, bpm, keyscale, timesignature, language, is_instrumental, custom_tag } =
+    sample;
+  const lyrics = (is_instrumental ? "" : withoutTimes(sample.lyrics)) || INSTRUMENTAL_LYRICS;
   await engine.renderer.prepareSample(
     {
       caption: prompt,
       lyrics,
       language,
-      metadata: { bpm, keyScale, timeSignature, durationSeconds },
+      metadata: { bpm, keyScale: keyscale, timeSignature: timesignature, durationSeconds },
       audio,
       notes: {
-        audio_path: sample.audioPath,
-        filename: sample.filename,
+        audio_path,
+        filename,
         caption: prompt,
         lyrics,
         duration: durationSeconds,
         bpm,
-        keyscale: keyScale,
-        timesignature: timeSignature,
+        keyscale,
+        timesignature,
         language,
-        is_instrumental: sample.isInstrumental,
-        custom_tag: sample.customTag,
+        is_instrumental,
+        custom_tag,
         preprocess_mode: "native",
       },
     },

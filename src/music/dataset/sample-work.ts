@@ -70,11 +70,11 @@ const CHANNELS = 2;
 /** @throws DecodeError, UnsafePathError, or the signal's reason */
 export async function readSampleAudio(
   root: PermittedRoot,
-  { audioPath, filename }: DataSetSample,
+  { audio_path, filename }: DataSetSample,
   signal: AbortSignal,
 ): Promise<{ audio: PlanarAudio; durationSeconds: number }> {
   const audio = await decodeAudio({
-    path: await root.resolve(audioPath),
+    path: await root.resolve(audio_path),
     name: filename,
     maxSeconds: MAX_SECONDS,
     beyondMaximum: "cut",

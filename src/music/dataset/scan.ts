@@ -67,9 +67,8 @@ export async function scanFolder(
     samples.push(...found.filter((sample) => sample !== null));
   }
   if (samples.length === 0) throw new RequestError(`No usable audio in ${request.directory}: ${warnings[0]}`);
-  const { name, customTag, tagPosition, allInstrumental } = request;
-  const createdAt = new Date().toISOString();
-  const about = { name, customTag, tagPosition, createdAt, allInstrumental, genreRatio: 0 };
+  const { directory: _scanned, ...settings } = request;
+  const about = { ...settings, created_at: new Date().toISOString(), genre_ratio: 0 };
   return { dataSet: { ...about, samples: withUniqueIds(samples) }, warnings };
 }
 
@@ -110,13 +109,13 @@ function sampleOf(
   name: string,
   seconds: number,
   description: Description,
-  { allInstrumental, customTag }: ScanRequest,
+  { all_instrumental, custom_tag }: ScanRequest,
 ): DataSetSample {
   const { genre = "", caption = genre, lyrics = "" } = description;
-  const hasNoWords = isInstrumentalTag(lyrics) || (lyrics === "" && allInstrumental);
+  const hasNoWords = isInstrumentalTag(lyrics) || (lyrics === "" && all_instrumental);
   return toSample({
     is_instrumental: hasNoWords,
-    custom_tag: customTag,
+    custom_tag,
     ...description,
     id: sampleId(name),
     audio_path: path,

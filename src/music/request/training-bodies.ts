@@ -33,13 +33,17 @@ import { keyScale, language, lyrics } from "./value-types.js";
 export const parseDataSetScan = strictParser({
   directory: parameter("audio_dir", requiredText, "Folder with audio files."),
   name: parameter("dataset_name", trimmed.default("my_lora_dataset"), "Name of the data set."),
-  customTag: parameter("custom_tag", trimmed.default(""), "Trigger word for the trained style; blank: none."),
-  tagPosition: parameter(
+  custom_tag: parameter(
+    "custom_tag",
+    trimmed.default(""),
+    "Trigger word for the trained style; blank: none.",
+  ),
+  tag_position: parameter(
     "tag_position",
     oneOf(TAG_POSITIONS).default("replace"),
     "Position of the trigger word: before the caption, after it, or replacing it.",
   ),
-  allInstrumental: parameter(
+  all_instrumental: parameter(
     "all_instrumental",
     flag.default(true),
     "Treat songs without lyrics as instrumental.",
@@ -56,22 +60,22 @@ export const parseDataSetLoad = strictParser({
 export const parseDataSetSave = strictParser({
   path: parameter("save_path", requiredText, "Output path of the data set (JSON)."),
   name: parameter("dataset_name", requiredText, "Name of the data set."),
-  customTag: parameter(
+  custom_tag: parameter(
     "custom_tag",
     trimmed.nullable().default(null),
     "Trigger word for the trained style; unset: unchanged.",
   ),
-  tagPosition: parameter(
+  tag_position: parameter(
     "tag_position",
     oneOf(TAG_POSITIONS).nullable().default(null),
     "Position of the trigger word; unset: unchanged.",
   ),
-  allInstrumental: parameter(
+  all_instrumental: parameter(
     "all_instrumental",
     flag.nullable().default(null),
     "Treat songs without lyrics as instrumental; unset: unchanged.",
   ),
-  genreRatio: parameter(
+  genre_ratio: parameter(
     "genre_ratio",
     within(finiteNumber, 0, 100).nullable().default(null),
     "Percentage of samples described by their genre; unset: unchanged.",
@@ -83,7 +87,7 @@ export type DataSetChange = Omit<ReturnType<typeof parseDataSetSave>, "path">;
 export const parseSampleChange = strictParser({
   caption: parameter("caption", trimmed.default(""), "Description of the song."),
   genre: parameter("genre", trimmed.default(""), "Genre."),
-  promptOverride: parameter(
+  prompt_override: parameter(
     "prompt_override",
     oneOf(["caption", "genre"] as const)
       .nullable()
@@ -92,10 +96,10 @@ export const parseSampleChange = strictParser({
   ),
   lyrics: parameter("lyrics", lyrics.default(INSTRUMENTAL_LYRICS), "Lyrics."),
   bpm: parameter("bpm", withinOrAuto(strictInteger, 1, MAX_SAMPLE_BPM).default(null), "Beats per minute."),
-  keyScale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
-  timeSignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
+  keyscale: parameter(["keyscale", "key_scale"], keyScale.default(""), "Key, such as F# minor."),
+  timesignature: parameter(["timesignature", "time_signature"], trimmed.default(""), "Beats in a bar."),
   language: parameter("language", language.default("unknown"), "Language of the lyrics."),
-  isInstrumental: parameter(
+  is_instrumental: parameter(
     "is_instrumental",
     flag.nullable().default(null),
     "Song without vocals; unset: if there are no lyrics.",

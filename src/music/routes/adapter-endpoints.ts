@@ -1,7 +1,7 @@
 /** Endpoints for adapters, training and data sets. */
 import type { Request } from "express";
 import type { Run } from "../background-work.js";
-import { type DataSet, sampleFields, sampleSummary } from "../dataset/data-set.js";
+import { type DataSet, sampleSummary } from "../dataset/data-set.js";
 import { storeRecording } from "../dataset/recordings.js";
 import { tensorInfo } from "../dataset/sample-set.js";
 import { type SampleProgress, taskStatus, withWarnings } from "../dataset/sample-work.js";
@@ -141,7 +141,7 @@ const DATA_SETS = withTag("Data sets", {
     errors: [404],
     run: ({ service }, request) => {
       const index = indexOf(request);
-      return { index, ...sampleFields(service.local.dataSet.sample(index)) };
+      return { index, ...service.local.dataSet.sample(index) };
     },
   }),
   "PUT /v1/dataset/sample/:index": command({
@@ -152,8 +152,10 @@ const DATA_SETS = withTag("Data sets", {
     run: ({ service }, change, request) => {
       const index = indexOf(request);
       const updated = service.local.dataSet.update(index, change);
-      const sample = { index, ...sampleFields(updated) };
-      return { message: `✅ Updated sample ${index}: ${updated.filename}`, sample };
+      return {
+        message: `✅ Updated sample ${index}: ${updated.filename}`,
+        sample: { index, ...updated },
+      };
     },
   }),
   "POST /v1/dataset/auto_label": command({

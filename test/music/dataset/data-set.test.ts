@@ -36,18 +36,19 @@ const promptOf = (set: DataSet) => trainingPrompts(set).get("0");
 
 describe("training prompts of a data set", () => {
   it("training prompts have the tag at its configured position", () => {
-    const tagged = (tagPosition: DataSet["tagPosition"]) => dataSet(1, { customTag: "zydeco", tagPosition });
+    const tagged = (tag_position: DataSet["tag_position"]) =>
+      dataSet(1, { custom_tag: "zydeco", tag_position });
     expect(promptOf(tagged("prepend"))).to.equal("zydeco, caption 0");
     expect(promptOf(tagged("append"))).to.equal("caption 0, zydeco");
     expect(promptOf(tagged("replace"))).to.equal("zydeco");
     expect(promptOf(changeFirst(tagged("append"), { caption: "" }))).to.equal("zydeco");
-    expect(promptOf(changeFirst(tagged("prepend"), { customTag: "own" }))).to.equal("own, caption 0");
+    expect(promptOf(changeFirst(tagged("prepend"), { custom_tag: "own" }))).to.equal("own, caption 0");
     expect(promptOf(dataSet(1))).to.equal("caption 0");
   });
 
   it("training prompts use the genre for a percentage of samples, always the same ones", () => {
-    const byGenre = (count: number, genreRatio: number) =>
-      [...trainingPrompts(dataSet(count, { genreRatio }))].flatMap(([id, text]) =>
+    const byGenre = (count: number, genre_ratio: number) =>
+      [...trainingPrompts(dataSet(count, { genre_ratio }))].flatMap(([id, text]) =>
         text.startsWith("genre") ? [id] : [],
       );
     expect(byGenre(10, 0)).to.deep.equal([]);
@@ -57,9 +58,9 @@ describe("training prompts of a data set", () => {
   });
 
   it("training prompts follow prompt_override, and use the caption if the sample has no genre", () => {
-    expect(promptOf(changeFirst(dataSet(1), { promptOverride: "genre" }))).to.equal("genre 0");
-    const all = dataSet(1, { genreRatio: 100 });
-    expect(promptOf(changeFirst(all, { promptOverride: "caption" }))).to.equal("caption 0");
+    expect(promptOf(changeFirst(dataSet(1), { prompt_override: "genre" }))).to.equal("genre 0");
+    const all = dataSet(1, { genre_ratio: 100 });
+    expect(promptOf(changeFirst(all, { prompt_override: "caption" }))).to.equal("caption 0");
     expect(promptOf(changeFirst(all, { genre: "" }))).to.equal("caption 0");
   });
 
@@ -81,34 +82,34 @@ const parse = (value: unknown) => parseDataSet(JSON.stringify(value), "/music/se
 
 describe("parsing and saving of data set files", () => {
   it("a data set file has defaults for missing fields", () => {
-    const { createdAt, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
-    expect(Date.parse(createdAt)).to.be.a("number").that.is.not.NaN;
+    const { created_at, ...set } = parse({ samples: [{ audio_path: "../song.wav" }] });
+    expect(Date.parse(created_at)).to.be.a("number").that.is.not.NaN;
     const { id, ...sample } = set.samples[0] as (typeof set.samples)[0];
     expect(id).to.match(/^[0-9a-f]{8}$/);
     expect(sample).to.deep.equal({
-      audioPath: "/music/song.wav",
+      audio_path: "/music/song.wav",
       filename: "song.wav",
       caption: "",
       genre: "",
       lyrics: "[Instrumental]",
-      rawLyrics: "",
-      formattedLyrics: "",
+      raw_lyrics: "",
+      formatted_lyrics: "",
       bpm: null,
-      keyScale: "",
-      timeSignature: "",
-      durationSeconds: 0,
+      keyscale: "",
+      timesignature: "",
+      duration: 0,
       language: "unknown",
-      isInstrumental: true,
-      customTag: "",
+      is_instrumental: true,
+      custom_tag: "",
       labeled: false,
-      promptOverride: null,
+      prompt_override: null,
     });
     expect({ ...set, samples: [] }).to.deep.equal({
       name: "untitled_dataset",
-      customTag: "",
-      tagPosition: "prepend",
-      allInstrumental: true,
-      genreRatio: 0,
+      custom_tag: "",
+      tag_position: "prepend",
+      all_instrumental: true,
+      genre_ratio: 0,
       samples: [],
     });
   });
@@ -117,7 +118,7 @@ describe("parsing and saving of data set files", () => {
     const [sample] = parse([
       { audio_path: "/a.mp3", bpm: "98.6", timesignature: 3, duration: 12.9, labeled: null },
     ]).samples;
-    expect(sample).to.include({ bpm: 98, timeSignature: "3", durationSeconds: 12, labeled: false });
+    expect(sample).to.include({ bpm: 98, timesignature: "3", duration: 12, labeled: false });
     expect(parse([{ audio_path: "/a.mp3", bpm: "N/A" }]).samples[0]?.bpm).to.equal(null);
   });
 
@@ -132,7 +133,7 @@ describe("parsing and saving of data set files", () => {
       ]),
       "/music/set.json",
     );
-    expect(dataSet.samples.map(({ bpm, durationSeconds }) => [bpm, durationSeconds])).to.deep.equal([
+    expect(dataSet.samples.map(({ bpm, duration }) => [bpm, duration])).to.deep.equal([
       ...[
         [null, 0],
         [null, 0],
@@ -160,19 +161,19 @@ describe("parsing and saving of data set files", () => {
     ]).samples;
     expect(sample).to.include({
       ...{
-        audioPath: "/music/sets/sub/a.mp3",
+        audio_path: "/music/sets/sub/a.mp3",
         filename: "a.mp3",
         caption: "waltz, accordion",
         labeled: true,
       },
-      ...{ lyrics: "la", isInstrumental: false, bpm: null, keyScale: "", timeSignature: "3" },
-      ...{ durationSeconds: 205, language: "en" },
+      ...{ lyrics: "la", is_instrumental: false, bpm: null, keyscale: "", timesignature: "3" },
+      ...{ duration: 205, language: "en" },
     });
-    expect(parse([{ filename: "a.mp3" }]).samples[0]).to.include({ audioPath: "/music/sets/a.mp3" });
+    expect(parse([{ filename: "a.mp3" }]).samples[0]).to.include({ audio_path: "/music/sets/a.mp3" });
     const windows = parse([
       { audio_path: "C:\\music\\s1.mp3", is_instrumental: "false", labeled: "no", caption: "x" },
     ]);
-    expect(windows.samples[0]).to.include({ filename: "s1.mp3", isInstrumental: false, labeled: false });
+    expect(windows.samples[0]).to.include({ filename: "s1.mp3", is_instrumental: false, labeled: false });
   });
 
   it("a data set file may be a table", () => {
@@ -182,8 +183,8 @@ describe("parsing and saving of data set files", () => {
       ["set.jsonl", `${line}\n`],
     ] as const) {
       const [sample] = parseDataSet(content, `/music/${name}`).dataSet.samples;
-      expect(sample).to.include({ audioPath: "/music/a.mp3", caption: "a waltz", lyrics: "la" });
-      expect(sample).to.include({ isInstrumental: false, labeled: true });
+      expect(sample).to.include({ audio_path: "/music/a.mp3", caption: "a waltz", lyrics: "la" });
+      expect(sample).to.include({ is_instrumental: false, labeled: true });
     }
     expect(() => parseDataSet('{"a": 1}\nroot:x:0', "/music/set.jsonl"))
       .to.throw(RequestError)

@@ -142,7 +142,7 @@ describe("labels of a model that writes text", () => {
     expect(message).to.equal("✅ Labeled 2/3 samples\n⚠️ three.wav: the language model wrote no caption");
     expect(count).to.equal(2);
     const [waltz, song, without] = labeled;
-    expect(waltz).to.include({ caption: "a waltz", labeled: true, isInstrumental: true });
+    expect(waltz).to.include({ caption: "a waltz", labeled: true, is_instrumental: true });
     expect(song).to.include({ caption: "a song", lyrics: "own words", language: "fr" });
     expect(without).to.include({ caption: "", labeled: false, language: "de", lyrics: "[Instrumental]" });
   });

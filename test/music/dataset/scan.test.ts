@@ -21,9 +21,9 @@ describe("scanning a folder", () => {
       {
         directory: root,
         name: "set",
-        customTag: "tag",
-        tagPosition: "append",
-        allInstrumental: true,
+        custom_tag: "tag",
+        tag_position: "append",
+        all_instrumental: true,
         ...change,
       },
       new PermittedRoot(root),
@@ -48,9 +48,9 @@ describe("scanning a folder", () => {
     expect(warnings).to.deep.equal([]);
     expect(dataSet).to.include({
       name: "set",
-      customTag: "tag",
-      tagPosition: "append",
-      allInstrumental: true,
+      custom_tag: "tag",
+      tag_position: "append",
+      all_instrumental: true,
     });
     const [march, waltz, plain] = dataSet.samples;
     expect(dataSet.samples).to.have.length(3);
@@ -58,20 +58,25 @@ describe("scanning a folder", () => {
       filename: "a.m4a",
       caption: "a march",
       bpm: 90,
-      keyScale: "C major",
+      keyscale: "C major",
       labeled: true,
     });
     expect(waltz).to.include({
-      audioPath: join(root, "b.mp3"),
+      audio_path: join(root, "b.mp3"),
       caption: "a waltz",
       lyrics: "la la",
-      rawLyrics: "la la",
-      durationSeconds: 2,
-      isInstrumental: false,
-      customTag: "tag",
+      raw_lyrics: "la la",
+      duration: 2,
+      is_instrumental: false,
+      custom_tag: "tag",
       labeled: true,
     });
-    expect(plain).to.include({ caption: "", lyrics: "[Instrumental]", isInstrumental: true, labeled: false });
+    expect(plain).to.include({
+      caption: "",
+      lyrics: "[Instrumental]",
+      is_instrumental: true,
+      labeled: false,
+    });
   });
 
   it("makes a song with lyrics of any file no instrumental, and one without words an instrumental", async () => {
@@ -88,12 +93,12 @@ describe("scanning a folder", () => {
     }
     const { samples } = (await scan()).dataSet;
     const sample = (name: string) => samples.find(({ filename }) => filename === `${name}.wav`);
-    expect(sample("json")).to.include({ isInstrumental: false, lyrics: "la la", language: "de" });
-    expect(sample("ace1")).to.include({ isInstrumental: false, rawLyrics: "la la" });
-    expect(sample("tag")).to.include({ isInstrumental: true, rawLyrics: "" });
-    expect(sample("silent")).to.include({ isInstrumental: true, customTag: "own" });
+    expect(sample("json")).to.include({ is_instrumental: false, lyrics: "la la", language: "de" });
+    expect(sample("ace1")).to.include({ is_instrumental: false, raw_lyrics: "la la" });
+    expect(sample("tag")).to.include({ is_instrumental: true, raw_lyrics: "" });
+    expect(sample("silent")).to.include({ is_instrumental: true, custom_tag: "own" });
     expect(sample("sung")).to.include({
-      isInstrumental: false,
+      is_instrumental: false,
       caption: "polka",
       genre: "polka",
       labeled: true,
@@ -114,7 +119,7 @@ describe("scanning a folder", () => {
     const [latin, ...others] = dataSet.samples;
     expect(latin).to.include({ filename: "latin.wav", caption: "", labeled: false });
     for (const sample of others) expect(sample).to.include({ caption: "Frühlingswalzer", bpm: 90 });
-    expect(others.map(({ keyScale }) => keyScale)).to.deep.equal(["", "", "C major"]);
+    expect(others.map(({ keyscale }) => keyscale)).to.deep.equal(["", "", "C major"]);
     expect(warnings).to.have.length(1);
     expect(warnings[0]).to.match(/latin\.caption\.txt is not text in UTF-8 or UTF-16: save it as UTF-8$/);
   });
@@ -125,7 +130,7 @@ describe("scanning a folder", () => {
     writeFileSync(join(root, `${"café".normalize("NFC")}.TXT`), "la la");
     writeFileSync(join(root, "SONGS.CSV"), `File,Caption\n${"café".normalize("NFC")}.wav,a waltz\n`);
     const { dataSet, warnings } = await scan();
-    expect(dataSet.samples[0]).to.include({ rawLyrics: "la la", caption: "a waltz" });
+    expect(dataSet.samples[0]).to.include({ raw_lyrics: "la la", caption: "a waltz" });
     expect(warnings).to.deep.equal([]);
   });
 
@@ -184,7 +189,7 @@ describe("scanning a folder", () => {
     symlinkSync(join(outside, "secret.txt"), join(root, "a.txt"));
     symlinkSync(join(outside, "secret.txt"), join(root, "b.csv"));
     const { dataSet, warnings } = await scan();
-    expect(dataSet.samples[0]).to.include({ rawLyrics: "", isInstrumental: true });
+    expect(dataSet.samples[0]).to.include({ raw_lyrics: "", is_instrumental: true });
     expect(warnings.every((line) => line.includes("is outside"))).to.equal(true);
   });
 
