@@ -120,13 +120,13 @@ describe("jobs of acestep.cpp's clients", () => {
     }
   });
 
-  it("a recording that is too large is refused", async () => {
+  it("a recording that is too large is refused @slow", async () => {
     const audio = new Blob(Array(257).fill(new Uint8Array(2 ** 20)));
     const { status, body } = await ace.send("POST", "/vae", formOf({ audio }));
     expect([status, body.error]).to.deep.equal([413, "audio is larger than the limit of 268435456 bytes"]);
   });
 
-  it("recordings of more than ten minutes are refused", async () => {
+  it("recordings of more than ten minutes are refused @slow", async () => {
     const audio = readFileSync(writeSilence(join(temporaryDirectory(), "long.flac"), 601));
     for (const [path, form] of [
       ["/vae", formOf({ audio })],
