@@ -5,7 +5,10 @@ import { writeLokr, writeLora } from "../music/adapter-files.js";
 import { serverForAll } from "../music/live-server.js";
 import { temporaryDirectory } from "../music/tasks.js";
 
-const song = { caption: "a short song", lyrics: "[Instrumental]", duration: 10, inference_steps: 1, seed: 5 };
+const song = {
+  ...{ caption: "a short song", lyrics: "[Instrumental]", audio_codes: "1,2,3,4,5" },
+  ...{ inference_steps: 1, output_format: "wav16", seed: 5 },
+};
 
 describe("adapters of acestep.cpp's clients", () => {
   const trained = temporaryDirectory();
