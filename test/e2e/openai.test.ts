@@ -7,19 +7,23 @@ import { serverForAll } from "../music/live-server.js";
 
 const python = process.env.CARILLON_PEER_PYTHON ?? "python3";
 const key = { Authorization: "Bearer k1" };
-/** First bytes of a file of each format, and whether its size is known: that of ten seconds of stereo at 48 kHz. */
+/** First bytes of a file of each format, and bytes in a second if known. */
 const FORMATS = {
-  wav: { begin: "52494646", bytes: 10 * 48_000 * 4 },
-  mp3: { begin: "", bytes: null },
-  flac: { begin: "664c6143", bytes: null },
-  opus: { begin: "4f676753", bytes: null },
-  pcm16: { begin: "", bytes: 10 * 24_000 * 2 },
+  wav: { begin: "52494646", rate: 48_000 * 4 },
+  mp3: { begin: "", rate: null },
+  flac: { begin: "664c6143", rate: null },
+  opus: { begin: "4f676753", rate: null },
+  pcm16: { begin: "", rate: 24_000 * 2 },
 };
+const SECONDS = 1;
+/** Length of the songs in openai_client.py. */
+const PYTHON_SECONDS = 10;
 
 const song = {
   modalities: ["text", "audio"],
   messages: [{ role: "user", content: "<prompt>a waltz</prompt><lyrics>[Verse]\nRain again</lyrics>" }],
-  audio_config: { duration: 10 },
+  audio_code_string: "1,2,3,4,5",
+  use_audio_codes: true,
   inference_steps: 1,
   seed: 42,
 };
@@ -28,7 +32,7 @@ describe("clients of OpenAI's interface", () => {
   const server = serverForAll({ SVC_API_KEY: "k1" });
   const { client } = server;
 
-  for (const [format, { begin, bytes }] of Object.entries(FORMATS)) {
+  for (const [format, { begin, rate }] of Object.entries(FORMATS)) {
     it(`a chat completion with audio.format ${format} returns base64 audio and the lyrics`, async () => {
       const body = { ...song, audio: { voice: "alloy", format } };
       const answer = await client.post("/v1/chat/completions", body, key);
@@ -37,7 +41,7 @@ describe("clients of OpenAI's interface", () => {
       const { audio } = answer.body.choices[0].message;
       const file = Buffer.from(audio.data, "base64");
       expect(file.subarray(0, begin.length / 2).toString("hex")).to.equal(begin);
-      if (bytes !== null) expect(file.length).to.be.within(bytes, bytes + 300);
+      if (rate !== null) expect(file.length).to.be.within(SECONDS * rate, SECONDS * rate + 300);
       expect(audio.transcript).to.include("Rain again");
       expect(audio.expires_at).to.be.above(answer.body.created);
       expect(answer.headers.get("content-length")).to.not.equal(null);
@@ -67,10 +71,10 @@ describe("clients of OpenAI's interface", () => {
     const read = JSON.parse(output);
     expect(read.model).to.equal("acestep/carillon-nano");
     expect(Object.keys(read.formats)).to.deep.equal(Object.keys(FORMATS));
-    expect(read.formats.pcm16.bytes).to.equal(FORMATS.pcm16.bytes);
+    expect(read.formats.pcm16.bytes).to.equal(PYTHON_SECONDS * FORMATS.pcm16.rate);
     expect(read.transcript).to.include("Rain again");
     expect(read.several).to.have.length(2);
-    expect(read.streamed).to.equal(FORMATS.pcm16.bytes);
+    expect(read.streamed).to.equal(PYTHON_SECONDS * FORMATS.pcm16.rate);
     expect(read.end).to.equal("stop");
     expect(read.refusal).to.include("audio_format must be one of mp3");
   });
