@@ -12,6 +12,10 @@ import type { SongResult } from "../../../src/music/queue/store.js";
 import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 
+/** A song of a second: codes may be shorter than the minimum of audio_duration. */
+const codes = { audio_code_string: "1,2,3,4,5", use_audio_codes: true };
+const planned = { audio_duration: 10 };
+
 describe("making songs without a server", () => {
   const directory = temporaryDirectory();
   const config = loadConfig({ SVC_DEVICE: "cpu", SVC_CHECKPOINTS: join(directory, "checkpoints") });
@@ -24,7 +28,7 @@ describe("making songs without a server", () => {
   after(() => engine.close());
 
   function make(inference_steps: number): Promise<SongResult> {
-    const parameters = { prompt: "a song", audio_duration: 10, batch_size: 1, inference_steps };
+    const parameters = { prompt: "a song", ...codes, batch_size: 1, inference_steps };
     return makeSongs(engine, parseGenerationRequest(parameters, engine), {
       destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
       maxSourceSeconds: config.sourceMaxSeconds,
@@ -58,7 +62,7 @@ describe("making songs without a server", () => {
   });
 
   it("makes a song without a signal and without onProgress", async () => {
-    const parameters = { prompt: "a song", audio_duration: 10, batch_size: 1, inference_steps: 1 };
+    const parameters = { prompt: "a song", ...codes, batch_size: 1, inference_steps: 1 };
     const song = await makeSongs(engine, parseGenerationRequest(parameters, engine), {
       destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
       maxSourceSeconds: config.sourceMaxSeconds,
@@ -68,25 +72,19 @@ describe("making songs without a server", () => {
 
   // Parameters of songs whose language model is optional, and the stages in which onProgress throws.
   for (const [stage, parameters] of [
-    ["Initializing...", { use_format: true }],
-    ["Formatting caption and lyrics...", { use_format: true }],
-    ["Phase 1: Generating CoT metadata (song 1 of 1)...", { thinking: true }],
-    ["Preparing inputs...", {}],
-    ["Generating music (song 1 of 1)...", {}],
-    ["Decoding audio...", {}],
-    ["Preparing audio data...", {}],
+    ["Initializing...", { ...planned, use_format: true }],
+    ["Formatting caption and lyrics...", { ...planned, use_format: true }],
+    ["Phase 1: Generating CoT metadata (song 1 of 1)...", { ...planned, thinking: true }],
+    ["Preparing inputs...", codes],
+    ["Generating music (song 1 of 1)...", codes],
+    ["Decoding audio...", codes],
+    ["Preparing audio data...", codes],
   ] as const) {
     it(`rejects with an exception that onProgress throws at "${stage}", and leaves no file`, async () => {
       const wrong = new Error("no display");
       const name = `thrown-${stage.length}.wav`;
       const seen: string[] = [];
-      const fields = {
-        prompt: "a song",
-        audio_duration: 10,
-        batch_size: 1,
-        inference_steps: 1,
-        ...parameters,
-      };
+      const fields = { prompt: "a song", batch_size: 1, inference_steps: 1, ...parameters };
       const failure = await failureOf(
         makeSongs(engine, parseGenerationRequest({ ...fields, audio_format: "wav" }, engine), {
           destination: () => ({ name, path: join(directory, name) }),
