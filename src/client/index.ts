@@ -88,6 +88,8 @@ export interface TaskProgress {
 export interface TaskFilter {
   state?: Task["state"];
   favorite?: boolean;
+  /** true: only analyses; false: only tasks that make songs. */
+  analysis?: boolean;
   /** Task id: only this task and its retakes. */
   retakes_of?: string;
   /** Words to find in title, prompt or lyrics; all must match. */

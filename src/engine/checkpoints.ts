@@ -18,7 +18,7 @@ export const DEFAULT_LANGUAGE_MODEL = "acestep-5Hz-lm-0.6B";
 export const EMBEDDED_MODEL = "carillon-nano";
 /** Name of the language model inside another model's folder or file. */
 const LANGUAGE_MODEL_PART = "lm";
-const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
+export const EMBEDDED_LANGUAGE_MODEL = `${EMBEDDED_MODEL}/${LANGUAGE_MODEL_PART}`;
 const LANGUAGE_MODEL_PREFIX = "acestep-5Hz-lm-";
 const TEXT_ENCODER = "Qwen3-Embedding-0.6B";
 const MODELS_IN_PACKAGE = fileURLToPath(new URL("../../models", import.meta.url));

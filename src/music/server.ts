@@ -1,6 +1,7 @@
 /** HTTP servers: one for the music service, and one for the health and metrics of a fleet worker. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import compression from "compression";
 import express, { type Express, type RequestHandler } from "express";
 import type { Config } from "../config.js";
 import { CONNECTION_TIMEOUTS, connectionLimits, limitConnections } from "../http/connections.js";
@@ -140,6 +141,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(requireOneHost);
   app.use(checkHost(config));
   app.use(checkOrigin(config.allowedOrigins));
+  app.use(compression({ filter: isCompressible }));
   app.use(pageRoutes(STUDIO));
   app.use(pageRoutes(DOCS));
   app.post(
@@ -171,6 +173,13 @@ function readTarget(request: IncomingMessage): boolean {
   request.url = pathname + search;
   request.headers.host = host;
   return true;
+}
+
+/** Types that are compressed. Not in the list: audio, which hardly shrinks, and event streams, which it would delay. */
+const COMPRESSIBLE = /^(application\/(json|javascript)|text\/(html|css|javascript|plain)|image\/svg)/;
+
+function isCompressible(_request: IncomingMessage, response: ServerResponse): boolean {
+  return COMPRESSIBLE.test(String(response.getHeader("Content-Type")));
 }
 
 const identifyRequest: RequestHandler = (_request, response, next) => {

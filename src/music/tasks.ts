@@ -21,6 +21,7 @@ import {
 } from "./queue/task-status.js";
 import { lostUploadFields, parametersOf } from "./request/replay.js";
 import type { Preview, Previews } from "./song/preview.js";
+import type { TaskProgress } from "./song/progress.js";
 import { titleOf, versionLetter } from "./song/title.js";
 import type { TaskFiles } from "./task-files.js";
 
@@ -35,6 +36,7 @@ export class Tasks {
   readonly #events: TaskEvents;
   /** Emits the id of every ended task. */
   readonly #endings = new EventEmitter();
+  readonly #changes = new EventEmitter<{ change: [id: string, progress: TaskProgress | null] }>();
 
   /**
    * @param detail removes server paths from error messages for clients, see `detailFilter`
@@ -57,6 +59,24 @@ export class Tasks {
       this.#events.close(id);
     });
     this.#events = new TaskEvents(queue);
+    this.#changes.setMaxListeners(0);
+    const emit = (id: string, progress: TaskProgress | null = null) =>
+      this.#changes.emit("change", id, progress);
+    queue.events.on("queued", (id) => emit(id));
+    queue.events.on("progress", (id, progress) => emit(id, progress));
+    queue.events.on("ended", ({ id }) => emit(id));
+    queue.events.on("removed", (id) => emit(id));
+    queue.events.on("updated", (id) => emit(id));
+  }
+
+  /**
+   * Calls `onChange` for each change of any task, until the signal aborts.
+   * @param onChange its second argument is null unless only the progress has changed
+   */
+  watch(onChange: (id: string, progress: TaskProgress | null) => void, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#changes.on("change", onChange);
+    signal.addEventListener("abort", () => this.#changes.off("change", onChange));
   }
 
   get eventLogs(): number {
@@ -101,7 +121,7 @@ export class Tasks {
     const tasks: TaskRow[] = [];
     let bytes = 0;
     for (let begin = 0; begin < ids.length; begin += ROWS_AT_ONCE) {
-      const rows = await Promise.all(ids.slice(begin, begin + ROWS_AT_ONCE).map((id) => this.#rowOf(id)));
+      const rows = await Promise.all(ids.slice(begin, begin + ROWS_AT_ONCE).map((id) => this.row(id)));
       for (const row of rows) {
         // The task was deleted meanwhile.
         if (row === undefined) continue;
@@ -113,7 +133,8 @@ export class Tasks {
     return { tasks, total, offset: filter.offset };
   }
 
-  async #rowOf(id: string): Promise<TaskRow | undefined> {
+  /** Returns a task as lists show it; undefined if it is unknown or its record is damaged. */
+  async row(id: string): Promise<TaskRow | undefined> {
     const task = await this.#read(id);
     return task && this.#row(task, await this.#live(task));
   }

@@ -77,6 +77,7 @@ export const EVERY_TASK: CatalogFilter = {
   order: "newest",
   state: null,
   favorite: null,
+  analysis: null,
   retakesOf: null,
   search: "",
   offset: 0,

@@ -262,8 +262,17 @@ export class FleetQueue implements TaskQueue {
     return this.fleet.store.page(filter);
   }
 
-  update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
-    return this.fleet.store.update(id, change);
+  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    const task = await this.fleet.store.update(id, change);
+    await this.#publishUpdate(id);
+    return task;
+  }
+
+  /** Other gateways then show the change at once; without the message they show it with the next read. */
+  async #publishUpdate(id: string): Promise<void> {
+    await this.fleet
+      .publish({ type: "updated", id })
+      .catch((err: unknown) => this.log.debug({ task: id, err }, "could not publish a change of a task"));
   }
 
   dueCallbacks(max: number): Promise<string[]> {
@@ -298,8 +307,10 @@ export class FleetQueue implements TaskQueue {
     return this.fleet.store.finished();
   }
 
-  remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
-    return this.fleet.store.remove(id, prepare);
+  async remove(id: string, prepare?: (task: TaskSummary) => Promise<void>): Promise<TaskSummary | undefined> {
+    const summary = await this.fleet.store.remove(id, prepare);
+    if (summary !== undefined) await this.#publishUpdate(id);
+    return summary;
   }
 
   async runCleanUp(work: (nowMs: number) => Promise<void>): Promise<void> {
@@ -310,6 +321,10 @@ export class FleetQueue implements TaskQueue {
   async #onEvent(event: FleetEvent): Promise<void> {
     const { type, id } = event;
     if (type === "cancel") return;
+    if (type === "updated") {
+      this.events.emit("updated", id);
+      return;
+    }
     if (type === "ended") {
       const task = await this.fleet.store.get(id);
       this.#open.delete(id);

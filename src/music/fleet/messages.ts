@@ -22,6 +22,8 @@ const messageSchema = z.discriminatedUnion("type", [
     request: z.string().optional(),
   }),
   z.object({ type: z.literal("ended"), id }),
+  /** A gateway changed the record of a task, or removed it. */
+  z.object({ type: z.literal("updated"), id }),
   /** Asks the worker that runs the task to abort it. */
   z.object({ type: z.literal("cancel"), id }),
   /** The list of workers has changed. */

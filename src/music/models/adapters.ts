@@ -1,5 +1,5 @@
 /** Endpoints of loaded adapters: load, unload, scale, toggle, status. */
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import { adapterWarnings } from "../../engine/adapters.js";
 import type { ModelCatalog } from "../../engine/types.js";
 import { HttpError, toHttpError } from "../errors.js";
@@ -23,6 +23,15 @@ import {
 import { selectSlot } from "./models.js";
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
+
+/** Folder in which a training run stores its adapter. The folder around it has the name of the style. */
+const TRAINED_FOLDER = "final";
+
+/** Name of an adapter whose client gave none: the last part of the path that says what it is. */
+function styleName(path: string): string {
+  const name = basename(path);
+  return name === TRAINED_FOLDER ? basename(dirname(path)) || name : name;
+}
 
 export class Adapters {
   constructor(
@@ -68,7 +77,7 @@ export class Adapters {
 
   async load({ path, name, doraEpsilon }: AdapterLoad) {
     const model = await this.record.model();
-    const adapterName = name ?? basename(path);
+    const adapterName = name ?? styleName(path);
     const loaded = await attempt("Failed to load LoRA", async () => {
       assertNameIsFree(await this.record.read(model), adapterName);
       const source = { path: await this.requested.resolve(path), name: adapterName, doraEpsilon };

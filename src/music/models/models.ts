@@ -2,7 +2,7 @@
 
 import { isAbsolute, posix } from "node:path";
 import type { CallOptions } from "../../engine/addon.js";
-import { EMBEDDED_MODEL } from "../../engine/checkpoints.js";
+import { EMBEDDED_LANGUAGE_MODEL, EMBEDDED_MODEL } from "../../engine/checkpoints.js";
 import { EngineError } from "../../engine/errors.js";
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
 import { INFER_METHODS } from "../../engine/render-parameters.js";
@@ -197,7 +197,11 @@ function namesOf(models: readonly { name: string }[]): string[] {
 }
 
 function languageModels(catalog: ModelCatalog) {
-  return catalog.languageModels().map(({ name, isLoaded }) => ({ name, is_loaded: isLoaded }));
+  return catalog.languageModels().map(({ name, isLoaded }) => ({
+    name,
+    is_loaded: isLoaded,
+    writes_text: name !== EMBEDDED_LANGUAGE_MODEL,
+  }));
 }
 
 /** Model of slot 1. @throws HttpError 500 if the slot has none yet */

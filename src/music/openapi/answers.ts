@@ -80,7 +80,13 @@ export const health = z.object({
 });
 
 const model = z.object({ name: text, is_default: z.boolean(), is_loaded: z.boolean() });
-const languageModel = z.object({ name: text, is_loaded: z.boolean() });
+const languageModel = z.object({
+  name: text,
+  is_loaded: z.boolean(),
+  writes_text: z.boolean().meta({
+    description: "false for the built-in model, which plans songs and writes no captions or lyrics",
+  }),
+});
 export const modelList = z.object({
   models: z.array(model.omit({ is_loaded: true })),
   default_model: text.nullable(),

@@ -16,6 +16,7 @@ export const summarySchema = z.object({
   sequence: z.number(),
   state: z.enum(TASK_STATES),
   isFavorite: z.boolean(),
+  isAnalysis: z.boolean().default(false),
   submissionKey: z.string().optional(),
   retakeOf: z.string().optional(),
   /** Text for searching, in lower case: title, prompt, sample query, caption and lyrics. */
@@ -46,6 +47,7 @@ export function summaryOf(task: Task, recordBytes: number): TaskSummary {
     sequence,
     state,
     isFavorite: favorite,
+    isAnalysis: request.analysis !== null,
     submissionKey: submission?.key,
     retakeOf,
     words,
@@ -62,12 +64,13 @@ export function hasEnded(state: TaskState): boolean {
 }
 
 function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
-  const { state, favorite, retakesOf, search } = filter;
+  const { state, favorite, analysis, retakesOf, search } = filter;
   const ids = filter.ids && new Set(filter.ids);
   const words = search.toLowerCase().split(/\s+/);
   return (summary) =>
     (state === null || summary.state === state) &&
     (favorite === null || summary.isFavorite === favorite) &&
+    (analysis === null || summary.isAnalysis === analysis) &&
     (ids === null || ids.has(summary.id)) &&
     (retakesOf === null || summary.id === retakesOf || summary.retakeOf === retakesOf) &&
     words.every((word) => summary.words.includes(word));
@@ -101,6 +104,8 @@ export interface CatalogFilter {
   /** State of the tasks to list; null: any. */
   state: TaskState | null;
   favorite: boolean | null;
+  /** true: only analyses; false: only tasks that make songs; null: both. */
+  analysis: boolean | null;
   /** Id of a task: list only that task and its retakes; null: list all tasks. */
   retakesOf: string | null;
   /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */

@@ -242,8 +242,10 @@ export class EmbeddedQueue implements TaskQueue {
     return this.#store.page(filter);
   }
 
-  update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
-    return this.#store.update(id, change);
+  async update(id: string, change: (task: Task) => Task): Promise<Task | undefined> {
+    const task = await this.#store.update(id, change);
+    this.events.emit("updated", id);
+    return task;
   }
 
   async finished(): Promise<TaskSummary[]> {
@@ -258,6 +260,7 @@ export class EmbeddedQueue implements TaskQueue {
     if (this.#store.summary(id) === undefined) return undefined;
     await this.#store.remove(id);
     this.#statistics.stateChanged(summary.state, null);
+    this.events.emit("updated", id);
     return summary;
   }
 

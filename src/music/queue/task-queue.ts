@@ -75,6 +75,8 @@ export interface QueueEvents {
   ended: [task: Task];
   /** The record of a task was removed before this process read its end. */
   removed: [id: string];
+  /** A record was changed other than by the run of its task, or an ended task was removed. */
+  updated: [id: string];
 }
 
 /** Data about the client's request that submitted a task. */

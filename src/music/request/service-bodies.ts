@@ -196,6 +196,11 @@ export const parseTaskFilter = strictParser({
     flag.nullable().default(null),
     "true: only favourites; false: only others.",
   ),
+  analysis: parameter(
+    "analysis",
+    flag.nullable().default(null),
+    "true: only analyses; false: only tasks that make songs.",
+  ),
   retakesOf: parameter(
     ["retakes_of", "retake_of"],
     optionalText,

@@ -148,7 +148,7 @@ export const parseAdapterLoad = strictParser({
     requiredText,
     "A PEFT folder, its parent folder, or a .safetensors or .bin file.",
   ),
-  name: adapterName("the last part of the path"),
+  name: adapterName("the last part of the path, or the one before `final`"),
   doraEpsilon: parameter(
     "dora_epsilon",
     doraEpsilon.default("float32"),

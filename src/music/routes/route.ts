@@ -1,5 +1,6 @@
 /** Types and helper functions that all endpoints share. */
 
+import { createHash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import type { Config } from "../../config.js";
 import type { Fields } from "../../parameters.js";
@@ -10,9 +11,15 @@ import { BODY_RULES, type BodyReader, type BodyRule, type RequestBody } from "..
 import type { MusicService } from "../service.js";
 import type { RandomSamples } from "../words/random-samples.js";
 
-/** Sends data in the envelope of all successful JSON responses. The timestamp is in milliseconds since the epoch. */
+/**
+ * Sends data in the envelope of all successful JSON responses. The ETag covers only the data, because the timestamp,
+ * in milliseconds since the epoch, differs in every envelope. A repeated GET with this ETag gets 304 without a body.
+ */
 export function sendEnvelope(response: Response, data: unknown): void {
-  response.json(envelope(data));
+  const digest = createHash("sha1")
+    .update(JSON.stringify(data) ?? "")
+    .digest("base64url");
+  response.set("ETag", `W/"${digest}"`).json(envelope(data));
 }
 
 export function envelope(data: unknown) {

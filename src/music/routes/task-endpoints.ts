@@ -33,6 +33,7 @@ import {
 import type { MusicService } from "../service.js";
 import { drawSeed } from "../song/seeds.js";
 import { audioEndpoint, previewEndpoint } from "./audio.js";
+import { changeEventsEndpoint } from "./change-events.js";
 import {
   abortableCommand,
   command,
@@ -142,6 +143,7 @@ const TASKS = withTag("Tasks", {
     run: ({ service }, { query }) => service.retention.forecast(parseRetentionQuery(query).ids),
   }),
   "GET /v1/tasks/:id/events": taskEventsEndpoint,
+  "GET /v1/events": changeEventsEndpoint,
   "GET /v1/tasks/:id/preview": previewEndpoint,
   "GET /v1/audio": audioEndpoint,
   "GET /v1/stats": createGetEndpoint({

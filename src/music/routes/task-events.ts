@@ -4,9 +4,9 @@ import { LAST_EVENT_ID, type TaskEventLog } from "../queue/task-events.js";
 import { callerOf, type Route } from "./route.js";
 
 /** Interval of keep-alive comments, for proxies that close idle streams. */
-const HEARTBEAT_MS = 5_000;
+export const HEARTBEAT_MS = 5_000;
 /** Reconnect delay of browsers. */
-const RETRY_MS = 1_000;
+export const RETRY_MS = 1_000;
 
 /**
  * Streams task events until the task has ended. On reconnect, `Last-Event-ID` replays missed events. If the client

@@ -399,11 +399,11 @@ describe("loading and switching of adapters", () => {
     });
   }
 
-  it("loads an adapter from the output folder of training", async () => {
-    const final = join(folder, "run", "final");
+  it("loads an adapter from the output folder of training under the name of its style", async () => {
+    const final = join(folder, "guitar style", "final");
     mkdirSync(final, { recursive: true });
     renameSync(writeLora(join(folder, "trained")), join(final, "adapter"));
-    expect(await change("load", { lora_path: final })).to.include({ adapter_name: "final" });
+    expect(await change("load", { lora_path: final })).to.include({ adapter_name: "guitar style" });
   });
 });
 
