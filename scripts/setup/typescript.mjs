@@ -1,5 +1,5 @@
 /** Builds dist/ from src/. */
-import { chmodSync, cpSync, existsSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
 /** Page files that are copied unchanged. The scripts of the pages are compiled as separate TypeScript projects. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
-const STUDIO_FILES = ["studio/index.html", "studio/studio.css", "studio/icon.svg", "studio/languages"];
+const STUDIO_FILES = ["studio/studio.css", "studio/icon.svg", "studio/languages"];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [
   "swagger-ui-bundle.js",
@@ -54,19 +54,35 @@ function copyDocs() {
     cpSync(join(projectRoot, "node_modules/swagger-ui-dist", file), join(docs, file));
 }
 
-/** Bundles the studio with its libraries into one script, so that the page loads nothing from other hosts. */
+/**
+ * Bundles the studio with its libraries, so that the page loads nothing from other hosts. Modules that it imports
+ * dynamically become scripts of their own.
+ */
 function bundleStudio() {
-  createRequire(import.meta.url)("esbuild").buildSync({
+  const { metafile } = createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
     entryPoints: ["src/web/studio/main.tsx"],
-    outfile: "dist/web/studio/main.js",
+    outdir: "dist/web/studio",
+    splitting: true,
     tsconfig: "src/web/studio/tsconfig.json",
     bundle: true,
     minify: true,
     format: "esm",
     target: "es2023",
     logLevel: "warning",
+    metafile: true,
   });
+  preloadImports(metafile.outputs["dist/web/studio/main.js"]);
+}
+
+/** Lists the scripts that the main script imports in the page, so that browsers request them together with it. */
+function preloadImports({ imports }) {
+  const page = join(projectRoot, "dist/web/studio/index.html");
+  const links = imports
+    .filter(({ kind }) => kind === "import-statement")
+    .map(({ path }) => `    <link rel="modulepreload" href="${path.replace("dist/web", "")}">\n`);
+  const html = readFileSync(join(projectRoot, "src/web/studio/index.html"), "utf8");
+  writeFileSync(page, html.replace("  </head>", `${links.join("")}  </head>`));
 }
 
 // Entry point of npm run build.

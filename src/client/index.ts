@@ -12,7 +12,7 @@
  */
 import type { z } from "zod";
 import type { acceptedTask, removedTask, taskPage } from "../music/openapi/answers.js";
-import type { TaskEvent } from "../music/queue/task-events.js";
+import type { ChangeEvent, TaskEvent } from "../music/queue/task-events.js";
 import type { TaskRow } from "../music/queue/task-row.js";
 import type { generationSchema } from "../music/request/schema.js";
 import type { taskChanges } from "../music/request/service-bodies.js";
@@ -21,7 +21,7 @@ import { withTimeLimit } from "../system/time-limit.js";
 
 export type Task = TaskRow;
 export type Song = TaskRow["songs"][number];
-export type { TaskEvent };
+export type { ChangeEvent, TaskEvent };
 export type AcceptedTask = z.output<typeof acceptedTask>;
 export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
@@ -263,7 +263,22 @@ export class Carillon {
     { signal, lastEventId = "" }: CallOptions & { lastEventId?: string | undefined } = {},
   ): AsyncGenerator<TaskEvent, void> {
     const headers: Record<string, string> = lastEventId === "" ? {} : { "Last-Event-ID": lastEventId };
-    const path = `/v1/tasks/${encodeURIComponent(id)}/events`;
+    yield* this.#stream<TaskEvent>(`/v1/tasks/${encodeURIComponent(id)}/events`, headers, signal);
+  }
+
+  /**
+   * Streams the changes of all tasks. Missed changes are not repeated: read the lists again after `ready`.
+   * @throws after `silenceSeconds` without an event or heartbeat, and the errors of `fetch`
+   */
+  async *changes({ signal }: CallOptions = {}): AsyncGenerator<ChangeEvent, void> {
+    yield* this.#stream<ChangeEvent>("/v1/events", {}, signal);
+  }
+
+  async *#stream<Event>(
+    path: string,
+    headers: Record<string, string>,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Event, void> {
     const closing = new AbortController();
     const limit = { ms: this.#silenceMs, signal, error: () => new SilenceError() };
     try {
@@ -279,7 +294,7 @@ export class Carillon {
         text = blocks.pop() as string;
         for (const block of blocks) {
           const event = eventOf(block);
-          if (event !== null) yield event;
+          if (event !== null) yield event as Event;
         }
       }
     } finally {
@@ -422,11 +437,11 @@ function progressOf(event: Exclude<TaskEvent, { event: "done" | "failed" }>): Ta
 }
 
 /** Parses a block of an event stream; null for blocks without data, such as heartbeats. */
-function eventOf(block: string): TaskEvent | null {
+function eventOf(block: string): object | null {
   const fields = new Map(block.split("\n").map((line) => line.split(/: (.*)/s) as [string, string]));
   const data = fields.get("data");
   if (data === undefined) return null;
-  return { id: fields.get("id"), event: fields.get("event"), data: JSON.parse(data) } as TaskEvent;
+  return { id: fields.get("id"), event: fields.get("event"), data: JSON.parse(data) };
 }
 
 /** Multipart form if there are files, else JSON. */

@@ -1,6 +1,7 @@
 /** HTTP servers: one for the music service, and one for the health and metrics of a fleet worker. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { constants } from "node:zlib";
 import compression from "compression";
 import express, { type Express, type RequestHandler } from "express";
 import type { Config } from "../config.js";
@@ -141,7 +142,9 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
   app.use(requireOneHost);
   app.use(checkHost(config));
   app.use(checkOrigin(config.allowedOrigins));
-  app.use(compression({ filter: isCompressible }));
+  app.use(
+    compression({ filter: isCompressible, brotli: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } } }),
+  );
   app.use(pageRoutes(STUDIO));
   app.use(pageRoutes(DOCS));
   app.post(

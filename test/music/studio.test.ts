@@ -100,21 +100,6 @@ describe("the studio", function () {
     expect(seeds[0]).not.to.equal(seeds[1]);
   });
 
-  it("the page is smaller than 300 kB uncompressed", async () => {
-    const loaded = await page.evaluate(() =>
-      performance.getEntries().flatMap((entry) => {
-        const { name, encodedBodySize } = entry as PerformanceResourceTiming;
-        return /\/(studio\/[\w.]+)?$/.test(name) ? { name, bytes: encodedBodySize } : [];
-      }),
-    );
-    expect(loaded.map(({ name }) => name.slice(server.url.length))).to.include.members([
-      "/",
-      "/studio/main.js",
-      "/studio/studio.css",
-    ]);
-    expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0)).to.be.within(10_000, 300_000);
-  });
-
   it("the studio keeps titles and favourites, searches songs and deletes them", async () => {
     await button(/^More of/)
       .first()

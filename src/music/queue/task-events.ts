@@ -17,6 +17,20 @@ export type TaskEvent = {
   [Name in keyof TaskEventData]: { id: string; event: Name; data: TaskEventData[Name] };
 }[keyof TaskEventData];
 
+/** Data of the events of GET /v1/events, by event name. */
+export interface ChangeEventData {
+  /** First event: changes are streamed from now on. */
+  ready: Record<string, never>;
+  /** A task that was queued, changed or has ended. */
+  task: TaskRow;
+  progress: TaskEventData["progress"];
+  removed: { task_id: string };
+}
+
+export type ChangeEvent = {
+  [Name in keyof ChangeEventData]: { event: Name; data: ChangeEventData[Name] };
+}[keyof ChangeEventData];
+
 /** Id of the last event of every task, the same in all processes. */
 export const LAST_EVENT_ID = "end";
 

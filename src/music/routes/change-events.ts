@@ -1,6 +1,7 @@
 /** Streams the changes of all tasks, so that pages need not poll lists. */
 import type { Response } from "express";
 import { eventText, setEventStreamHeaders, startHeartbeat } from "../../http/event-stream.js";
+import type { ChangeEvent } from "../queue/task-events.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { Tasks } from "../tasks.js";
 import { callerOf, type Route } from "./route.js";
@@ -41,8 +42,7 @@ function stream(response: Response, tasks: Tasks, signal: AbortSignal): void {
     const taken = [...changes];
     changes.clear();
     for (const [id, progress] of taken) {
-      if (progress !== null) writeProgress(response, id, progress);
-      else await writeRow(response, id, tasks);
+      write(response, progress === null ? await rowEvent(id, tasks) : progressEvent(id, progress));
     }
     isFlushing = false;
     if (changes.size > 0) schedule();
@@ -62,17 +62,22 @@ function stream(response: Response, tasks: Tasks, signal: AbortSignal): void {
   signal.addEventListener("abort", () => clearTimeout(timer));
   response.on("drain", schedule);
   startHeartbeat(response, ": alive\n\n", HEARTBEAT_MS);
-  response.write(`retry: ${RETRY_MS}\n\n${eventText("{}", { event: "ready" })}`);
+  response.write(`retry: ${RETRY_MS}\n\n`);
+  write(response, { event: "ready", data: {} });
 }
 
-function writeProgress(response: Response, id: string, progress: TaskProgress): void {
+function progressEvent(id: string, progress: TaskProgress): ChangeEvent {
   const { value, stage, text, previewSeconds } = progress;
   const data = { task_id: id, progress: value, stage, text, preview_seconds: previewSeconds };
-  response.write(eventText(JSON.stringify(data), { event: "progress" }));
+  return { event: "progress", data };
 }
 
-async function writeRow(response: Response, id: string, tasks: Tasks): Promise<void> {
+async function rowEvent(id: string, tasks: Tasks): Promise<ChangeEvent> {
   const row = await tasks.row(id);
-  const [event, data] = row === undefined ? ["removed", { task_id: id }] : ["task", row];
-  response.write(eventText(JSON.stringify(data), { event: String(event) }));
+  if (row === undefined) return { event: "removed", data: { task_id: id } };
+  return { event: "task", data: row };
+}
+
+function write(response: Response, { event, data }: ChangeEvent): void {
+  response.write(eventText(JSON.stringify(data), { event }));
 }

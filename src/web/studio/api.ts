@@ -25,16 +25,14 @@ export type TrainingStatus = z.output<typeof answers.trainingStatus>;
 export type DataSetSample = z.output<typeof answers.dataSetSample>;
 
 /** Words the error of a server that cannot be reached. Other errors are in the words of the server. */
-export const carillon = new Carillon({
-  // Preparing a data set answers when it is done.
-  answerSeconds: 86_400,
-  fetch: (url, init) =>
-    fetch(url, init).catch(() => {
-      throw new Error(
-        t("The server cannot be reached. Your words are kept here; send them once it is back."),
-      );
-    }),
-});
+export function send(url: string, init: RequestInit): Promise<Response> {
+  return fetch(url, init).catch(() => {
+    throw new Error(t("The server cannot be reached. Your words are kept here; send them once it is back."));
+  });
+}
+
+// Preparing a data set answers when it is done.
+export const carillon = new Carillon({ answerSeconds: 86_400, fetch: send });
 
 /** Set while this browser has a session. The page cannot read the cookie itself. */
 const SESSION_ITEM = "carillon-session";

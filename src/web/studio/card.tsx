@@ -3,9 +3,11 @@ import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { SongPlan } from "./codes.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
+import { Description } from "./description.js";
 import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { controls, usePlayback } from "./playback.js";
+import { expiryText, useRetention } from "./retention.js";
 import { SaveSettings } from "./settings-file.js";
 import { Download, LyricsFile, songName, songUrl, type Track, versionLetter } from "./song.js";
 import { recordingTasks } from "./source.js";
@@ -18,8 +20,8 @@ export interface SongActions {
   fill: (parameters: Parameters, done: string) => void;
   edit: (task: Task, song: Song) => void;
   remove: (task: Task) => void;
-  describe: (song: Song) => void;
-  useDescription: (task: Task) => void;
+  describe: (task: Task, song: Song) => void;
+  useDescription: (values: Parameters) => void;
   /** Copies a link to the song. */
   share: (task: Task) => void;
   /** Uses the song as the reference recording of the next song. */
@@ -29,19 +31,17 @@ export interface SongActions {
 
 interface CardProps {
   task: Task;
-  /** Text that says when the song will be deleted. */
-  expiry: string;
   track: Track | null;
   onPlay: (track: Track) => void;
   on: SongActions;
 }
 
-export function Card({ task, expiry, track, onPlay, on }: CardProps) {
+export function Card({ task, track, onPlay, on }: CardProps) {
   const [isRenaming, setRenaming] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const name = songName(task);
   const isCurrent = track?.task.task_id === task.task_id;
-  const { isPlaying } = usePlayback(isCurrent);
+  const { isPlaying, failure } = usePlayback(isCurrent);
   const isHeard = isCurrent && isPlaying;
   const song = task.songs[isCurrent ? (track?.index ?? 0) : 0];
   return (
@@ -71,8 +71,9 @@ export function Card({ task, expiry, track, onPlay, on }: CardProps) {
           </span>
         )}
         <span class="faint facts">
+          {isCurrent && failure !== "" && <span class="failed">{t("Not loaded")} · </span>}
           <Badges task={task} />
-          {song ? factsOf(song) : t("analysis")} · {timeAgo(task.create_time)}
+          {song && factsOf(song)} · {timeAgo(task.create_time)}
         </span>
       </div>
       {song && <Position name={name} task={task} song={song} isCurrent={isCurrent} onPlay={onPlay} />}
@@ -104,7 +105,10 @@ export function Card({ task, expiry, track, onPlay, on }: CardProps) {
           onClick={() => setOpen(!isOpen)}
         />
       </div>
-      {isOpen && <More task={task} expiry={expiry} on={on} onRename={() => setRenaming(true)} />}
+      {task.songs.map(({ file }) => (
+        <Description key={file} recording={file} name={name} onUse={on.useDescription} />
+      ))}
+      {isOpen && <More task={task} on={on} onRename={() => setRenaming(true)} />}
     </div>
   );
 }
@@ -193,12 +197,14 @@ function Rename({ task, onDone }: { task: Task; onDone: (title?: string) => void
   );
 }
 
-interface MoreProps extends Pick<CardProps, "task" | "expiry" | "on"> {
+interface MoreProps extends Pick<CardProps, "task" | "on"> {
   onRename: () => void;
 }
 
-function More({ task, expiry, on, onRename }: MoreProps) {
+function More({ task, on, onRename }: MoreProps) {
   const [isSure, setSure] = useState(false);
+  const retention = useRetention(task.task_id, task.favorite ? 1 : 2);
+  const expiry = retention === null ? "" : expiryText(task, retention);
   const { songs } = task;
   return (
     <div class="details">
@@ -212,11 +218,6 @@ function More({ task, expiry, on, onRename }: MoreProps) {
         <button type="button" onClick={() => on.reuse(task)} title={t("Fills the form with the settings")}>
           {t("Use settings")}
         </button>
-        {task.analysis && (
-          <button type="button" onClick={() => on.useDescription(task)}>
-            {t("Use description")}
-          </button>
-        )}
         <SaveSettings task={task} />
         <a
           class="button"
@@ -254,7 +255,11 @@ function More({ task, expiry, on, onRename }: MoreProps) {
           >
             {t("Use as reference")}
           </button>
-          <button type="button" onClick={() => on.describe(song)} title={t("Tempo, key, language and style")}>
+          <button
+            type="button"
+            onClick={() => on.describe(task, song)}
+            title={t("Tempo, key, language and style")}
+          >
             {t("Describe")}
           </button>
           <Download name={songName(task)} song={song} />
@@ -279,7 +284,6 @@ function More({ task, expiry, on, onRename }: MoreProps) {
       ))}
       {songs[0] && songs[0].caption !== "" && <p dir="auto">{songs[0].caption}</p>}
       {songs[0] && songs[0].lyrics !== "" && <pre dir="auto">{songs[0].lyrics}</pre>}
-      {task.analysis && <pre>{JSON.stringify(task.analysis, null, 2)}</pre>}
       <details>
         <summary class="faint">{t("Settings")}</summary>
         <pre>{JSON.stringify(task.parameters, null, 2)}</pre>

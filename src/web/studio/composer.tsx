@@ -2,16 +2,20 @@
 import { useState } from "preact/hooks";
 import { AdvancedFields } from "./advanced.js";
 import { carillon, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
+import { FilledChips, StyleChips } from "./chips.js";
 import { CodesField } from "./codes.js";
-import { clearedDraft, type Draft, hasSource, withValues } from "./draft.js";
+import { clearedDraft, type Draft, filledDraft, hasSource, usedValues, withValues } from "./draft.js";
+import { useEndpoint } from "./endpoint.js";
 import { Group, NumberField, SelectField } from "./fields.js";
 import { FORMATS } from "./formats.js";
 import { language, t } from "./language.js";
+import { queue } from "./live.js";
 import { Lyrics, NO_VOCALS } from "./lyrics.js";
-import { type Attempt, useEndpoint } from "./part.js";
+import type { Attempt } from "./part.js";
 import { PresetsGroup } from "./presets.js";
 import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
+import { useStore } from "./store.js";
 import {
   MAX_LYRICS_CHARACTERS,
   MAX_PROMPT_CHARACTERS,
@@ -36,14 +40,12 @@ const SUNG_LANGUAGES =
 interface ComposerProps {
   draft: Draft;
   onChange: (draft: Draft) => void;
-  isBusy: boolean;
   /** Replaces text of the draft, and offers to undo this. */
   onReplace: (change: DraftChange, done: string) => void;
   /** Submits the draft, with `change` applied. */
   onSubmit: (change?: Parameters) => void;
   onSettingsFile: (file: File) => void;
-  /** Queues a task that describes the recording. */
-  onDescribe: () => void;
+  onUseDescription: (values: Parameters) => void;
   attempt: Attempt;
 }
 
@@ -51,13 +53,15 @@ export function Composer({
   draft,
   onChange,
   onReplace,
-  isBusy,
   onSubmit,
   onSettingsFile,
-  onDescribe,
+  onUseDescription,
   attempt,
 }: ComposerProps) {
-  const { values } = draft;
+  const values = usedValues(draft);
+  const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
+  const unwritten = whyNoText(inventory);
+  const isBusy = useStore(queue).active.length > 0;
   const [isWriting, setWriting] = useState(false);
   const [hint, setHint] = useState("");
   const set = (change: Parameters) => onChange(withValues(draft, change));
@@ -79,7 +83,7 @@ export function Composer({
           audio_duration: sheet.duration,
           vocal_language: sheet.vocal_language === "unknown" ? null : sheet.vocal_language,
         };
-        onReplace((now) => withValues(now, words), t("The form is filled in."));
+        onReplace((now) => filledDraft(now, words), t("The form is filled in."));
         then(words);
       } finally {
         setWriting(false);
@@ -131,12 +135,14 @@ export function Composer({
           max={MAX_PROMPT_CHARACTERS}
           used={PROMPT_CHARACTERS_READ}
         />
+        <FilledChips draft={draft} set={set} />
+        <StyleChips values={values} attempt={attempt} />
       </div>
       <OneSentence isWriting={isWriting} isInstrumental={isInstrumental} write={write} onSubmit={onSubmit} />
       <Lyrics value={text("lyrics")} onChange={(lyrics) => set({ lyrics })} />
       <SingingHint lyrics={text("lyrics")} model={text("model")} attempt={attempt} />
       <Chips {...fields} />
-      <Source draft={draft} onChange={onChange} onDescribe={onDescribe} />
+      <Source draft={draft} onChange={onChange} attempt={attempt} onUseDescription={onUseDescription} />
       <div class="groups">
         <Group icon="note" title={t("Tempo, key, language")} summary={summaryOf(values)}>
           <div class="grid">
@@ -176,7 +182,8 @@ export function Composer({
         </button>
         <button
           type="button"
-          disabled={!hasWords || isWriting}
+          disabled={!hasWords || isWriting || unwritten !== ""}
+          aria-describedby="unwritten"
           title={t("A language model rewrites sound and lyrics in the way the models understand best")}
           onClick={() => void write("/format_input", { prompt: text("prompt"), lyrics: text("lyrics") })}
         >
@@ -185,9 +192,21 @@ export function Composer({
         <button type="button" class="plain" onClick={() => onReplace(clearedDraft, t("The form is empty."))}>
           {t("Clear")}
         </button>
+        <p id="unwritten" class="faint">
+          {hasWords && unwritten}
+        </p>
       </div>
     </form>
   );
+}
+
+/** Why the language model cannot polish a text; "" if it can. */
+function whyNoText(inventory: ModelInventory | null): string {
+  if (inventory === null) return "";
+  const { lm_models: models, loaded_lm_model: loaded } = inventory;
+  const model = models.find(({ name }) => name === loaded) ?? models[0];
+  if (model === undefined) return t("No language model is installed, so texts cannot be polished.");
+  return model.writes_text ? "" : t("{model} writes no text, so it cannot polish.", { model: model.name });
 }
 
 interface FieldsProps {

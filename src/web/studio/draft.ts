@@ -9,9 +9,19 @@ export interface Draft {
   files: Record<string, File>;
   /** Title of the source, if it is a song of the library. */
   sourceName: string;
+  filled: Filled;
 }
 
-export const EMPTY_DRAFT: Draft = { values: {}, files: {}, sourceName: "" };
+/** Values that the page filled in and that the user has not changed since. */
+interface Filled {
+  names: readonly string[];
+  /** Prompt that they were filled in with. */
+  prompt: string;
+}
+
+const NOTHING_FILLED: Filled = { names: [], prompt: "" };
+
+export const EMPTY_DRAFT: Draft = { values: {}, files: {}, sourceName: "", filled: NOTHING_FILLED };
 
 const ITEM = "carillon-draft";
 
@@ -23,7 +33,7 @@ export const SONG_PARAMETERS: ReadonlySet<string> = new Set(
 );
 
 /** Settings that are kept when the form is cleared. */
-const PREFERENCES = new Set(["audio_format", "batch_size", "get_lrc", "model", "mp3_bitrate", "thinking"]);
+const PREFERENCES = new Set(["audio_format", "get_lrc", "model", "mp3_bitrate", "thinking"]);
 
 /** Loads the draft of this tab. A new tab takes over the draft of the last closed tab. */
 export function loadDraft(): Draft {
@@ -31,15 +41,15 @@ export function loadDraft(): Draft {
   const left = localStorage.getItem(ITEM);
   if (own === null || own === left) localStorage.removeItem(ITEM);
   try {
-    const { values, sourceName } = JSON.parse(own ?? left ?? "{}");
-    return { ...EMPTY_DRAFT, values: values ?? {}, sourceName: sourceName ?? "" };
+    const { values = {}, sourceName = "", filled = NOTHING_FILLED } = JSON.parse(own ?? left ?? "{}");
+    return { ...EMPTY_DRAFT, values, sourceName, filled };
   } catch {
     return EMPTY_DRAFT;
   }
 }
 
-export function saveDraft({ values, sourceName }: Draft): void {
-  sessionStorage.setItem(ITEM, JSON.stringify({ values, sourceName }));
+export function saveDraft({ values, sourceName, filled }: Draft): void {
+  sessionStorage.setItem(ITEM, JSON.stringify({ values, sourceName, filled }));
 }
 
 addEventListener("pagehide", () => {
@@ -50,10 +60,62 @@ addEventListener("pagehide", () => {
 // that a new tab does not load it too.
 addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
 
-/** Returns the draft with values set; empty values are removed. */
+/** Returns the draft with values that the user set; empty values are removed. */
 export function withValues(draft: Draft, change: Parameters): Draft {
   const entries = Object.entries({ ...draft.values, ...change });
-  return { ...draft, values: Object.fromEntries(entries.filter(([, value]) => isSet(value))) };
+  const names = draft.filled.names.filter((name) => !(name in change));
+  return {
+    ...draft,
+    values: Object.fromEntries(entries.filter(([, value]) => isSet(value))),
+    filled: { ...draft.filled, names },
+  };
+}
+
+/** Facts about a song that the page fills in, with the words by which a prompt states them. */
+const STATED: Readonly<Record<string, RegExp>> = {
+  bpm: /\b\d{2,3}\s*bpm\b/gi,
+  key_scale: /\b[A-G](?:[#b♯♭]|[- ](?:sharp|flat))?[- ]?(?:major|minor|maj|min|dur|moll)\b/gi,
+  time_signature: /\b\d{1,2}\/(?:2|4|8)\b/g,
+  audio_duration: /\b\d+\s*(?:s|secs?|seconds?|min|mins|minutes?)\b/gi,
+  vocal_language: /(?!)/g,
+};
+
+/** Returns the draft with values that the page filled in, in place of those that it filled in before. */
+export function filledDraft(draft: Draft, values: Parameters): Draft {
+  const old = Object.fromEntries(draft.filled.names.map((name) => [name, null]));
+  const filled = withValues(draft, { ...old, ...values });
+  const names = Object.keys(STATED).filter((name) => isSet(values[name]));
+  return { ...filled, filled: { names, prompt: String(filled.values.prompt ?? "") } };
+}
+
+/** Filled values that are used. They give way to another prompt, and to a prompt that states them. */
+export function usedFilled({ values, filled }: Draft): readonly string[] {
+  const prompt = String(values.prompt ?? "");
+  if (prompt === filled.prompt) return filled.names;
+  const words = wordsIn(filled.prompt);
+  const left = [...wordsIn(prompt)].filter((word) => words.has(word));
+  if (left.length * 2 < words.size) return [];
+  const stated = (name: string, text: string): readonly string[] => text.match(STATED[name] ?? /(?!)/g) ?? [];
+  return filled.names.filter((name) => {
+    const before = stated(name, filled.prompt);
+    return stated(name, prompt).every((words) => before.includes(words));
+  });
+}
+
+function wordsIn(prompt: string): Set<string> {
+  return new Set(prompt.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+}
+
+/** Values without those that gave way to the prompt. */
+export function usedValues(draft: Draft): Parameters {
+  const used = usedFilled(draft);
+  const unused = draft.filled.names.filter((name) => !used.includes(name));
+  return Object.fromEntries(Object.entries(draft.values).filter(([name]) => !unused.includes(name)));
+}
+
+/** Whether the user has entered nothing that belongs to a song. */
+export function isEmpty({ values, files }: Draft): boolean {
+  return Object.keys(values).every((name) => PREFERENCES.has(name)) && Object.keys(files).length === 0;
 }
 
 /** An empty draft with the user's preferences. */
@@ -74,6 +136,7 @@ export function withReference(draft: Draft, song: Song): Draft {
 export function withSource(draft: Draft, file: File): Draft {
   const { src_audio_path: _, ...values } = draft.values;
   return {
+    ...draft,
     values: { ...values, task_type: taskTypeOf(draft) },
     files: { ...draft.files, src_audio: file },
     sourceName: file.name,
@@ -110,7 +173,9 @@ export function taskTypeOf({ values }: Draft): string {
 /** Parameters of the request, without those that the task type does not use. */
 export function parametersOf(draft: Draft): Parameters {
   const task = hasSource(draft) ? taskTypeOf(draft) : "text2music";
-  const used = Object.entries(draft.values).filter(([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true);
+  const used = Object.entries(usedValues(draft)).filter(
+    ([name]) => TASK_PARAMETERS[name]?.includes(task) ?? true,
+  );
   const { task_type: _, ...values } = Object.fromEntries(used);
   return hasSource(draft) ? { ...withAllWindows(values), task_type: task } : values;
 }

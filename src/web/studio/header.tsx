@@ -1,41 +1,34 @@
 /** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
-import { useEffect, useState } from "preact/hooks";
-import { carillon } from "./api.js";
+import { useState } from "preact/hooks";
+import type { ModelInventory } from "./api.js";
+import { useEndpoint } from "./endpoint.js";
 import { RoundButton } from "./icons.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
-import { type LiveData, watchChanges } from "./live.js";
+import { type Connection, connection, refresh } from "./live.js";
+import { useStore } from "./store.js";
 import { applyTheme, storedTheme, THEMES, type Theme } from "./theme.js";
 
 interface HeaderProps {
-  live: LiveData;
   onLanguage: (code: string) => void;
 }
 
-export function Header({ live, onLanguage }: HeaderProps) {
-  const [model, setModel] = useState("");
-  useEffect(() => {
-    if (live.connection !== "online") return;
-    const read = () =>
-      void carillon.call<{ default_model: string }>("GET", "/v1/models").then(
-        (models) => setModel(models.default_model),
-        () => setModel(""),
-      );
-    read();
-    return watchChanges(read);
-  }, [live.connection]);
+export function Header({ onLanguage }: HeaderProps) {
+  const state = useStore(connection);
+  const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
+  const model = state === "locked" ? "" : (inventory?.default_model ?? "");
   return (
     <header>
       <h1>
         <img src="/studio/icon.svg" alt="" />
         Carillon
       </h1>
-      <span class={`connection ${live.connection}`} role="status">
-        {wordsOf(live.connection)}
+      <span class={`connection ${state}`} role="status">
+        {wordsOf(state)}
       </span>
       {model !== "" && <span class="faint model">{model}</span>}
       <nav aria-label={t("Page")}>
-        <ForgetKey onForget={live.refresh} />
+        <ForgetKey onForget={refresh} />
         <a href="/docs">{t("API")}</a>
         <select
           class="language"
@@ -73,8 +66,8 @@ function Appearance() {
   );
 }
 
-function wordsOf(connection: LiveData["connection"]): string {
-  switch (connection) {
+function wordsOf(state: Connection): string {
+  switch (state) {
     case "connecting":
       return t("Connecting…");
     case "online":

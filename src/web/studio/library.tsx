@@ -4,13 +4,15 @@ import type { Task } from "./api.js";
 import { Card, type SongActions } from "./card.js";
 import { SelectField } from "./fields.js";
 import { t } from "./language.js";
-import { type LibraryQuery, type LiveData, PAGE_SIZE } from "./live.js";
+import { search, view } from "./live.js";
 import { PlaylistOrdering } from "./ordering.js";
 import type { Attempt } from "./part.js";
 import { setPlaylist, usePlaylists } from "./playlists.js";
-import { expiryText, retentionText, useRetention } from "./retention.js";
+import { retentionText, useRetention } from "./retention.js";
 import { Selection } from "./selection.js";
 import { songName, type Track } from "./song.js";
+import { type LibraryQuery, songs } from "./songs.js";
+import { useStore } from "./store.js";
 import { VirtualList } from "./virtual-list.js";
 
 const examples = () => [
@@ -20,38 +22,28 @@ const examples = () => [
 ];
 
 interface LibraryProps {
-  live: LiveData;
-  query: LibraryQuery;
-  onQuery: (query: LibraryQuery) => void;
   track: Track | null;
   onPlay: (track: Track) => void;
   on: SongActions;
   attempt: Attempt;
 }
 
-export function Library({ live, query, onQuery, track, onPlay, on, attempt }: LibraryProps) {
-  const { library, offset, total, connection } = live;
+export function Library({ track, onPlay, on, attempt }: LibraryProps) {
+  const { query, rows, isRead } = useStore(songs);
+  const total = rows.length;
   const heading = useRef<HTMLHeadingElement>(null);
   /** Selected songs; null while not selecting. */
   const [chosen, setChosen] = useState<ReadonlyMap<string, Task> | null>(null);
-  const retention = useRetention(library);
+  const retention = useRetention(null, total);
   const playlists = usePlaylists();
   const { list } = query;
   const isFiltered = query.search !== "" || query.favorite || list !== null;
-  const find = (change: Partial<LibraryQuery>) => onQuery({ ...query, ...change, offset: 0 });
-  const view = (first: number) => {
-    const start = Math.max(0, Math.floor(first / PAGE_SIZE) - 1) * PAGE_SIZE;
-    if (start !== query.offset) onQuery({ ...query, offset: start });
-  };
-  const keyOf = useCallback(
-    (index: number) => library[index - offset]?.task_id ?? `row ${index}`,
-    [library, offset],
-  );
+  const find = (change: Partial<LibraryQuery>) => search({ ...query, ...change });
+  const keyOf = useCallback((index: number) => rows[index]?.task_id ?? `row ${index}`, [rows]);
   const row = (index: number) => {
-    const task = library[index - offset];
+    const task = rows[index];
     if (task === undefined) return <div class="card waiting" />;
-    const expiry = retention ? expiryText(task, retention) : "";
-    const card = <Card task={task} expiry={expiry} track={track} onPlay={onPlay} on={on} />;
+    const card = <Card task={task} track={track} onPlay={onPlay} on={on} />;
     return (
       <>
         {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
@@ -114,14 +106,14 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
             name="list"
             placeholder={t("All songs")}
             options={Object.keys(playlists)}
-            values={{ list: list?.name }}
+            values={{ list: list === null ? "" : list.name || t("Shared song") }}
             set={({ list: name }) => {
               const ids = playlists[String(name)];
               find({ list: ids === undefined ? null : { name: String(name), ids } });
             }}
           />
         )}
-        {library.length > 0 && chosen === null && (
+        {total > 0 && chosen === null && (
           <button type="button" onClick={() => setChosen(new Map())}>
             {t("Select")}
           </button>
@@ -137,7 +129,7 @@ export function Library({ live, query, onQuery, track, onPlay, on, attempt }: Li
           }}
         />
       )}
-      {total === 0 && connection === "online" && (
+      {total === 0 && isRead && (
         <div class="empty">
           {isFiltered ? (
             <p>{t("No songs match.")}</p>

@@ -1,179 +1,244 @@
-/** Live state of running tasks and of the library. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { CarillonError, type TaskEvent, type TaskFilter } from "../../client/index.js";
+/** Keeps tasks and songs of the page up to date: reads lists, and follows the server's stream of changes. */
+import { CarillonError, type ChangeEvent } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
+import { BackOff, readList } from "./reading.js";
+import {
+  clearSongs,
+  dropSong,
+  type LibraryQuery,
+  readMissing,
+  rereadSongs,
+  setQuery,
+  setView,
+  takeSong,
+} from "./songs.js";
+import { Store } from "./store.js";
 
-/** Polling interval. Polling detects changes made by other programs. */
-const POLL_MS = 5000;
-export const PAGE_SIZE = 40;
-/** Number of songs per request: the page in view, and the pages before and after it. */
-const READ_SONGS = 3 * PAGE_SIZE;
-const FAILURES_SHOWN = 5;
-/** Maximum number of simultaneous event streams. Browsers open only six connections to a server. */
-const STREAMS = 2;
-const RECONNECT_MS = 3000;
+/** Polling interval while the stream does not reach the page, for example because a proxy holds it back. */
+const POLL_MS = 15_000;
+const MAX_SHOWN = { running: 20, queued: 100, failed: 5 };
 
-type Connection = "connecting" | "online" | "offline" | "locked";
+export type Connection = "connecting" | "online" | "offline" | "locked";
 
-interface SongList {
-  name: string;
-  ids: readonly string[];
-}
-
-export interface LibraryQuery {
-  search: string;
-  favorite: boolean;
-  order: "newest" | "oldest" | "title";
-  /** If set, only these songs are shown, in this order: a playlist, or the song of a link. */
-  list: SongList | null;
-  /** Index of the first song to request. */
-  offset: number;
-}
-
-export interface LiveData {
-  connection: Connection;
+export interface Queue {
   /** Running and waiting tasks in queue order. */
-  active: Task[];
-  failed: Task[];
-  /** Matching songs from index `offset` on; `total` is the number of all matching songs. */
-  library: Task[];
-  offset: number;
-  total: number;
-  refresh: () => Promise<void>;
+  active: readonly Task[];
+  failed: readonly Task[];
 }
 
-/** Broadcast channel on which each tab announces its changes to all tabs. */
+export const connection = new Store<Connection>("connecting");
+export const queue = new Store<Queue>({ active: [], failed: [] });
+
+/** Tabs announce their changes to models, adapters and keys here. Changes of tasks come from the server. */
 const CHANNEL = "carillon";
 const tabs = new BroadcastChannel(CHANNEL);
+const HIDDEN = "hidden";
+const CHANGED = "changed";
 
 export function notifyTabs(): void {
-  tabs.postMessage("changed");
+  tabs.postMessage(CHANGED);
 }
 
 /** Calls `onChange` after changes in any tab. @returns a function that unsubscribes */
 export function watchChanges(onChange: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
-  channel.addEventListener("message", onChange);
+  channel.addEventListener("message", ({ data }) => data === CHANGED && onChange());
   return () => channel.close();
 }
 
-export function useLive(query: LibraryQuery): LiveData {
-  const [connection, setConnection] = useState<Connection>("connecting");
-  const [active, setActive] = useState<Task[]>([]);
-  const [failed, setFailed] = useState<Task[]>([]);
-  const [library, setLibrary] = useState<Task[]>([]);
-  const [total, setTotal] = useState(0);
-  const [offset, setOffset] = useState(0);
-  const latest = useRef(0);
+const watchers = new Set<(event: ChangeEvent) => void>();
 
-  const refresh = useCallback(async () => {
-    const turn = ++latest.current;
-    const filter: TaskFilter = {
-      state: "succeeded",
-      offset: query.offset,
-      limit: READ_SONGS,
-      sort: query.order,
-    };
-    if (query.list !== null) filter.task_ids = query.list.ids.join(",");
-    if (query.search !== "") filter.search = query.search;
-    if (query.favorite) filter.favorite = true;
+/** Calls `onEvent` for each change of a task on the server. @returns a function that unsubscribes */
+export function watchTasks(onEvent: (event: ChangeEvent) => void): () => void {
+  watchers.add(onEvent);
+  return () => void watchers.delete(onEvent);
+}
+
+type Progress = Extract<ChangeEvent, { event: "progress" }>["data"];
+type List = "queue" | "songs" | "view";
+/** Lists to read next. One round of requests runs at a time, however slow the server is. */
+const wanted = new Set<List>();
+const retries = new BackOff();
+let round: Promise<void> | null = null;
+
+/** Reads lists as soon as the requests in progress are answered. Resolves when they were read or could not be read. */
+export function request(...lists: List[]): Promise<void> {
+  for (const list of lists) wanted.add(list);
+  round ??= readWanted().finally(() => {
+    round = null;
+  });
+  retries.wake();
+  return round;
+}
+
+/** Reads the lists again that an action of this tab or a change of the key may have changed. */
+export function refresh(): Promise<void> {
+  if (connection.value === "locked") connection.set("connecting");
+  streamRetries.wake();
+  return request("queue", "songs");
+}
+
+/** Shows other songs. The last ones stay until they are read. */
+export function search(query: LibraryQuery): void {
+  setQuery(query);
+  void request("songs");
+}
+
+/** Shows the songs at these positions. */
+export function view(first: number, last: number): void {
+  if (setView(first, last)) void request("view");
+}
+
+async function readWanted(): Promise<void> {
+  while (wanted.size > 0 && connection.value !== "locked") {
+    const lists = [...wanted];
+    wanted.clear();
     try {
-      const [running, queued, failures, songs] = await Promise.all([
-        carillon.list({ state: "running", limit: 20 }),
-        carillon.list({ state: "queued", limit: 100 }),
-        carillon.list({ state: "failed", limit: FAILURES_SHOWN }),
-        carillon.list(filter),
-      ]);
-      if (turn !== latest.current) return;
-      setActive([...running.tasks.toReversed(), ...queued.tasks.toReversed()]);
-      setFailed(failures.tasks);
-      setLibrary(query.list === null ? songs.tasks : ordered(songs.tasks, query.list.ids));
-      setTotal(songs.total);
-      setOffset(query.offset);
-      setConnection("online");
+      await Promise.all(lists.map((list) => READERS[list]()));
+      connection.set("online");
+      retries.reset();
     } catch (error) {
-      if (turn !== latest.current) return;
-      const isLocked = error instanceof CarillonError && error.status === 401;
-      setConnection(isLocked ? "locked" : "offline");
-      if (!isLocked) return;
-      setActive([]);
-      setFailed([]);
-      setLibrary([]);
-      setTotal(0);
-    }
-  }, [query]);
-
-  useEffect(() => {
-    void refresh();
-  }, [refresh]);
-  useEffect(() => {
-    const look = () => document.hidden || void refresh();
-    const timer = connection === "locked" ? undefined : setInterval(look, POLL_MS);
-    document.addEventListener("visibilitychange", look);
-    tabs.addEventListener("message", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-      tabs.removeEventListener("message", look);
-    };
-  }, [refresh, connection]);
-
-  const followed = active.slice(0, STREAMS).map((task) => task.task_id);
-  useFollow(followed, refresh, (id, change) =>
-    setActive((tasks) => tasks.map((task) => (task.task_id === id ? { ...task, ...change } : task))),
-  );
-
-  return { connection, active, failed, library, offset, total, refresh };
-}
-
-function ordered(tasks: readonly Task[], ids: readonly string[]): Task[] {
-  return tasks.toSorted((one, other) => ids.indexOf(one.task_id) - ids.indexOf(other.task_id));
-}
-
-interface EventHandlers {
-  refresh: () => Promise<void>;
-  change: (id: string, change: Partial<Task>) => void;
-}
-
-/** Streams the events of tasks. */
-function useFollow(
-  ids: readonly string[],
-  refresh: EventHandlers["refresh"],
-  change: EventHandlers["change"],
-): void {
-  const handlers = useRef({ refresh, change });
-  handlers.current = { refresh, change };
-  useEffect(() => {
-    const stop = new AbortController();
-    for (const id of ids) void follow(id, (event) => take(id, event, handlers.current), stop.signal);
-    return () => stop.abort();
-  }, [ids.join(" ")]);
-}
-
-/** Calls `onEvent` for each event of a task until its last one. Reconnects after a restart of the server. */
-async function follow(id: string, onEvent: (event: TaskEvent) => void, signal: AbortSignal): Promise<void> {
-  let lastEventId = "";
-  while (!signal.aborted) {
-    try {
-      for await (const event of carillon.events(id, { signal, lastEventId })) {
-        lastEventId = event.id;
-        onEvent(event);
-        if (event.event === "done" || event.event === "failed") return;
+      if (isRefused(error)) {
+        lock();
+        return;
       }
-    } catch (error) {
-      if (error instanceof CarillonError && error.status < 500) return;
+      // The last lists stay in view.
+      connection.set("offline");
+      for (const list of lists) wanted.add(list);
+      void retries.wait().then(() => request());
+      return;
     }
-    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
   }
 }
 
-function take(id: string, { event, data }: TaskEvent, { refresh, change }: EventHandlers): void {
-  if (event === "position") change(id, { queue_position: data.position });
-  else if (event === "progress") {
-    const { progress, stage, text, preview_seconds } = data;
-    change(id, { progress, stage, progress_text: text, preview_seconds, state: "running" });
-  } else {
-    if (event === "stage") change(id, { stage: data.stage, state: "running", start_time: Date.now() / 1000 });
-    if (event !== "queued") void refresh();
+const READERS: Record<List, () => Promise<unknown>> = {
+  queue: readQueue,
+  songs: rereadSongs,
+  async view() {
+    if (await readMissing()) wanted.add("view");
+  },
+};
+
+async function readQueue(): Promise<void> {
+  const [running, queued, failed] = await Promise.all(
+    (["running", "queued", "failed"] as const).map((state) => readList({ state, limit: MAX_SHOWN[state] })),
+  );
+  queue.set({
+    active: [...(running?.tasks.toReversed() ?? []), ...(queued?.tasks.toReversed() ?? [])],
+    failed: failed?.tasks ?? [],
+  });
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof CarillonError && error.status === 401;
+}
+
+function lock(): void {
+  wanted.clear();
+  stream.abort();
+  connection.set("locked");
+  queue.set({ active: [], failed: [] });
+  clearSongs();
+}
+
+const streamRetries = new BackOff();
+let stream = new AbortController();
+let isStreaming = false;
+/** Whether another tab was hidden after this one. Browsers open only six connections, so only one hidden tab streams. */
+let isResting = false;
+
+document.addEventListener("visibilitychange", () => {
+  isResting = false;
+  if (document.hidden) tabs.postMessage(HIDDEN);
+});
+tabs.addEventListener("message", ({ data }) => {
+  // The other tab may have forgotten the key.
+  if (data === CHANGED) void request("queue");
+  if (data !== HIDDEN || !document.hidden) return;
+  isResting = true;
+  stream.abort();
+});
+
+/** Keeps the page up to date for as long as it is open. */
+export async function startLive(): Promise<void> {
+  void request("queue", "songs");
+  setInterval(() => {
+    if (!isStreaming && !document.hidden) void request("queue", "songs");
+  }, POLL_MS);
+  for (;;) {
+    if (connection.value !== "locked" && !isResting) await follow();
+    await streamRetries.wait();
   }
+}
+
+/** Takes changes from the stream until it ends. */
+async function follow(): Promise<void> {
+  stream = new AbortController();
+  const { signal } = stream;
+  try {
+    for await (const event of carillon.changes({ signal })) {
+      streamRetries.reset();
+      take(event);
+    }
+  } catch (error) {
+    if (isRefused(error)) lock();
+  }
+  isStreaming = false;
+  // The server may be gone.
+  if (!signal.aborted) void request("queue", "songs");
+}
+
+function take(event: ChangeEvent): void {
+  switch (event.event) {
+    case "ready":
+      isStreaming = true;
+      // Changes since the last read were not streamed.
+      void request("queue", "songs");
+      break;
+    case "progress":
+      takeProgress(event.data);
+      break;
+    case "task":
+      takeTask(event.data);
+      break;
+    case "removed":
+      drop(event.data.task_id);
+      break;
+  }
+  for (const watcher of watchers) watcher(event);
+}
+
+function takeProgress({ task_id: id, progress, stage, text, preview_seconds }: Progress): void {
+  const { active, failed } = queue.value;
+  const task = active.find(({ task_id }) => task_id === id);
+  if (task === undefined) {
+    if (active.length < MAX_SHOWN.running) void request("queue");
+    return;
+  }
+  const state = "running";
+  const change = { progress, stage, progress_text: text, preview_seconds, state } as const;
+  const start_time = task.start_time ?? Date.now() / 1000;
+  queue.set({
+    active: active.map((other) => (other === task ? { ...task, ...change, start_time } : other)),
+    failed,
+  });
+  // The places of the others have changed.
+  if (task.state === "queued") void request("queue");
+}
+
+function takeTask(task: Task): void {
+  const { active, failed } = queue.value;
+  const others = active.filter(({ task_id }) => task_id !== task.task_id);
+  const isOver = task.state === "succeeded" || task.state === "failed";
+  const wasActive = others.length < active.length;
+  if (isOver && wasActive) queue.set({ active: others, failed });
+  if (!isOver || wasActive || task.state === "failed") void request("queue");
+  if (task.state === "succeeded" && !takeSong(task)) void request("songs");
+}
+
+function drop(id: string): void {
+  const { active, failed } = queue.value;
+  const others = (tasks: readonly Task[]) => tasks.filter(({ task_id }) => task_id !== id);
+  queue.set({ active: others(active), failed: others(failed) });
+  if (!dropSong(id)) void request("songs");
 }

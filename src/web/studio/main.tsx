@@ -1,27 +1,31 @@
 /** The studio: song form on one side, queue and library on the other, player below. */
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { CarillonError } from "../../client/index.js";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { CarillonError, type TaskChanges } from "../../client/index.js";
 import { carillon, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
+import { describe } from "./descriptions.js";
 import {
   draftFromParameters,
   EMPTY_DRAFT,
+  filledDraft,
+  isEmpty,
   parametersOf,
   withReference,
   withSource,
-  withValues,
 } from "./draft.js";
 import { FileDrop } from "./file-drop.js";
 import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
-import { loadLanguage, storeLanguage, t } from "./language.js";
+import { language, loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { type LibraryQuery, notifyTabs, useLive } from "./live.js";
+import { connection, notifyTabs, queue, refresh, startLive } from "./live.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
 import { songName, songUrl, useTrack } from "./song.js";
+import { sharedSong, songAt, songs } from "./songs.js";
+import { useStore } from "./store.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { Workshop } from "./workshop.js";
@@ -40,19 +44,23 @@ interface NoticeText {
 
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
-  const [query, setQuery] = useState<LibraryQuery>(firstQuery);
   const [notice, setNotice] = useState<NoticeText | null>(null);
-  const [view, setView] = useState<View>("make");
+  const [view, setView] = useState<View>(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
   const replace = (change: DraftChange, done: string) => notify(done, false, replaceDraft(change));
-  const live = useLive(query);
-  const [track, setTrack] = useTrack(live, (task) =>
+  const [track, setTrack] = useTrack((task) =>
     notify(t("{song} was deleted, so it no longer plays.", { song: songName(task) }), true),
   );
-  const isLocked = live.connection === "locked";
+  const isLocked = useStore(connection) === "locked";
   useEffect(() => {
     if (isLocked) setTrack(null);
   }, [isLocked]);
+  useSharedSong(isLocked, ({ parameters }) => {
+    // Words of the user are not replaced.
+    if (isEmpty(draft)) {
+      replace(() => draftFromParameters(parameters), t("The settings of this song are in the form."));
+    }
+  });
 
   /** Runs a user action, then shows `done` or the error as a notice. */
   const attempt = async (work: () => Promise<unknown>, done = "") => {
@@ -64,7 +72,7 @@ function Studio() {
       notify(error instanceof Error ? error.message : String(error), true);
     }
     notifyTabs();
-    await live.refresh();
+    await refresh();
   };
   const send = (parameters: Parameters, files: Record<string, File> = {}) =>
     attempt(() => submit(parameters, files), t("Queued."));
@@ -85,27 +93,15 @@ function Studio() {
   const edit = (task: Task, song: Song) => {
     const words = { prompt: song.prompt, lyrics: song.lyrics };
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
-    const sourceName = task.title || task.prompt || t("song");
+    const sourceName = songName(task);
     replace(() => ({ ...EMPTY_DRAFT, values, sourceName }), t("This song is now the source recording."));
     setView("make");
     document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
   };
   const openSettings = (file: File) =>
     attempt(async () => fill(await readSettings(file), t("These settings are in the form now.")));
-  /** Queues a task that describes a recording; its card offers to use the description. */
-  const describe = (parameters: Parameters, files: Record<string, File> = {}) => {
-    setView("songs");
-    void send({ ...parameters, full_analysis_only: true }, files);
-  };
-  const useDescription = ({ analysis }: Task) => {
-    const { prompt, lyrics, bpm, keyscale, timesignature, language } = analysis ?? {};
-    const vocal_language = language === "unknown" ? null : language;
-    const found = { prompt, lyrics, bpm, key_scale: keyscale, time_signature: timesignature, vocal_language };
-    const known = Object.entries(found).filter(([, value]) => value !== undefined && value !== "");
-    replace(
-      (now) => withValues(now, Object.fromEntries(known)),
-      t("The recording's description is in the form now."),
-    );
+  const takeDescription = (values: Parameters) => {
+    replace((now) => filledDraft(now, values), t("The recording's description is in the form now."));
     setView("make");
     document.getElementById("prompt")?.focus();
   };
@@ -122,10 +118,12 @@ function Studio() {
     });
   /** Plays the next (1) or previous (-1) song of the library. */
   const step = (by: 1 | -1) => {
-    const at = live.library.findIndex(({ task_id }) => task_id === track?.task.task_id);
-    const next = at < 0 ? undefined : live.library.slice(by > 0 ? at + 1 : 0, by > 0 ? undefined : at);
-    const playable = next?.filter(({ songs }) => songs.length > 0).at(by > 0 ? 0 : -1);
-    if (playable !== undefined) setTrack({ task: playable, index: 0 });
+    const at = songs.value.rows.findIndex((row) => row?.task_id === track?.task.task_id);
+    if (at < 0) return;
+    songAt(at + by).then(
+      (task) => task && setTrack({ task, index: 0 }),
+      (error: Error) => notify(error.message, true),
+    );
   };
   const remove = (task: Task) => {
     if (track?.task.task_id === task.task_id) setTrack(null);
@@ -134,9 +132,37 @@ function Studio() {
     void attempt(() => carillon.delete(task.task_id, task.state));
   };
 
+  const on = useLatest({
+    again: (task: Task) => again(task),
+    vary: (task: Task) => again(task, { use_random_seed: true, seed: -1 }),
+    reuse,
+    fill,
+    edit,
+    remove,
+    describe: (task: Task, song: Song) =>
+      attempt(() => describe(song.file, songName(task), { src_audio_path: song.file })),
+    useDescription: takeDescription,
+    share: (task: Task) =>
+      attempt(
+        () => navigator.clipboard.writeText(new URL(songUrl(task), location.href).href),
+        t("The link is copied."),
+      ),
+    reference: (task: Task, song: Song) =>
+      replace(
+        (now) => withReference(now, song),
+        t("{song} is the reference recording.", { song: songName(task) }),
+      ),
+    change: (task: Task, change: TaskChanges) => attempt(() => carillon.mark(task.task_id, change)),
+    attempt,
+  });
+  // Typing in the form does not render the songs again.
+  const library = useMemo(
+    () => <Library track={track} onPlay={setTrack} attempt={on.attempt} on={on} />,
+    [track, language()],
+  );
+
   const header = (
     <Header
-      live={live}
       onLanguage={(code) => {
         storeLanguage(code);
         void loadLanguage().then(show);
@@ -148,7 +174,7 @@ function Studio() {
       <>
         {header}
         <main class="locked">
-          <KeyEntry onUnlock={live.refresh} />
+          <KeyEntry onUnlock={refresh} />
         </main>
       </>
     );
@@ -156,63 +182,29 @@ function Studio() {
   return (
     <>
       {header}
-      <Views view={view} onView={setView} busy={live.active.length} />
+      <Views view={view} onView={setView} />
       <main data-view={view}>
         <Composer
           draft={draft}
           onChange={setDraft}
-          isBusy={live.active.length > 0}
           onReplace={replace}
           onSubmit={(change = {}) => {
             setView("songs");
             void send({ ...parametersOf(draft), ...change }, draft.files);
           }}
           onSettingsFile={openSettings}
-          onDescribe={() => {
-            const { src_audio_path } = draft.values;
-            const { src_audio } = draft.files;
-            describe({ src_audio_path }, src_audio === undefined ? {} : { src_audio });
-          }}
+          onUseDescription={takeDescription}
           attempt={attempt}
         />
         <div class="made">
           <Queue
-            live={live}
             playing={track?.task}
             onListen={(task) => setTrack({ task, index: 0 })}
             onCancel={cancel}
             onDismiss={remove}
             onAgain={again}
           />
-          <Library
-            live={live}
-            query={query}
-            onQuery={setQuery}
-            track={track}
-            onPlay={setTrack}
-            attempt={attempt}
-            on={{
-              again: (task) => again(task),
-              vary: (task) => again(task, { use_random_seed: true, seed: -1 }),
-              reuse,
-              fill,
-              edit,
-              remove,
-              describe: (song) => describe({ src_audio_path: song.file }),
-              useDescription,
-              share: (task) =>
-                attempt(
-                  () => navigator.clipboard.writeText(new URL(songUrl(task), location.href).href),
-                  t("The link is copied."),
-                ),
-              reference: (task, song) =>
-                replace(
-                  (now) => withReference(now, song),
-                  t("{song} is the reference recording.", { song: songName(task) }),
-                ),
-              change: (task, change) => void attempt(() => carillon.mark(task.task_id, change)),
-            }}
-          />
+          {library}
           <Workshop attempt={attempt} />
         </div>
       </main>
@@ -267,12 +259,11 @@ function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () =>
 interface ViewsProps {
   view: View;
   onView: (view: View) => void;
-  /** Number of waiting and running tasks. */
-  busy: number;
 }
 
 /** Tabs, shown on phones. */
-function Views({ view, onView, busy }: ViewsProps) {
+function Views({ view, onView }: ViewsProps) {
+  const busy = useStore(queue).active.length;
   const names: [View, string][] = [
     ["make", t("Make a song")],
     ["songs", t("Songs")],
@@ -297,11 +288,27 @@ function Views({ view, onView, busy }: ViewsProps) {
   );
 }
 
-/** The whole library, or the song named in the page's URL. */
-function firstQuery(): LibraryQuery {
-  const id = new URLSearchParams(location.search).get("song");
-  const list = id === null ? null : { name: t("Shared song"), ids: [id] };
-  return { search: "", favorite: false, order: "newest", list, offset: 0 };
+/** Calls `onSong` with the song of a shared link, once. */
+function useSharedSong(isLocked: boolean, onSong: (task: Task) => void): void {
+  useEffect(() => {
+    const id = sharedSong();
+    // The library says that a song is missing.
+    if (id !== null && !isLocked) carillon.task(id).then(onSong, () => {});
+  }, [isLocked]);
+}
+
+type Functions = Record<string, (...values: never[]) => unknown>;
+
+/** Functions that stay the same at every render and call the latest ones. */
+function useLatest<T extends Functions>(functions: T): T {
+  const latest = useRef(functions);
+  latest.current = functions;
+  return useMemo(() => {
+    const names = Object.keys(functions);
+    return Object.fromEntries(
+      names.map((name) => [name, (...values: never[]) => latest.current[name]?.(...values)]),
+    ) as T;
+  }, []);
 }
 
 function show(): void {
@@ -309,4 +316,5 @@ function show(): void {
 }
 
 applyTheme(storedTheme());
+void startLive();
 void loadLanguage().then(show);

@@ -1,11 +1,11 @@
 /** Menus that choose the model of each slot, and model downloads. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { carillon, type ModelInventory, type ModelPull } from "./api.js";
+import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
-import { type Attempt, useEndpoint, WorkshopSection } from "./part.js";
+import { type Attempt, WorkshopSection } from "./part.js";
+import { PullProgress, usePull } from "./pull.js";
 import { byteSize } from "./words.js";
-
-const POLL_MS = 1000;
 
 export function Models({ attempt }: { attempt: Attempt }) {
   const [inventory, read] = useEndpoint<ModelInventory>("/v1/model_inventory");
@@ -125,33 +125,6 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
         </p>
       )}
     </div>
-  );
-}
-
-/** Download of a model, read again until it ends. */
-export function usePull(onEnd: () => Promise<void>) {
-  const [answer, read] = useEndpoint<ModelPull>("/v1/models/pull");
-  const isRunning = answer?.pull?.state === "running";
-  useEffect(() => {
-    if (!isRunning) return;
-    const timer = setInterval(() => void read(), POLL_MS);
-    return () => {
-      clearInterval(timer);
-      void onEnd();
-    };
-  }, [isRunning]);
-  return { answer, isRunning, read };
-}
-
-export function PullProgress({ pull }: Pick<ModelPull, "pull">) {
-  if (pull === null) return null;
-  const { model, done_bytes: done, total_bytes: total } = pull;
-  return (
-    <progress
-      aria-label={t("Progress of {model}", { model })}
-      max={1}
-      value={total === 0 ? 0 : done / total}
-    />
   );
 }
 

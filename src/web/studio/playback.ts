@@ -3,16 +3,21 @@ import { useEffect, useState } from "preact/hooks";
 
 export interface Playback {
   isPlaying: boolean;
+  isLoading: boolean;
+  /** Why the song does not sound; "" if it does. */
+  failure: string;
   seconds: number;
-  /** Length of the playing song in seconds; 0 while unknown. */
+  /** Length of the song; 0 while unknown. */
   length: number;
 }
 
-let now: Playback = { isPlaying: false, seconds: 0, length: 0 };
+export const SILENCE: Playback = { isPlaying: false, isLoading: false, failure: "", seconds: 0, length: 0 };
+
+let now = SILENCE;
 const listeners = new Set<(playback: Playback) => void>();
 
-export function updatePlayback(change: Partial<Playback>): void {
-  now = { ...now, ...change };
+export function updatePlayback(playback: Playback): void {
+  now = playback;
   for (const listener of listeners) listener(now);
 }
 
@@ -33,6 +38,7 @@ export function usePlayback(isUsed: boolean): Playback {
 
 /** Player controls that song cards call. The player replaces these empty functions with its own. */
 export const controls = {
+  /** Plays or pauses the song; loads it again if it could not be loaded. */
   toggle(): void {},
   /** @param _part position as a fraction of the song, 0 to 1 */
   seek(_part: number): void {},

@@ -2,8 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Task } from "./api.js";
 import { t } from "./language.js";
-import type { LiveData } from "./live.js";
-import { songName } from "./song.js";
+import { queue } from "./live.js";
+import { taskName } from "./song.js";
+import { useStore } from "./store.js";
 import { remainingTime } from "./words.js";
 
 /** Error text of a cancelled task. The queue does not list cancelled tasks as failed. */
@@ -12,7 +13,6 @@ const CANCELLED = "Cancelled by user";
 const COLLAPSED_TASKS = 5;
 
 interface QueueProps {
-  live: LiveData;
   playing: Task | undefined;
   onListen: (task: Task) => void;
   onCancel: (task: Task) => void;
@@ -20,10 +20,10 @@ interface QueueProps {
   onAgain: (task: Task) => void;
 }
 
-export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }: QueueProps) {
-  const { active } = live;
+export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: QueueProps) {
+  const { active, failed: allFailed } = useStore(queue);
   const [isWhole, setWhole] = useState(false);
-  const failed = live.failed.filter(({ error }) => error !== CANCELLED);
+  const failed = allFailed.filter(({ error }) => error !== CANCELLED);
   const shown = isWhole ? active : active.slice(0, COLLAPSED_TASKS);
   const hidden = active.length - shown.length;
   if (active.length + failed.length === 0) return null;
@@ -60,7 +60,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
         {shown.map((task) => (
           <li key={task.task_id} class={task.state}>
             <span class="name" dir="auto">
-              {songName(task)}
+              {taskName(task)}
             </span>
             {task.state === "running" ? <Progress task={task} /> : <Waiting task={task} />}
             <span class="row">
@@ -68,7 +68,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
                 <button
                   type="button"
                   onClick={() => onListen(task)}
-                  aria-label={t("Listen to {song} while it is made", { song: songName(task) })}
+                  aria-label={t("Listen to {song} while it is made", { song: taskName(task) })}
                 >
                   ▶ {t("Listen")}
                 </button>
@@ -76,7 +76,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
               <button
                 type="button"
                 onClick={() => onCancel(task)}
-                aria-label={t("Cancel {song}", { song: songName(task) })}
+                aria-label={t("Cancel {song}", { song: taskName(task) })}
               >
                 {t("Cancel")}
               </button>
@@ -93,7 +93,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
         {failed.map((task) => (
           <li key={task.task_id} class="ended">
             <span class="name" dir="auto">
-              {songName(task)}
+              {taskName(task)}
             </span>
             <span class="state failed">{task.error}</span>
             <span class="row">
@@ -104,7 +104,7 @@ export function Queue({ live, playing, onListen, onCancel, onDismiss, onAgain }:
                 type="button"
                 class="plain"
                 onClick={() => onDismiss(task)}
-                aria-label={t("Dismiss {song}", { song: songName(task) })}
+                aria-label={t("Dismiss {song}", { song: taskName(task) })}
               >
                 {t("Dismiss")}
               </button>
@@ -130,7 +130,7 @@ function Progress({ task }: { task: Task }) {
   const isGuess = progress > 0.05 && elapsed > 2;
   return (
     <span class="state">
-      <progress value={progress} max={1} aria-label={t("Progress of {song}", { song: songName(task) })} />
+      <progress value={progress} max={1} aria-label={t("Progress of {song}", { song: taskName(task) })} />
       <span>
         {stage} · {Math.round(progress * 100)} %
         {isGuess && ` · ${remainingTime((elapsed * (1 - progress)) / progress)}`}

@@ -5,28 +5,19 @@ import { t } from "./language.js";
 import { byteSize } from "./words.js";
 
 const DAY_SECONDS = 86_400;
-/** Maximum number of ids in a request. */
-const IDS_AT_ONCE = 100;
-
-/** Hook for the retention of the given songs. Reloads when the songs change; null before the first response. */
-export function useRetention(library: readonly Task[]): Retention | null {
+/**
+ * Hook for the space that all songs use, and for the expiry of one. Null before the first response. Reads again when
+ * `version` changes, and nothing for version 0.
+ */
+export function useRetention(id: string | null, version: number): Retention | null {
   const [retention, setRetention] = useState<Retention | null>(null);
-  const shown = library.map(({ task_id, favorite }) => `${task_id}${favorite}`).join();
   useEffect(() => {
-    if (library.length === 0) return;
-    forecast(library.map(({ task_id }) => task_id)).then(setRetention, () => {});
-  }, [shown]);
+    if (version === 0) return;
+    carillon
+      .call<Retention>("GET", `/v1/retention${id === null ? "" : `?task_ids=${id}`}`)
+      .then(setRetention, () => {});
+  }, [id, version]);
   return retention;
-}
-
-async function forecast(ids: readonly string[]): Promise<Retention> {
-  const read = await carillon.call<Retention>(
-    "GET",
-    `/v1/retention?task_ids=${ids.slice(0, IDS_AT_ONCE).join()}`,
-  );
-  if (ids.length <= IDS_AT_ONCE) return read;
-  const rest = await forecast(ids.slice(IDS_AT_ONCE));
-  return { ...rest, expiries: { ...read.expiries, ...rest.expiries } };
 }
 
 /** Text about the space used, and when songs are deleted. */

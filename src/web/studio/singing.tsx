@@ -1,9 +1,10 @@
 /** Warns before submission that the model cannot sing, and downloads one that can. */
 import { carillon, type ModelInventory } from "./api.js";
+import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
-import { PullProgress, usePull } from "./models.js";
-import { type Attempt, useEndpoint } from "./part.js";
+import type { Attempt } from "./part.js";
+import { PullProgress, usePull } from "./pull.js";
 import { byteSize } from "./words.js";
 
 interface SingingHintProps {
@@ -15,16 +16,29 @@ interface SingingHintProps {
 
 export function SingingHint({ lyrics, model: chosen, attempt }: SingingHintProps) {
   const [inventory, readInventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
-  const { answer, isRunning, read } = usePull(readInventory);
   const current = inventory?.models.find(({ name }) => name === (chosen || inventory.default_model));
   const hasWords = lyrics.split("\n").some((line) => /^\s*[^\s[]/.test(line));
   if (!hasWords || inventory === null || current === undefined || current.sings) return null;
+  return (
+    <NoSinger name={current.name} inventory={inventory} readInventory={readInventory} attempt={attempt} />
+  );
+}
+
+interface NoSingerProps {
+  name: string;
+  inventory: ModelInventory;
+  readInventory: () => Promise<void>;
+  attempt: Attempt;
+}
+
+function NoSinger({ name, inventory, readInventory, attempt }: NoSingerProps) {
+  const { answer, isRunning, read } = usePull(readInventory);
   const singing = inventory.models.find(({ sings }) => sings);
   const load = (model: string) =>
     attempt(() => carillon.call("POST", "/v1/init", { model }), t("{model} is loaded.", { model }));
   return (
     <div class="hint singing" role="status">
-      <p>{t("{model} does not sing: the song will be instrumental.", { model: current.name })}</p>
+      <p>{t("{model} does not sing: the song will be instrumental.", { model: name })}</p>
       {singing !== undefined ? (
         <button type="button" onClick={() => void load(singing.name)}>
           {t("Use {model}", { model: singing.name })}

@@ -1,10 +1,10 @@
 /** Titles, links and downloads of songs, shared by queue, library and player. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Song, type Task } from "./api.js";
 import { extensionOf, FORMATS } from "./formats.js";
 import { t } from "./language.js";
-import type { LiveData } from "./live.js";
+import { watchTasks } from "./live.js";
 
 export interface Track {
   task: Task;
@@ -18,42 +18,45 @@ export interface Track {
 }
 
 /**
- * Refreshes the playing song, which may be renamed or removed elsewhere.
+ * Refreshes the playing song, which may be finished, renamed or removed elsewhere.
  * @param onGone called when the song is removed while it is in the player
  */
-export function useTrack(
-  { library, connection }: LiveData,
-  onGone: (task: Task) => void,
-): [Track | null, (track: Track | null) => void] {
+export function useTrack(onGone: (task: Task) => void): [Track | null, (track: Track | null) => void] {
   const [track, setTrack] = useState<Track | null>(null);
-  const id = track?.task.task_id;
+  const latest = useRef({ track, onGone });
+  latest.current = { track, onGone };
   useEffect(() => {
-    if (track === null || connection !== "online") return;
-    let isOver = false;
-    // The user may have chosen another song since this render.
-    const take = (task: Task) => setTrack((now) => (now && now.task.task_id === id ? { ...now, task } : now));
-    const known = library.find((task) => task.task_id === id);
-    if (known !== undefined) {
-      take(known);
-      return;
-    }
-    carillon.task(track.task.task_id).then(
-      (task) => isOver || take(task),
-      (error: unknown) => {
-        // Only 404 means that the song is gone; other errors show as the connection state.
-        if (isOver || !(error instanceof CarillonError) || error.status !== 404) return;
-        setTrack(null);
-        onGone(track.task);
-      },
-    );
-    return () => {
-      isOver = true;
+    // The user may have chosen another song meanwhile.
+    const take = (task: Task) =>
+      setTrack((now) => (now?.task.task_id === task.task_id ? { ...now, task } : now));
+    const drop = (id: string) => {
+      const { track: now, onGone: tell } = latest.current;
+      if (now?.task.task_id !== id) return;
+      setTrack(null);
+      tell(now.task);
     };
-  }, [library, id, connection]);
+    return watchTasks(({ event, data }) => {
+      const id = latest.current.track?.task.task_id;
+      if (event === "task") take(data);
+      else if (event === "removed") drop(data.task_id);
+      else if (event === "ready" && id !== undefined) {
+        // Changes while the page was not connected were not streamed.
+        carillon.task(id).then(take, (error: unknown) => {
+          if (error instanceof CarillonError && error.status === 404) drop(id);
+        });
+      }
+    });
+  }, []);
   return [track, setTrack];
 }
 
 const MAX_NAME = 60;
+
+/** Name of a task in the queue. */
+export function taskName(task: Task): string {
+  if (task.parameters.full_analysis_only !== true) return songName(task);
+  return t("Description of {song}", { song: task.title || t("a recording") });
+}
 
 /** The title; if empty, the first phrase of the prompt or of the first sung line. */
 export function songName({ title, prompt, lyrics, task_type }: Task): string {

@@ -2,13 +2,16 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Parameters } from "./api.js";
+import { Description } from "./description.js";
+import { describe, recordingKey } from "./descriptions.js";
 import { type Draft, hasSource, taskTypeOf, withSource, withTaskType, withValues } from "./draft.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
+import type { Attempt } from "./part.js";
 import { Recorder } from "./recorder.js";
-import { roundToTenths, type TimeRange, Wave } from "./wave.js";
+import { Wave } from "./wave.js";
 import { RepaintWindows } from "./windows.js";
-import { formatTime } from "./words.js";
+import { formatTime, roundToTenths, type TimeRange } from "./words.js";
 
 /** Task types that need a source recording, with name and help text in the user's language. */
 export const recordingTasks = (): Record<string, { name: string; help: string }> => ({
@@ -34,12 +37,13 @@ interface SourceProps {
 }
 
 interface RecordingTaskProps extends SourceProps {
-  /** Queues a task that describes the recording. */
-  onDescribe: () => void;
+  attempt: Attempt;
+  onUseDescription: (values: Parameters) => void;
 }
 
-export function Source({ draft, onChange, onDescribe }: RecordingTaskProps) {
-  if (hasSource(draft)) return <RecordingTask draft={draft} onChange={onChange} onDescribe={onDescribe} />;
+export function Source(props: RecordingTaskProps) {
+  const { draft, onChange } = props;
+  if (hasSource(draft)) return <RecordingTask {...props} />;
   const take = (file: File) => onChange(withSource(draft, file));
   return (
     <div>
@@ -125,7 +129,7 @@ function Drop({ id, label, onFile, children }: DropProps) {
   );
 }
 
-function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
+function RecordingTask({ draft, onChange, attempt, onUseDescription }: RecordingTaskProps) {
   const { values, files, sourceName } = draft;
   const [length, setLength] = useState(0);
   const task = taskTypeOf(draft);
@@ -134,6 +138,8 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
   const url = useSourceUrl(files.src_audio, values.src_audio_path);
   const window = { start: Number(values.repainting_start ?? 0), end: Number(values.repainting_end ?? 0) };
   const setWindow = ({ start, end }: TimeRange) => set({ repainting_start: start, repainting_end: end });
+  const name = sourceName || t("recording");
+  const recording = recordingKey(values.src_audio_path, files.src_audio);
   const drop = () => {
     const {
       src_audio_path: _,
@@ -143,18 +149,23 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
       ...others
     } = values;
     const { src_audio: _____, ...rest } = files;
-    onChange({ values: others, files: rest, sourceName: "" });
+    onChange({ ...draft, values: others, files: rest, sourceName: "" });
   };
   return (
     <fieldset id="source" class="source">
       <legend>{t("Recording")}</legend>
       <div class="row">
-        <strong class="name">{sourceName || t("recording")}</strong>
+        <strong class="name">{name}</strong>
         <button
           type="button"
-          onClick={onDescribe}
+          onClick={() => {
+            const { src_audio } = files;
+            const { src_audio_path } = values;
+            const sent = src_audio === undefined ? {} : { src_audio };
+            void attempt(() => describe(recording, name, { src_audio_path }, sent));
+          }}
           title={t("Tempo, key, language and style")}
-          aria-label={t("Describe {name}", { name: sourceName || t("recording") })}
+          aria-label={t("Describe {name}", { name })}
         >
           {t("Describe")}
         </button>
@@ -162,6 +173,7 @@ function RecordingTask({ draft, onChange, onDescribe }: RecordingTaskProps) {
           {t("Remove")}
         </button>
       </div>
+      <Description recording={recording} name={name} onUse={onUseDescription} />
       {url !== "" && (
         <Wave
           url={url}

@@ -1,40 +1,38 @@
 /** Controls of the player besides its buttons: keys, media keys, volume. */
-import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
+import { controls } from "./playback.js";
 import { songName, type Track } from "./song.js";
-
-type WaveRef = RefObject<WaveSurfer | null>;
 
 const VOLUME_ITEM = "carillon-volume";
 const STEP_SECONDS = 5;
 const STEPS: Readonly<Record<string, number>> = { ArrowLeft: -STEP_SECONDS, ArrowRight: STEP_SECONDS };
 
 /** Space plays and pauses, arrow keys seek, unless a focused control uses the key. */
-export function usePlayerKeys(wave: WaveRef): void {
+export function usePlayerKeys(wave: WaveSurfer | null, isUsed: boolean): void {
   useEffect(() => {
+    if (!isUsed) return;
     const onKey = (event: KeyboardEvent) => {
-      const player = wave.current;
       const isTaken = event.target instanceof Element && event.target.closest(TAKES_KEYS) !== null;
-      if (player === null || player.getDuration() === 0 || isTaken || event.ctrlKey || event.metaKey) return;
+      if (isTaken || event.ctrlKey || event.metaKey) return;
       const step = STEPS[event.key];
-      if (event.key === " ") void player.playPause();
-      else if (step !== undefined) player.skip(step);
+      if (event.key === " ") controls.toggle();
+      else if (step !== undefined) wave?.skip(step);
       else return;
       event.preventDefault();
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
-  }, []);
+  }, [wave, isUsed]);
 }
 
 const TAKES_KEYS = "input, textarea, select, button, a, summary, [role=slider], [contenteditable]";
 
 interface MediaSessionOptions {
   track: Track | null;
-  wave: WaveRef;
+  wave: WaveSurfer | null;
   isPlaying: boolean;
   onStep: (by: 1 | -1) => void;
 }
@@ -47,20 +45,20 @@ export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSession
     if (session === undefined) return;
     session.metadata = name === "" ? null : new MediaMetadata({ title: name, artist: "Carillon" });
     session.playbackState = name === "" ? "none" : isPlaying ? "playing" : "paused";
-    session.setActionHandler("play", () => void wave.current?.play());
-    session.setActionHandler("pause", () => wave.current?.pause());
+    session.setActionHandler("play", () => isPlaying || controls.toggle());
+    session.setActionHandler("pause", () => wave?.pause());
     session.setActionHandler("nexttrack", () => onStep(1));
     session.setActionHandler("previoustrack", () => onStep(-1));
   });
 }
 
-export function Volume({ wave }: { wave: WaveRef }) {
+export function Volume({ wave }: { wave: WaveSurfer | null }) {
   const [volume, setVolume] = useState(() => Number(localStorage.getItem(VOLUME_ITEM) ?? 1));
   const [isMuted, setMuted] = useState(false);
   useEffect(() => {
-    wave.current?.setVolume(volume);
-    wave.current?.setMuted(isMuted);
-  }, [volume, isMuted]);
+    wave?.setVolume(volume);
+    wave?.setMuted(isMuted);
+  }, [wave, volume, isMuted]);
   return (
     <span class="row volume">
       <RoundButton

@@ -11,8 +11,8 @@ interface VirtualListProps {
   /** Key of a row. Pass the same function at every render: a new one makes the list read all keys again. */
   keyOf: (index: number) => string;
   row: (index: number) => ComponentChildren;
-  /** Called with the first visible row after scrolling. */
-  onView: (first: number) => void;
+  /** Called with the first and the last visible row after scrolling. */
+  onView: (first: number, last: number) => void;
 }
 
 export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
@@ -43,7 +43,8 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
     if (Math.abs(seen - top) > 1) setTop(seen);
   });
   const first = virtual.range?.startIndex ?? 0;
-  useEffect(() => onView(first), [first]);
+  const last = virtual.range?.endIndex ?? 0;
+  useEffect(() => onView(first, last), [first, last]);
   return (
     <ul class="library" ref={list} style={{ height: `${virtual.getTotalSize()}px` }}>
       {virtual.getVirtualItems().map(({ index, key, start }) => {

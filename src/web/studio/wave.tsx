@@ -1,24 +1,16 @@
 /** Waveform with playback and an optional selection window. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
-import RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
-import SpectrogramPlugin from "wavesurfer.js/dist/plugins/spectrogram.js";
+import type WaveSurfer from "wavesurfer.js";
+import type RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import { t } from "./language.js";
-import { playAlone } from "./one-sound.js";
-import { formatTime } from "./words.js";
+import { SpectrogramButton } from "./spectrogram.js";
+import { formatTime, roundToTenths, type TimeRange } from "./words.js";
 
 /** Id of the region that shows a window entered as numbers. */
 const ENTERED_REGION = "shown";
 
-const SPECTROGRAM_HEIGHT = 96;
 /** Shorter drags count as clicks. */
 const DRAG_THRESHOLD_PX = 1;
-
-/** Part of a recording, in seconds; an end of 0 means the end of the recording. */
-export interface TimeRange {
-  start: number;
-  end: number;
-}
 
 interface WaveProps {
   url: string;
@@ -26,41 +18,6 @@ interface WaveProps {
   onLength: (seconds: number) => void;
   window?: TimeRange;
   onWindow?: (window: TimeRange) => void;
-}
-
-/** Sample rate of the decoded audio. A spectrogram shows frequencies up to half of it. */
-export const WAVEFORM_SAMPLE_RATE_HZ = 24_000;
-
-/** Creates a waveform with the common options. */
-export function makeWave(
-  container: HTMLElement | null,
-  options: Omit<WaveSurferOptions, "container">,
-): WaveSurfer {
-  const wave = WaveSurfer.create({
-    container: container as HTMLElement,
-    barWidth: 2,
-    barGap: 1,
-    barRadius: 1,
-    normalize: true,
-    sampleRate: WAVEFORM_SAMPLE_RATE_HZ,
-    ...waveColors(),
-    ...options,
-  });
-  playAlone(wave);
-  return wave;
-}
-
-export function waveColors() {
-  const style = getComputedStyle(document.documentElement);
-  const color = (name: string) => {
-    const probe = document.createElement("i");
-    probe.style.color = style.getPropertyValue(name);
-    document.body.append(probe);
-    const { color: seen } = getComputedStyle(probe);
-    probe.remove();
-    return seen;
-  };
-  return { waveColor: color("--wave"), progressColor: color("--accent"), cursorColor: color("--text") };
 }
 
 export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
@@ -74,28 +31,42 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
   selected.current = onWindow;
 
   useEffect(() => {
-    const plugin = RegionsPlugin.create();
-    const made = makeWave(container.current, { height: 64, url, plugins: [plugin] });
-    made.on("ready", (seconds) => {
-      setLength(seconds);
-      onLength(seconds);
-    });
-    made.on("play", () => setPlaying(true));
-    made.on("pause", () => setPlaying(false));
-    made.on("error", () =>
-      setFailure(t("The browser cannot show this recording; the server may still read it.")),
+    let destroy = () => {};
+    let isOver = false;
+    const fail = () => setFailure(t("The browser cannot show this recording; the server may still read it."));
+    Promise.all([import("./waveform.js"), import("wavesurfer.js/dist/plugins/regions.js")]).then(
+      ([{ makeWave }, { default: RegionsPlugin }]) => {
+        if (isOver) return;
+        const plugin = RegionsPlugin.create();
+        const made = makeWave(container.current, { height: 64, url, plugins: [plugin] });
+        destroy = () => made.destroy();
+        made.on("ready", (seconds) => {
+          setLength(seconds);
+          onLength(seconds);
+        });
+        made.on("play", () => setPlaying(true));
+        made.on("pause", () => setPlaying(false));
+        made.on("error", fail);
+        const tell = (region: { start: number; end: number }) =>
+          selected.current?.({ start: roundToTenths(region.start), end: roundToTenths(region.end) });
+        plugin.on("region-created", (region) => {
+          for (const other of plugin.getRegions()) if (other !== region) other.remove();
+          if (region.id !== ENTERED_REGION) tell(region);
+        });
+        plugin.on("region-updated", tell);
+        setWave(made);
+        setRegions(plugin);
+      },
+      fail,
     );
-    const tell = (region: { start: number; end: number }) =>
-      selected.current?.({ start: roundToTenths(region.start), end: roundToTenths(region.end) });
-    plugin.on("region-created", (region) => {
-      for (const other of plugin.getRegions()) if (other !== region) other.remove();
-      if (region.id !== ENTERED_REGION) tell(region);
-    });
-    plugin.on("region-updated", tell);
-    setWave(made);
-    setRegions(plugin);
-    setFailure("");
-    return () => made.destroy();
+    return () => {
+      isOver = true;
+      destroy();
+      setWave(null);
+      setRegions(null);
+      setLength(0);
+      setFailure("");
+    };
   }, [url]);
 
   const hasWindow = window !== undefined;
@@ -182,36 +153,4 @@ function Zoom({ wave, length }: { wave: WaveSurfer | null; length: number }) {
       </button>
     </span>
   );
-}
-
-interface SpectrogramButtonProps {
-  wave: WaveSurfer | null;
-  label: string;
-}
-
-/** Toggles the spectrogram below the waveform. */
-export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
-  const [isShown, setShown] = useState(false);
-  useEffect(() => {
-    if (wave === null || !isShown) return;
-    const plugin = SpectrogramPlugin.create({ height: SPECTROGRAM_HEIGHT, fftSamples: 1024, autoGain: true });
-    wave.registerPlugin(plugin);
-    return () => plugin.destroy();
-  }, [wave, isShown]);
-  return (
-    <button
-      type="button"
-      class="tag spectrogram"
-      aria-pressed={isShown}
-      aria-label={t("Spectrogram of {name}", { name: label })}
-      title={t("Spectrogram")}
-      onClick={() => setShown(!isShown)}
-    >
-      ▒
-    </button>
-  );
-}
-
-export function roundToTenths(seconds: number): number {
-  return Math.round(seconds * 10) / 10;
 }

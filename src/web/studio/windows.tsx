@@ -1,8 +1,7 @@
 /** Windows of a recording that one repaint task replaces. */
 import type { Parameters } from "./api.js";
 import { t } from "./language.js";
-import type { TimeRange } from "./wave.js";
-import { formatTime } from "./words.js";
+import { formatTime, type TimeRange } from "./words.js";
 
 /** Start and end in seconds, as in the API. An end of 0 means the end of the recording. */
 type Pair = readonly [start: number, end: number];

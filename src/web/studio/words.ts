@@ -25,3 +25,13 @@ export function timeAgo(unixSeconds: number): string {
 export function byteSize(bytes: number): string {
   return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }
+
+export function roundToTenths(seconds: number): number {
+  return Math.round(seconds * 10) / 10;
+}
+
+/** Part of a recording, in seconds; an end of 0 means the end of the recording. */
+export interface TimeRange {
+  start: number;
+  end: number;
+}

@@ -23,6 +23,20 @@ describe("songs in the studio's library", function () {
 
     const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
 
+    it("opens with less than 90 kB over the wire", async () => {
+      const page = await studio.open("Online", "de-DE");
+      await button(page, "song 9999 abspielen").waitFor();
+      // The last script that the page loads by itself.
+      await page.waitForFunction(() =>
+        performance.getEntriesByType("resource").some(({ name }) => name.includes("/waveform")),
+      );
+      const bytes = await page.evaluate(() => {
+        const entries = performance.getEntries() as PerformanceResourceTiming[];
+        return entries.reduce((sum, { transferSize }) => sum + (transferSize ?? 0), 0);
+      });
+      expect(bytes).to.be.within(20_000, 90_000);
+    });
+
     it("the library draws only the songs in view, and searches on the server", async () => {
       const page = await studio.open();
       await page.getByRole("heading", { name: "Songs 10000" }).waitFor();

@@ -67,7 +67,7 @@ export class Studio {
   }
 }
 
-export function button(page: Page, name: string | RegExp): Locator {
+export function button(page: Page | Locator, name: string | RegExp): Locator {
   return page.getByRole("button", { name, exact: true });
 }
 

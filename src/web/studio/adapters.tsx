@@ -1,0 +1,72 @@
+/** Adapters of the default model: load, switch, strength, unload. */
+import { useState } from "preact/hooks";
+import { type AdapterStatus, type AvailableAdapters, carillon } from "./api.js";
+import { useEndpoint } from "./endpoint.js";
+import { t } from "./language.js";
+import { type Attempt, WorkshopSection } from "./part.js";
+
+export function Adapters({ attempt }: { attempt: Attempt }) {
+  const [status] = useEndpoint<AdapterStatus>("/v1/lora/status");
+  const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
+  const [path, setPath] = useState("");
+  const change = (endpoint: string, body: object, done = "") =>
+    attempt(() => carillon.call("POST", `/v1/lora/${endpoint}`, body), done);
+  return (
+    <WorkshopSection title={t("Adapters")}>
+      <div class="row">
+        <input
+          aria-label={t("Adapter on the server")}
+          list="adapters"
+          placeholder={t("Path on the server, such as zydeco/final")}
+          value={path}
+          onInput={(event) => setPath(event.currentTarget.value)}
+        />
+        <datalist id="adapters">
+          {available?.adapters.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+        <button
+          type="button"
+          disabled={path.trim() === ""}
+          onClick={() => change("load", { lora_path: path }, t("The adapter is loaded."))}
+        >
+          {t("Load adapter")}
+        </button>
+      </div>
+      {status?.adapters.map((adapter_name) => (
+        <div class="row" key={adapter_name}>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={status.enabled_adapters.includes(adapter_name)}
+              onChange={(event) => change("toggle", { use_lora: event.currentTarget.checked, adapter_name })}
+            />
+            {adapter_name}
+          </label>
+          <label class="check">
+            {t("Strength")}
+            <input
+              type="range"
+              min={-2}
+              max={2}
+              step={0.05}
+              value={status.scales[adapter_name]}
+              onChange={(event) =>
+                change("scale", { scale: Number(event.currentTarget.value), adapter_name })
+              }
+            />
+            <output>{status.scales[adapter_name]}</output>
+          </label>
+          <button
+            type="button"
+            class="end"
+            onClick={() => change("unload", { adapter_name }, t("Adapter unloaded."))}
+          >
+            {t("Unload")}
+          </button>
+        </div>
+      ))}
+    </WorkshopSection>
+  );
+}

@@ -1,0 +1,73 @@
+/** Chips below the prompt: values that the page filled in, and styles that are on. A press removes them. */
+import { type AdapterStatus, carillon, type ModelInventory, type Parameters } from "./api.js";
+import { type Draft, usedFilled } from "./draft.js";
+import { useEndpoint } from "./endpoint.js";
+import { language, t } from "./language.js";
+import type { Attempt } from "./part.js";
+import { formatTime } from "./words.js";
+
+interface FilledChipsProps {
+  draft: Draft;
+  set: (change: Parameters) => void;
+}
+
+export function FilledChips({ draft, set }: FilledChipsProps) {
+  const used = usedFilled(draft);
+  if (used.length === 0) return null;
+  return (
+    <fieldset class="tags filled" aria-label={t("Filled in for you")}>
+      {used.map((name) => (
+        <Chip key={name} words={wordsOf(name, draft.values[name])} onRemove={() => set({ [name]: null })} />
+      ))}
+    </fieldset>
+  );
+}
+
+/** Styles that every song of the default model gets. */
+export function StyleChips({ values, attempt }: { values: Parameters; attempt: Attempt }) {
+  const [status] = useEndpoint<AdapterStatus>("/v1/lora/status");
+  const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
+  const isDefault = values.model === undefined || values.model === inventory?.default_model;
+  if (status === null || !isDefault || values.loras !== undefined) return null;
+  const active = status.enabled_adapters.filter((name) => status.scales[name] !== 0);
+  if (active.length === 0) return null;
+  return (
+    <fieldset class="tags styles" aria-label={t("Styles that are on")}>
+      {active.map((name) => (
+        <Chip
+          key={name}
+          words={t("Style: {name}", { name })}
+          onRemove={() =>
+            void attempt(
+              () => carillon.call("POST", "/v1/lora/toggle", { use_lora: false, adapter_name: name }),
+              t("The style {name} is off.", { name }),
+            )
+          }
+        />
+      ))}
+    </fieldset>
+  );
+}
+
+function Chip({ words, onRemove }: { words: string; onRemove: () => void }) {
+  return (
+    <button type="button" class="tag" aria-label={t("Remove {name}", { name: words })} onClick={onRemove}>
+      {words} ✕
+    </button>
+  );
+}
+
+function wordsOf(name: string, value: unknown): string {
+  switch (name) {
+    case "bpm":
+      return `${value} BPM`;
+    case "audio_duration":
+      return formatTime(Number(value));
+    case "time_signature":
+      return `${value}/${value === "6" ? 8 : 4}`;
+    case "vocal_language":
+      return new Intl.DisplayNames([language()], { type: "language" }).of(String(value)) ?? String(value);
+    default:
+      return String(value);
+  }
+}
