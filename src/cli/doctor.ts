@@ -30,6 +30,7 @@ const MIN_MEMORY_BYTES = 4 * GIB;
 const CPU_FEATURES = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"];
 /** Files that reveal a container: Docker and Podman each create one of them. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
+const HEALTH_TIMEOUT_MS = 2_000;
 const SIGNS: Readonly<Record<Finding["state"], string>> = { ok: "ok  ", note: "note", bad: "BAD " };
 
 function finding(what: string, state: Finding["state"], found: string, fix?: string): Finding {
@@ -216,10 +217,25 @@ async function port(what: string, number: number, host: string, variable: string
   });
   if (failure === null) return finding(what, "ok", `${number} on ${host} is free`);
   if (failure.code === "EADDRINUSE") {
-    const found = `${number} on ${host} is in use, perhaps by your own server`;
+    if (await isOwnServer(number, host))
+      return finding(what, "ok", `a running Carillon answers on ${number}`);
+    const found = `${number} on ${host} is in use by another program`;
     return finding(what, "note", found, `stop the program that listens there, or set ${variable}`);
   }
   return finding(what, "bad", failure.message, `set ${variable} and its host to valid values`);
+}
+
+/** Whether a music service or a city of this package answers there. */
+async function isOwnServer(port: number, host: string): Promise<boolean> {
+  const address = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  const url = `http://${address.includes(":") ? `[${address}]` : address}:${port}/health`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) });
+    return /"service":"Carillon"|"mode":"(embedded|proxy)"/.test(await response.text());
+  } catch {
+    // Another program may close the connection or never answer.
+    return false;
+  }
 }
 
 async function output(program: string, args: readonly string[]): Promise<string> {

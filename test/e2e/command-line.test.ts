@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -302,6 +303,18 @@ describe("the command line", () => {
     expect(stdout).to.match(/^note models: carillon-nano.*\n {5}-> npx carillon models pull/m);
     expect(stdout).to.match(/^ok {3}songs and tasks: .* GiB free in /m);
     expect(stdout.trim().split("\n").at(-1)).to.equal("No problems found.");
+  });
+
+  it("carillon doctor recognizes a running server on its port", async () => {
+    const running = createHttpServer((_request, response) => response.end('{"mode":"embedded"}'));
+    const { port } = await listenLocally(running);
+    const { stdout } = await carillon(["doctor"], {
+      SVC_HOME: directory,
+      SVC_API_PORT: "0",
+      CITY_BRIDGE_PORT: String(port),
+    });
+    running.close();
+    expect(stdout).to.match(new RegExp(`^ok {3}city port: a running Carillon answers on ${port}$`, "m"));
   });
 
   it("carillon doctor reports each problem and its fix", async () => {
