@@ -1,18 +1,53 @@
 /** Checks that commands share. All of them throw RefusedError. */
 import { distance, type GroundPoint, type Position } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
-import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { BUILDING_PREFABS, type BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { NETWORK_PREFABS } from "../simulation/catalogue/network-prefabs.js";
 import type { Building } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
 
+/** Number of similar names in a refusal, and the least share of equal letter pairs that makes names similar. */
+const MOST_NEAR_NAMES = 3;
+const SIMILAR = 0.4;
 const MIN_SEGMENT_METERS = 4;
 const MAX_SNAP_METERS = 64;
 
-export function requirePrefab<T>(find: (name: string) => T | undefined, kind: string, name: string): T {
+export function requirePrefab<T>(
+  find: (name: string) => T | undefined,
+  kind: "building" | "network",
+  name: string,
+): T {
   const prefab = find(name);
-  if (!prefab) throw new RefusedError(`No ${kind} prefab is named "${name}"`);
-  return prefab;
+  if (prefab) return prefab;
+  const prefabs = kind === "building" ? BUILDING_PREFABS.filter(({ blocked }) => !blocked) : NETWORK_PREFABS;
+  const near = nearNames(name, prefabs).map((each) => `"${each}"`);
+  const hint = near.length === 0 ? "" : `; near names are ${near.join(", ")}`;
+  throw new RefusedError(`No ${kind} prefab is named "${name}"${hint}; GET /prefabs/${kind}s lists all`);
+}
+
+/** Names of prefabs that share the most letter pairs with a name, in their own or their displayed name. */
+function nearNames(name: string, prefabs: readonly { name: string; displayName: string }[]): string[] {
+  const wanted = letterPairs(name);
+  const likeness = (other: string) => {
+    const pairs = letterPairs(other);
+    const shared = [...wanted].filter((pair) => pairs.has(pair)).length;
+    return (2 * shared) / Math.max(wanted.size + pairs.size, 1);
+  };
+  return prefabs
+    .map((prefab) => ({
+      name: prefab.name,
+      score: Math.max(likeness(prefab.name), likeness(prefab.displayName)),
+    }))
+    .filter(({ score }) => score >= SIMILAR)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, MOST_NEAR_NAMES)
+    .map((each) => each.name);
+}
+
+function letterPairs(text: string): Set<string> {
+  const letters = text.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+  return new Set(Array.from({ length: Math.max(letters.length - 1, 0) }, (_, i) => letters.slice(i, i + 2)));
 }
 
 export function requireId(id: number): void {
