@@ -9,6 +9,7 @@ import { forwardingRoutes } from "./live/forward.js";
 import { Overlay } from "./overlay.js";
 import { type BridgeServer, type BridgeServerOptions, startServer } from "./server.js";
 import { EmbeddedGame } from "./simulation/embedded-game.js";
+import { timestamp } from "./views/listing.js";
 
 const DEFAULT_SEED = 1;
 /** Maximum time to wait for the lock. A city process of an earlier server may still be saving (process.ts). */
@@ -88,7 +89,7 @@ export async function startCity(
 /** Loads the requested save, else the newest, else starts a new city. Returns whether the newest save was resumed. */
 async function beginCity(
   game: EmbeddedGame,
-  { cityNew, citySavesDirectory }: BridgeConfig,
+  { cityNew }: BridgeConfig,
   log: Logger,
   load: string | undefined,
 ): Promise<boolean> {
@@ -101,8 +102,10 @@ async function beginCity(
       { err: error },
       `${error.message}; the file is kept, and the next older save is loaded instead`,
     );
-  if (!cityNew && (await game.resumeCity(onRefused))) {
-    log.info(`resumed the city from its latest valid save in ${citySavesDirectory}`);
+  const resumed = cityNew ? null : await game.resumeCity(onRefused);
+  if (resumed !== null && game.world) {
+    const { clock, citizens } = game.world;
+    log.info(`resumed ${resumed}: ${citizens.size} citizens, ${timestamp(clock.gameTimeMs).slice(0, 10)}`);
     return true;
   }
   game.startCity({ seed: DEFAULT_SEED, map: "highway", paused: false });

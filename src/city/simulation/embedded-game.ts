@@ -81,12 +81,14 @@ export class EmbeddedGame {
   }
 
   /**
-   * Loads the newest valid save. Returns null and changes nothing when there is none.
+   * Loads the newest valid save and returns its path. Returns null and changes nothing when there is none.
    * @param onRefused called for every newer save that cannot be loaded; the file of such a save is kept
    */
-  async resumeCity(onRefused: (error: Error) => void): Promise<World | null> {
-    const world = await this.saves.loadNewest(onRefused);
-    return world && this.#adopt(world);
+  async resumeCity(onRefused: (error: Error) => void): Promise<string | null> {
+    const newest = await this.saves.loadNewest(onRefused);
+    if (!newest) return null;
+    this.#adopt(newest.world);
+    return newest.path;
   }
 
   /**

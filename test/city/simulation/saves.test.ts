@@ -323,9 +323,10 @@ describe("automatic saves over a long life", () => {
     const resume = async () => {
       saves = new SaveFiles(directory, onFailed);
       const refused: string[] = [];
-      const world = await saves.loadNewest(({ message }) => refused.push(message));
-      expect(world && stateOf(world)).to.equal(whole.at(-1)?.state ?? null);
-      if (world) city = world;
+      const newest = await saves.loadNewest(({ message }) => refused.push(message));
+      expect(newest && stateOf(newest.world)).to.equal(whole.at(-1)?.state ?? null);
+      expect(newest?.path).to.equal(whole.at(-1)?.path);
+      if (newest) city = newest.world;
       else await begin();
     };
     for (const next of [{ kind: "new" } as const, ...steps]) {

@@ -132,10 +132,10 @@ export class SaveFiles {
    * Loads the newest valid save; null when there is none.
    * @param onRefused called for every newer save that could not be loaded; its file is kept
    */
-  async loadNewest(onRefused: (error: Error) => void): Promise<World | null> {
+  async loadNewest(onRefused: (error: Error) => void): Promise<{ world: World; path: string } | null> {
     for (const { path } of await this.list()) {
       try {
-        return await this.load(path);
+        return { world: await this.load(path), path };
       } catch (error) {
         onRefused(error as Error);
       }
