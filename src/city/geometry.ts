@@ -91,7 +91,7 @@ export function crossingOf(a: Span, b: Span): { readonly onA: Position; readonly
 }
 
 /** Crossing point of two lines, as a share of each line's length; null for parallel lines. */
-function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
+export function intersectionOf(a: Line, b: Line): { alongA: number; alongB: number } | null {
   const ax = a.end.x - a.start.x;
   const az = a.end.z - a.start.z;
   const bx = b.end.x - b.start.x;

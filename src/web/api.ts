@@ -57,6 +57,8 @@ export interface ZoneBlockRow {
   readonly rows: number;
   /** Zone values, one digit per cell. The cell (column, row) is at the index `row * 4 + column`. */
   readonly cells: string;
+  /** A 1 for each cell that can be built on, in the order of `cells`. */
+  readonly usable?: string;
 }
 
 /** Terrain samples. They start in the south-west corner and run row by row to the north. */
@@ -100,6 +102,8 @@ export interface CommandReply {
   readonly cost?: number;
   readonly constructionCost?: number;
   readonly segmentId?: number;
+  /** Segments of a road that was built in pieces. */
+  readonly segmentIds?: readonly number[];
   readonly buildingId?: number;
   readonly suggestions?: readonly { readonly position: Place; readonly angleDegrees: number }[];
 }
@@ -176,8 +180,10 @@ export async function readSegments(): Promise<{ segments: SegmentRow[] }> {
   }
 }
 
-export async function readZones() {
-  const zones = await readOrNull<{ blocks: ZoneBlockRow[] }>("/state/zone-blocks");
+/** @param withUsable whether to read which cells can be built on */
+export async function readZones(withUsable: boolean) {
+  const path = `/state/zone-blocks${withUsable ? "?usable=true" : ""}`;
+  const zones = await readOrNull<{ blocks: ZoneBlockRow[] }>(path);
   return { zoneBlocks: zones?.blocks ?? null };
 }
 
@@ -321,4 +327,6 @@ export interface BudgetAnswer {
   readonly balance: number;
   readonly income: readonly { readonly name: string; readonly lastWeek: number }[];
   readonly expenses: readonly { readonly name: string; readonly lastWeek: number }[];
+  readonly bailout?: { readonly amount: number; readonly isOffered: boolean };
+  readonly servicesClosedForDebt?: number;
 }

@@ -19,7 +19,7 @@ interface Plan {
 
 const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: string }>> = {
   road: { label: "Road", clicks: 2, hint: "Click the start, then the end." },
-  zone: { label: "Zone", clicks: 2, hint: "Click two opposite corners beside a road." },
+  zone: { label: "Zone", clicks: 2, hint: "Grey cells can be zoned. Click two opposite corners." },
   service: {
     label: "Service",
     clicks: 1,
@@ -55,6 +55,7 @@ interface Prefab {
 
 export class BuildTools {
   readonly #onChange: () => void;
+  readonly #onTool: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
   readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
   /** Whether the city is embedded. A running game has fewer commands. */
@@ -63,9 +64,13 @@ export class BuildTools {
   #corners: Place[] = [];
   #hovered: Place | null = null;
 
-  /** @param onChange called when the sketch drawn over the map changes */
-  constructor(onChange: () => void) {
+  /**
+   * @param onChange called when the sketch drawn over the map changes
+   * @param onTool called when another tool, or none, is chosen
+   */
+  constructor(onChange: () => void, onTool: () => void) {
     this.#onChange = onChange;
+    this.#onTool = onTool;
     const each = <T>(make: (tool: ToolName) => T) =>
       Object.fromEntries((Object.keys(TOOLS) as ToolName[]).map((tool) => [tool, make(tool)])) as Record<
         ToolName,
@@ -82,6 +87,10 @@ export class BuildTools {
     document.addEventListener("keydown", ({ key }) => {
       if (key === "Escape" && this.#tool) this.#choose(null);
     });
+  }
+
+  get isZoning(): boolean {
+    return this.#tool === "zone";
   }
 
   /** Fills the selection lists with the roads, zones and services that the bridge can build. */
@@ -145,6 +154,7 @@ export class BuildTools {
       this.#choices[name].hidden = name !== tool;
     }
     this.#restart();
+    this.#onTool();
   }
 
   #restart(): void {
@@ -172,8 +182,8 @@ export class BuildTools {
     const [start, end = start] = this.#corners as [Place, Place];
     const chosen = this.#tool ? this.#choices[this.#tool].value : "";
     if (this.#tool === "road") {
-      const snapDistance = this.#isEmbedded ? { snapDistance: SNAP_METERS } : {};
-      const body = { roadPrefab: chosen, start, end, ...snapDistance };
+      const laying = this.#isEmbedded ? { snapDistance: SNAP_METERS, split: true } : {};
+      const body = { roadPrefab: chosen, start, end, ...laying };
       return { name: "build-network", body, corners: [start, end] };
     }
     if (this.#tool === "zone") {
@@ -199,21 +209,21 @@ export class BuildTools {
     const reply = await sendCommand(name, body);
     this.#corners = [];
     this.#onChange();
-    const { segmentId, buildingId } = reply;
-    if (segmentId === undefined && buildingId === undefined) {
+    const { segmentId, segmentIds = segmentId === undefined ? [] : [segmentId], buildingId } = reply;
+    const built = segmentIds.map((id) => ({ entityType: "netSegment", id }));
+    const undone = buildingId === undefined ? built : [{ entityType: "building", id: buildingId }];
+    if (undone.length === 0) {
       this.#showMessage([reply.message, "To undo it, paint another zone or no zone over it."]);
       return;
     }
-    const undone =
-      segmentId === undefined
-        ? { entityType: "building", id: buildingId }
-        : { entityType: "netSegment", id: segmentId };
     const undo = button("Undo", () => void this.#attempt(() => this.#undo(undone)));
     this.#showMessage([...linesOf(reply), "Undo bulldozes it; the cost is not paid back."], undo);
   }
 
-  async #undo(body: object): Promise<void> {
-    this.#showMessage([(await sendCommand("bulldoze", body)).message]);
+  async #undo(built: readonly object[]): Promise<void> {
+    let message = "";
+    for (const each of built) message = (await sendCommand("bulldoze", each)).message;
+    this.#showMessage([built.length === 1 ? message : `${built.length} segments were removed.`]);
   }
 
   /** Runs `work`, and shows the error if `work` fails. */

@@ -20,6 +20,8 @@ const PALETTE = {
   track: ["#5a4a4a", "#b3a0a0"],
   waterPipe: ["#1666c5", "#59a6ff"],
   powerLine: ["#b58900", "#f2d024"],
+  /** Colour of cells that can be zoned. */
+  freeCell: ["#9aa39c", "#59635c"],
   /** Colour of street names. */
   label: ["#2b332e", "#dde5df"],
   shadow: ["#00000038", "#00000070"],

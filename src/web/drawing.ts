@@ -69,18 +69,24 @@ const CELLS_TO_ORIGIN = 4;
 const SEAM_METERS = 0.4;
 
 /**
- * Draws zoned cells. If blocks overlap, the older one owns the ground, so it is drawn last.
+ * Draws zoned cells, and cells that can be zoned where the blocks say so. If blocks overlap, the older one owns the
+ * ground, so it is drawn last.
  * @param blocks oldest first
  */
-export function drawZones(context: CanvasRenderingContext2D, blocks: readonly ZoneBlockRow[]): void {
+export function drawZones(
+  context: CanvasRenderingContext2D,
+  blocks: readonly ZoneBlockRow[],
+  freeColor: string,
+): void {
   context.globalAlpha = 0.55;
-  for (const { position, angleRadians, rows, cells } of blocks.toReversed()) {
+  for (const { position, angleRadians, rows, cells, usable } of blocks.toReversed()) {
     context.save();
     context.translate(position.x, position.z);
     context.rotate(angleRadians);
     for (let row = 0; row < rows; row++) {
       for (let column = 0; column < COLUMNS; column++) {
-        const color = ZONE_COLORS[Number(cells[row * COLUMNS + column])];
+        const index = row * COLUMNS + column;
+        const color = ZONE_COLORS[Number(cells[index])] ?? (usable?.[index] === "1" ? freeColor : null);
         if (!color) continue;
         context.fillStyle = color;
         const depth = (column - CELLS_TO_ORIGIN) * CELL_METERS;

@@ -53,7 +53,10 @@ let shownZones = "";
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
 byId("zoom-out").addEventListener("click", () => map.view.zoomOut());
 byId("fit").addEventListener("click", () => map.fit());
-const tools = new BuildTools(() => map.mark(details.selection));
+const tools = new BuildTools(
+  () => map.mark(details.selection),
+  () => void reportFailure(showZones),
+);
 map.sketch = tools.sketch;
 map.onPlace = (place) => tools.place(place);
 map.view.onHover = (place) => tools.hover(place);
@@ -79,7 +82,7 @@ async function showCity(): Promise<void> {
   const network = hasTiles ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
   const zones = hasTiles ? String(tiles.zoneRevision) : network;
   if (network !== shownNetwork) show({ ...picture, ...(await readSegments()) });
-  if (zones !== shownZones) show({ ...picture, ...(await readZones()) });
+  if (zones !== shownZones) await showZones();
   [shownNetwork, shownZones] = [network, zones];
   if (hasTiles) {
     const problems = [...tiles.problems(), ...(await readCityNetworkProblems())];
@@ -89,6 +92,10 @@ async function showCity(): Promise<void> {
     show({ ...picture, ...(await readBuildings()) });
   }
   listProblems(byId("problems"), picture.problems, visitProblem);
+}
+
+async function showZones(): Promise<void> {
+  show({ ...picture, ...(await readZones(tools.isZoning)) });
 }
 
 /** Moves the map to a problem and selects the entity there. */
@@ -154,7 +161,7 @@ async function start(): Promise<void> {
   await showSummary();
   await showCity();
   map.fit();
-  await showTown(placeNamedIn, visit);
+  await showTown(placeNamedIn, visit, runCommand);
   await showLand();
   await showTraffic();
   data.offer((await readOrNull<LayerData>("/state/layer?limit=0"))?.layers ?? null);
@@ -166,7 +173,7 @@ async function follow(round: number): Promise<void> {
     await showCity();
     if (data.chosen !== "") await showLayer();
     await showTraffic();
-    await showTown(placeNamedIn, visit);
+    await showTown(placeNamedIn, visit, runCommand);
   }
   if (landIsStale) await showLand();
 }

@@ -233,6 +233,7 @@ export class CityMap {
       drawZones(
         context,
         zoneBlocks.filter(({ position }) => isSeen(position)),
+        palette.freeCell,
       );
     drawLines("roads");
     const buildings = this.#picture.buildings.filter(({ service, position }) => {

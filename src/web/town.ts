@@ -1,6 +1,7 @@
 /** Citizens' messages, budget and weekly statistics. */
 import { type BudgetAnswer, type Chirp, type Place, read, readOrNull, type StatisticsRow } from "./api.js";
 import { formatWholeNumber, showCharts } from "./charts.js";
+import { showDebt } from "./debt.js";
 import { byId, element, placeLink } from "./panel.js";
 
 const SHOWN_CHIRPS = 20;
@@ -12,7 +13,11 @@ let newestChirp = Number.NaN;
 export type PlaceOf = (text: string) => Place | undefined;
 
 /** Reads and shows messages, budget and statistics. Hides budget and statistics if the bridge has none. */
-export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void): Promise<void> {
+export async function showTown(
+  placeOf: PlaceOf,
+  visit: (place: Place) => void,
+  runCommand: (work: () => Promise<void>) => void,
+): Promise<void> {
   const { chirps } = await read<{ chirps: Chirp[] }>(`/state/chirps?limit=${SHOWN_CHIRPS}`);
   const newest = chirps[0]?.index ?? -1;
   if (newest !== newestChirp) {
@@ -24,6 +29,7 @@ export async function showTown(placeOf: PlaceOf, visit: (place: Place) => void):
   byId("course").hidden = budget === null;
   if (!budget) return;
   byId("balance").textContent = formatWholeNumber(budget.balance);
+  await showDebt(budget, runCommand);
   const week = await read<{ samples: StatisticsRow[] }>("/state/statistics?limit=1");
   const [last] = week.samples;
   if (last && last.gameTime === newestWeek) return;

@@ -80,6 +80,36 @@ describe("advice that the bridge gives about a city", () => {
     expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
   });
 
+  it("says what a wished service costs and what the city keeps, and asks for none that would bankrupt it", async () => {
+    const { client, city } = bridge;
+    homesOnly(city);
+    settleByForce(city, 900);
+    city.unlimitedMoney = false;
+    const spend = (rest: number) => city.ledger.book("Construction", city.ledger.balanceCents / 100 - rest);
+    const wish = async () => (await client.state("/state/problems?limit=0")).wishes[0];
+    spend(100_000);
+    const { price } = await wish();
+    expect(price).to.include({
+      buildingPrefab: "Landfill Site",
+      constructionCost: 4_000,
+      upkeepPerWeek: 160,
+    });
+    expect(price.isAffordable).to.equal(true);
+    const rich = (await topics()).get("garbage");
+    expect(rich.message).to.match(
+      /Landfill Site: 4000 to build and 160 a week; the city (keeps|loses) \d+ a week\.$/,
+    );
+    expect(rich.commands[0].command).to.equal("place-building");
+    spend(5_000);
+    expect((await wish()).price.isAffordable).to.equal(false);
+    const poor = (await topics()).get("garbage");
+    expect(poor.message).to.include("so it cannot pay for this yet.");
+    expect(poor.commands).to.deep.equal([]);
+    for (const { commands } of (await topics()).values()) {
+      expect(commands.map(({ command }: Answer) => command)).to.not.include("take-loan");
+    }
+  });
+
   it("warns about citizens who will soon die of old age", async () => {
     const { city } = bridge;
     homesOnly(city);

@@ -10,7 +10,7 @@ import { loadConfig } from "../../src/config.js";
 import { listenLocally } from "../local-server.js";
 import { sharedBrowser } from "../shared-browser.js";
 import { bridgeForEach, eventually, SILENT } from "./bridge.js";
-import { advance, smallTown } from "./simulation/towns.js";
+import { advance, place, smallTown } from "./simulation/towns.js";
 
 const TWO_WEEKS_FRAMES = 8192;
 /** Colours of the light scheme. */
@@ -20,6 +20,8 @@ const HOME = [0x2e, 0x7d, 0x32];
 /** Colour of power plants. */
 const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
+/** Colour of cells that can be zoned, blended with the ground. */
+const FREE_CELL = [0xc0, 0xc6, 0xbf];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
 
 describe("the city page", function () {
@@ -261,6 +263,40 @@ describe("the city page", function () {
     expect(city.buildings.get(house)).to.equal(undefined);
   });
 
+  it("lays a long road in pieces, shows the cells that can be zoned, and undoes all pieces", async () => {
+    const { city } = bridge;
+    const plan = page.getByRole("region", { name: "Plan" });
+    const before = city.segments.all().length;
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await clickAt(400, 80);
+    await clickAt(700, 80);
+    await plan.getByText("4 segments can be built.").waitFor();
+    await plan.getByRole("button", { name: "Build" }).click();
+    await plan.getByText("Built 4 segments.").waitFor();
+    expect(city.segments.all()).to.have.length(before + 4);
+    expect(await count(FREE_CELL)).to.equal(0);
+    await page.getByRole("button", { name: "Zone", exact: true }).click();
+    await plan.getByText("Grey cells can be zoned.").waitFor();
+    await untilCount(FREE_CELL, (pixels) => pixels > 500);
+    await page.keyboard.press("Escape");
+    await untilCount(FREE_CELL, (pixels) => pixels === 0);
+  });
+
+  it("shows which services are closed for debt, and accepts the bailout", async () => {
+    const { city } = bridge;
+    place(city, "Medical Clinic", 240, -100);
+    city.unlimitedMoney = false;
+    city.ledger.book("Construction", city.ledger.balanceCents / 100 + 12_000);
+    city.frame += TWO_WEEKS_FRAMES / 2 - 1 - (city.frame % (TWO_WEEKS_FRAMES / 2));
+    advance(city, 1);
+    await page.getByText(/^Closed because the city is in debt: Medical Clinic \(opens again at/).waitFor();
+    await page.getByRole("button", { name: "Accept 50,000 from the state, once" }).click();
+    await page.locator("#debt").waitFor({ state: "hidden" });
+    expect(facility("Medical Clinic")).to.be.above(0);
+    expect(city.ledger.totals.Grants).to.equal(5_000_000);
+    expect(city.buildings.at(facility("Medical Clinic")).switchedOff).to.equal(false);
+  });
+
   it("shows why a site is rejected", async () => {
     await page.getByRole("button", { name: "Road", exact: true }).click();
     await clickAt(500, 80);
@@ -402,6 +438,10 @@ describe("endpoints for the page", () => {
     expect(total).to.equal(tally.zoneBlockCount);
     const cells = blocks.map((block: { cells: string }) => block.cells).join("");
     expect(cells).to.have.length(tally.totalCells);
+    expect(blocks[0]).to.not.have.property("usable");
+    const { blocks: known } = await client.state("/state/zone-blocks?usable=true");
+    const usable = known.map((block: { usable: string }) => block.usable).join("");
+    expect(usable).to.have.length(cells.length).and.match(/^1+$/);
     expect(cells.replaceAll(/[^7]/g, "")).to.have.length(tally.zonedCells).and.not.be.empty;
   });
 

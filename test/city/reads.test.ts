@@ -44,6 +44,7 @@ describe("state endpoints for an empty city", () => {
       counts: {},
       countsByProblem: {},
       problems: [],
+      closedForDebt: [],
       wishes: [],
     });
     expect(await client.state("/state/zones")).to.deep.equal({

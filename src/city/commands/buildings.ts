@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { RefusedError } from "../refusal.js";
-import { findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { type BuildingPrefab, findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { createBuilding, RUIN_FLAGS, removeBuilding, setProblem } from "../simulation/fabric/buildings.js";
-import { requireFunds } from "../simulation/life/finance.js";
+import { priceOf } from "../simulation/life/affordability.js";
+import { requireFunds, weeklySurplus } from "../simulation/life/finance.js";
 import { reportOpening } from "../simulation/life/messages.js";
+import type { World } from "../simulation/state/world.js";
 import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, groundPoint, number, optionalNumber, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
@@ -32,9 +34,10 @@ export const placeBuilding = defineCommand({
       return { dryRun: true, message, buildingPrefab, constructionCost, suggestions };
     }
     requirePlaceable(world, prefab, position);
-    const warnings = siteFaults(world, { prefab, position, angleDegrees });
-    rejectFaultsIfStrict(warnings, strict);
+    const faults = siteFaults(world, { prefab, position, angleDegrees });
+    rejectFaultsIfStrict(faults, strict);
     requireFunds(world, constructionCost, `A ${prefab.displayName}`);
+    const warnings = [...faults, ...upkeepWarnings(world, prefab)];
     if (dryRun) return { message: "The building can be placed.", buildingPrefab, constructionCost, warnings };
     const { id: buildingId } = createBuilding(world, prefab, position, angleDegrees);
     world.ledger.book("Construction", constructionCost);
@@ -43,6 +46,20 @@ export const placeBuilding = defineCommand({
     return { message: `Placed building ${buildingId}.`, ...ids, constructionCost, warnings };
   },
 });
+
+/** Warns if the city would lose money each week. A city without citizens is expected to. */
+function* upkeepWarnings(world: World, prefab: BuildingPrefab): Generator<string> {
+  if (world.unlimitedMoney || world.citizens.size === 0) return;
+  const {
+    upkeepPerWeek,
+    weeklySurplus: keeps,
+    moneyLastsWeeks,
+  } = priceOf(world, prefab, weeklySurplus(world));
+  if (upkeepPerWeek === 0 || moneyLastsWeeks === null) return;
+  const now = keeps < 0 ? `already loses ${(-keeps).toFixed(0)}` : `keeps ${keeps.toFixed(0)}`;
+  const loss = (upkeepPerWeek - keeps).toFixed(0);
+  yield `The building costs ${upkeepPerWeek.toFixed(0)} a week and the city ${now}: it would lose ${loss} a week, and its money lasts ${moneyLastsWeeks.toFixed(0)} weeks`;
+}
 
 /** Cost of moving a building, as a share of its price. */
 const RELOCATION_SHARE = 0.2;
@@ -90,6 +107,7 @@ export const setBuildingActive = defineCommand({
     const before = building.flags;
     const usable = (before & FLAG.Completed) !== 0 && (before & (RUIN_FLAGS | FLAG.Flooded)) === 0;
     building.switchedOff = !active;
+    building.closedForDebt = false;
     building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
     setProblem(building, "TurnedOff", building.switchedOff, world.frame);
     return {

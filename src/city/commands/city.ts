@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { RefusedError } from "../refusal.js";
 import { BROKEN_ASSET_PREFAB } from "../simulation/catalogue/building-prefabs.js";
+import {
+  BAILOUT_MONEY,
+  DEBT_LIMIT,
+  isBailoutOffered,
+  isBailoutSpent,
+  payBailout,
+} from "../simulation/life/debt.js";
 import { LOAN_OFFERS, requireFunds } from "../simulation/life/finance.js";
 import { postCityMessage } from "../simulation/life/messages.js";
 import {
@@ -75,6 +82,27 @@ export const takeLoan = defineCommand({
   },
 });
 
+const acceptBailout = defineCommand({
+  path: "/commands/accept-bailout",
+  summary:
+    "Accepts the grant that the state offers once to a city in debt; GET /state/budget shows under `bailout` whether it is offered.",
+  label: () => "Accept bailout",
+  fields: z.object({ dryRun: flag(false) }),
+  act: (world, { dryRun }) => {
+    const balanceBefore = world.ledger.balanceCents / 100;
+    if (isBailoutSpent(world)) {
+      throw new RefusedError("The city has already accepted its bailout; take-loan lends money");
+    }
+    if (!isBailoutOffered(world)) {
+      const condition = `the state offers ${BAILOUT_MONEY} once the balance is below ${DEBT_LIMIT} at the end of a week`;
+      throw new RefusedError(`No bailout is offered: ${condition}, and it is ${balanceBefore.toFixed(2)}`);
+    }
+    if (!dryRun) payBailout(world);
+    const message = `The state ${dryRun ? "would give" : "gives"} the city ${BAILOUT_MONEY}, once.`;
+    return { message, amount: BAILOUT_MONEY, balance: world.ledger.balanceCents / 100 };
+  },
+});
+
 const unlockArea = defineCommand({
   path: "/commands/unlock-area",
   summary: "Buys a tile of the map, given by its column and row or by a place in it.",
@@ -127,4 +155,4 @@ const disableBlockedAssets = defineCommand({
   },
 });
 
-export const CITY_COMMANDS = [disableBlockedAssets, setSimulationSpeed, takeLoan, unlockArea];
+export const CITY_COMMANDS = [acceptBailout, disableBlockedAssets, setSimulationSpeed, takeLoan, unlockArea];

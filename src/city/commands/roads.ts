@@ -29,11 +29,12 @@ import {
   requireSnapDistance,
   requireWithin,
 } from "./requirements.js";
+import { buildInPieces, planSplitRoad } from "./split-road.js";
 
 export const buildNetwork = defineCommand({
   path: "/commands/build-network",
   summary:
-    "Builds one straight segment of any network prefab. An end near a compatible node uses that node; otherwise a node is created. The heights sent are used only for the length check; the city takes those of the terrain.",
+    "Builds one straight segment of any network prefab, or several with `split`. An end near a compatible node uses that node; otherwise a node is created. The heights sent are used only for the length check; the city takes those of the terrain.",
   label: ({ roadPrefab }) => `Build network ${fieldText(roadPrefab, "network")}`,
   fields: z.object({
     dryRun: flag(false),
@@ -44,31 +45,33 @@ export const buildNetwork = defineCommand({
     snapDistance: optionalNumber.describe(
       "An end uses the nearest node within this distance, 0 to 64 m. Null: the node with the lowest id within 2 m.",
     ),
+    split: flag(false).describe(
+      "Builds the road as the game does: in segments of at most 96 m, joined to the roads that it crosses. Both sides can then be zoned all along. False: one segment, joined only at its ends.",
+    ),
   }),
-  act: (world, { dryRun, roadPrefab, start, end, name, snapDistance }) => {
+  act: (world, { dryRun, roadPrefab, start, end, name, snapDistance, split }) => {
     const prefab = requirePrefab(findNetworkPrefab, "network", roadPrefab);
     const from = planSegmentEnd(world, prefab, start, snapDistance);
     const to = planSegmentEnd(world, prefab, end, snapDistance);
     requireMinLength(start, end);
     if (snapDistance !== null) requireSnapDistance(snapDistance);
-    const link = { prefab, from, to };
     requireRoomForSegment(world, from.node, to.node);
-    const cost = costOf(link);
     const meters = distance(pointOfEnd(from), pointOfEnd(to));
-    requireFunds(world, cost, `A ${prefab.displayName} of ${meters.toFixed(0)} m`);
+    const what = `A ${prefab.displayName} of ${meters.toFixed(0)} m`;
+    const ends = { roadPrefab, reusedStartNode: from.reused, reusedEndNode: to.reused };
+    if (split) {
+      const plan = planSplitRoad(world, prefab, [from, to], what);
+      return { ...buildInPieces(world, plan, dryRun, name), ...ends };
+    }
+    const link = { prefab, from, to };
+    const cost = costOf(link);
+    requireFunds(world, cost, what);
     const warnings = warningsOf(world, [link]);
     const plan = { ends: [from, to], links: [link], skippedSegments: 0, cost };
     const [segmentId] = dryRun ? [] : buildPlan(world, plan, name);
     const ids = segmentId && { segmentId, startNodeId: from.node?.id, endNodeId: to.node?.id };
-    return {
-      message: segmentId ? `Built segment ${segmentId}.` : "The segment can be built.",
-      ...ids,
-      roadPrefab,
-      cost,
-      reusedStartNode: from.reused,
-      reusedEndNode: to.reused,
-      warnings,
-    };
+    const message = segmentId ? `Built segment ${segmentId}.` : "The segment can be built.";
+    return { message, ...ids, cost, warnings, ...ends };
   },
 });
 

@@ -2,13 +2,17 @@
 
 import { middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
+import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { isRuin } from "../simulation/fabric/buildings.js";
 import { AGE_LIMITS, ageInUnits } from "../simulation/fabric/citizens.js";
+import { type Price, priceOf } from "../simulation/life/affordability.js";
 import { detailsOf } from "../simulation/life/census.js";
+import { BAILOUT_MONEY, isBailoutOffered, leastNeeded } from "../simulation/life/debt.js";
 import { demandBarOf, shownDemand } from "../simulation/life/demand.js";
 import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
-import { budgetOf, LOAN_OFFERS } from "../simulation/life/finance.js";
+import { weeklySurplus } from "../simulation/life/finance.js";
 import { trafficOf } from "../simulation/life/traffic.js";
+import { runningNet } from "../simulation/state/economy.js";
 import type { Citizen } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
@@ -66,15 +70,30 @@ function* findAdvice(world: World): Generator<void, Advice[]> {
   return found.sort((a, b) => b.gravity - a.gravity);
 }
 
+/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it. */
 function* writeRows(world: World, found: readonly Advice[]): Generator<void, JsonObject[]> {
+  const surplus = weeklySurplus(world);
   const rows: JsonObject[] = [];
-  for (const { place, commands: remedies, gravity, ...same } of found) {
+  for (const { place, commands: remedies, gravity, message, ...same } of found) {
     const commands: JsonObject[] = [];
-    for (const remedy of remedies()) commands.push(yield* commandOf(world, remedy));
-    rows.push({ ...same, gravity: Math.min(gravity, 100), position: place, commands });
+    let priced: { message: string; price?: Price } = { message };
+    for (const remedy of remedies()) {
+      const price = "build" in remedy ? priceOf(world, remedy.build, surplus) : null;
+      if (price && "build" in remedy)
+        priced = { message: `${message} ${priceText(remedy.build, price)}`, price };
+      if (price?.isAffordable !== false) commands.push(yield* commandOf(world, remedy));
+    }
+    rows.push({ ...same, ...priced, gravity: Math.min(gravity, 100), position: place, commands });
     yield;
   }
   return rows;
+}
+
+function priceText({ displayName }: BuildingPrefab, price: Price): string {
+  const { constructionCost, upkeepPerWeek, weeklySurplus: surplus, isAffordable } = price;
+  const kept = surplus < 0 ? `loses ${-surplus.toFixed(0)}` : `keeps ${surplus.toFixed(0)}`;
+  const ending = isAffordable ? "." : ", so it cannot pay for this yet.";
+  return `${displayName}: ${constructionCost} to build and ${upkeepPerWeek.toFixed(0)} a week; the city ${kept} a week${ending}`;
 }
 
 /** Services that homes lack, including services that the town will expect soon. */
@@ -157,23 +176,32 @@ function* fromUtilities(world: World): Generator<Advice> {
   }
 }
 
-const NOT_RUNNING_COSTS = ["Construction", "Milestones", "Grants", "Loans"];
+/** The advice to raise taxes ends at this rate, from which residents complain. */
+const HIGHEST_ADVISED_RATE = 12;
 
 /** Advice about a deficit. Estimates how long the money lasts. */
 function* fromMoney(world: World): Generator<Advice> {
-  const { balance, income, expenses, loans, history } = budgetOf(world);
-  const sum = (lines: typeof income) =>
-    lines.reduce((all, { name, lastWeek }) => all + (NOT_RUNNING_COSTS.includes(name) ? 0 : lastWeek), 0);
-  const net = sum(income) - sum(expenses);
-  if (net >= 0 || history.length === 0) return;
-  const value = Math.max(balance / -net, 0);
-  const offer = LOAN_OFFERS.find(({ lender }) => !loans.some((loan) => loan.lender === lender));
-  const loan = offer ? [{ command: "take-loan", fields: { lender: offer.lender } }] : [];
-  const message = `The city loses ${(-net).toFixed(0)} per week; its money lasts ${value.toFixed(0)} weeks.`;
+  const [lastWeek] = world.ledger.history.slice(-1);
+  const net = lastWeek ? runningNet(lastWeek.amounts) : 0;
+  const isOffered = isBailoutOffered(world);
+  if (net >= 0 && !isOffered) return;
+  const value = net >= 0 ? 0 : Math.max(world.ledger.balanceCents / 100 / -net, 0);
+  const state = net >= 0 ? "The city is in debt" : `The city loses ${(-net).toFixed(0)} per week`;
+  const offer = isOffered ? ` The state offers ${BAILOUT_MONEY}, once.` : "";
+  const message = `${state}; its money lasts ${value.toFixed(0)} weeks.${offer}`;
   const gravity = value < 4 ? 80 : value < 26 ? 50 : 15;
   const place = { x: 0, y: world.terrain.surfaceHeight(0, 0), z: 0 };
-  const commands = () => [changeTaxRate(world, "", "ResidentialLow", 1), ...(value < 26 ? loan : [])];
+  const commands = () => [...againstDeficit(world, value), ...(isOffered ? [ACCEPT_BAILOUT] : [])];
   yield { topic: "money", message, gravity, value, unit: "weeks", place, commands };
+}
+
+const ACCEPT_BAILOUT = { command: "accept-bailout", fields: {} };
+
+function againstDeficit(world: World, weeks: number): Remedy[] {
+  const isTaxed = world.taxes.rate("ResidentialLow", 1) < HIGHEST_ADVISED_RATE;
+  const least = weeks < 26 ? leastNeeded(world) : undefined;
+  const closing = { command: "set-building-active", fields: { id: least?.id ?? 0, active: false } };
+  return [...(isTaxed ? [changeTaxRate(world, "", "ResidentialLow", 1)] : []), ...(least ? [closing] : [])];
 }
 
 /** Advice about overloaded services, and about landfills and cemeteries that are nearly full. */

@@ -4,11 +4,13 @@ import { z } from "zod";
 import { CELL_METERS, type GroundPoint } from "../geometry.js";
 import { LIST_PARAMETERS, PLACE_PARAMETERS, type ReadRoute } from "../read-route.js";
 import { RefusedError } from "../refusal.js";
+import { usableCellMask } from "../simulation/fabric/zone-blocks.js";
 import { coverageAt, layerOf } from "../simulation/life/layers.js";
 import { areasOf } from "../simulation/state/areas.js";
 import type { ZoneBlock } from "../simulation/state/entities.js";
 import { MAP_HALF_METERS } from "../simulation/state/terrain.js";
 import type { World } from "../simulation/state/world.js";
+import { inSteps } from "../steps.js";
 import { LAYERS } from "../terms.js";
 import { type JsonObject, JsonText, RowCache, writeJsonPieces } from "../wire/answers.js";
 import type { Query } from "../wire/requests.js";
@@ -45,16 +47,34 @@ export const zones: ReadRoute = {
 /** By default a response contains all blocks, because a map with holes would mislead. */
 const BLOCK_LIMIT: LimitRule = { fallback: 50_000, max: 50_000 };
 
-/** GET /state/zone-blocks: all zone blocks by ascending id, with the zone of every cell. */
+/**
+ * GET /state/zone-blocks: all zone blocks by ascending id, with the zone of every cell. With `usable=true` also which
+ * cells can be built on: dry, not under a road, and not in an older block.
+ */
 const zoneBlocks: ReadRoute = {
   path: "/state/zone-blocks",
   label: "Read zone blocks",
-  parameters: LIST_PARAMETERS,
-  read: ({ world, query }) => {
+  parameters: {
+    ...LIST_PARAMETERS,
+    usable: z.boolean().default(false).describe("Adds `usable` to each block: a 1 or 0 for each cell."),
+  },
+  read: async ({ world, query }) => {
     const { page, rows } = paginate(world.blocks.all(), query, BLOCK_LIMIT);
-    return { ...page, blocks: rowCache.write(rows) };
+    if (!query.flag("usable", false)) return { ...page, blocks: rowCache.write(rows) };
+    return { ...page, blocks: await inSteps(usableRows(world, rows)) };
   },
 };
+
+function* usableRows(world: World, blocks: readonly ZoneBlock[]): Generator<void, JsonObject[]> {
+  const rows: JsonObject[] = [];
+  for (const block of blocks) {
+    const mask = usableCellMask(world, block);
+    const usable = Array.from(block.cells, (_, i) => (mask >>> i) & 1).join("");
+    rows.push({ ...row(block), usable });
+    yield;
+  }
+  return rows;
+}
 
 const rowCache = new RowCache(row, ({ cells }: ZoneBlock) => [cells]);
 

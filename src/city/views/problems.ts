@@ -1,8 +1,11 @@
 import { z } from "zod";
 import { middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
+import { cheapestProvider, priceOf } from "../simulation/life/affordability.js";
+import { closedForDebt, reopeningBalance } from "../simulation/life/debt.js";
 import { missingServicesInPieces } from "../simulation/life/expectations.js";
-import type { Problems } from "../simulation/state/entities.js";
+import { weeklySurplus } from "../simulation/life/finance.js";
+import type { Building, Problems } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
 import { FLAG, flagText, problemMasks, words } from "../terms.js";
@@ -22,7 +25,10 @@ interface AffectedEntity {
   readonly flags?: number;
 }
 
-/** GET /state/problems: problems of buildings, nodes and segments, in this order, and missing services as `wishes`. */
+/**
+ * GET /state/problems: problems of buildings, nodes and segments, in this order; services that are closed for debt, in
+ * the order in which they reopen; and missing services as `wishes`, with the price of a building that provides them.
+ */
 export const problems: ReadRoute = {
   path: "/state/problems",
   label: "Read city problems",
@@ -37,15 +43,26 @@ export const problems: ReadRoute = {
       for (const name of text.split(", ")) countsByProblem[name] = (countsByProblem[name] ?? 0) + count;
     }
     const wishes = await inSteps(missingServicesInPieces(world));
+    const surplus = weeklySurplus(world);
     return {
       ...page,
       counts,
       countsByProblem,
-      problems: rows.map(row),
-      wishes: wishes.map(({ place, ...wish }) => ({ ...wish, position: place })),
+      problems: rows.map((each) => row(world, each)),
+      closedForDebt: closedForDebt(world).map((building) => closedRow(world, building)),
+      wishes: wishes.map(({ place, ...wish }) => {
+        return { ...wish, position: place, price: priceOf(world, cheapestProvider(wish.service), surplus) };
+      }),
     };
   },
 };
+
+function closedRow(world: World, building: Building): JsonObject {
+  const { id, prefab, position } = building;
+  const { displayName, service } = prefab;
+  const reopensAtBalance = reopeningBalance(world, building);
+  return { id, prefab: prefab.name, displayName, service, position, reopensAtBalance };
+}
 
 function findAffected(world: World): AffectedEntity[] {
   const found: AffectedEntity[] = [];
@@ -72,11 +89,13 @@ function textOf(entity: AffectedEntity): string {
   return (flags & ALERT_MASK) === 0 ? problemText(own) : namesOf(entity).join(", ");
 }
 
-function row(entity: AffectedEntity): JsonObject {
+function row(world: World, entity: AffectedEntity): JsonObject {
   const { entityType, id, problems: own, position: at, flags } = entity;
   const names = namesOf(entity);
   const [problem1Raw, problem2Raw] = problemMasks(own.names, own.severity);
   const isAny = own.names.length > 0;
+  const turnedOff = entityType === "building" && own.names.includes("TurnedOff");
+  const reason = world.buildings.get(id)?.closedForDebt ? "debt" : "command";
   return {
     entityType,
     id,
@@ -85,6 +104,7 @@ function row(entity: AffectedEntity): JsonObject {
     problem1Raw,
     problem2Raw,
     ...(flags === undefined ? {} : { buildingFlags: flagText(flags), buildingFlagsRaw: flags }),
+    ...(turnedOff ? { turnedOffBy: reason } : {}),
     isMajor: isAny && own.severity === "major",
     isFatal: isAny && own.severity === "fatal",
     position: at,

@@ -2,13 +2,14 @@
 import { suggestPlacesInPieces } from "../commands/sites.js";
 import { distance, type GroundPoint } from "../geometry.js";
 import {
-  BUILDING_PREFABS,
   type BuildingPrefab,
   COVERAGES,
+  type Coverage,
   findBuildingPrefab,
 } from "../simulation/catalogue/building-prefabs.js";
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
+import { cheapestProvider } from "../simulation/life/affordability.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import type { World } from "../simulation/state/world.js";
 import type { SubService, Zone } from "../terms.js";
@@ -22,17 +23,17 @@ type Remedies = (world: World, place: GroundPoint) => Remedy[];
 
 /** Finds commands that help. A key is a cause of unhappiness (life/happiness.ts), or the name of a problem. */
 const REMEDIES: Readonly<Record<string, Remedies>> = {
-  ...Object.fromEntries(COVERAGES.map((kind) => [kind, builds(cheapestFor(kind))])),
-  crime: builds(cheapestFor("police")),
-  residentHealth: builds(cheapestFor("health")),
-  landValue: builds(cheapestFor("leisure")),
-  rubbish: builds(cheapestFor("garbage")),
-  Garbage: builds(cheapestFor("garbage")),
-  Death: builds(cheapestFor("death")),
-  Crime: builds(cheapestFor("police")),
-  Fire: builds(cheapestFor("fire")),
-  LandValueLow: builds(cheapestFor("leisure")),
-  NoEducatedWorkers: builds(cheapestFor("elementary")),
+  ...Object.fromEntries(COVERAGES.map((kind) => [kind, buildsProvider(kind)])),
+  crime: buildsProvider("police"),
+  residentHealth: buildsProvider("health"),
+  landValue: buildsProvider("leisure"),
+  rubbish: buildsProvider("garbage"),
+  Garbage: buildsProvider("garbage"),
+  Death: buildsProvider("death"),
+  Crime: buildsProvider("police"),
+  Fire: buildsProvider("fire"),
+  LandValueLow: buildsProvider("leisure"),
+  NoEducatedWorkers: buildsProvider("elementary"),
   Electricity: builds("Wind Turbine"),
   Water: builds("Water Tower"),
   Sewage: builds("Inland Water Treatment Plant 01"),
@@ -67,17 +68,15 @@ export function* commandOf(world: World, remedy: Remedy): Generator<void, Comman
 }
 
 function builds(name: string): Remedies {
-  return (_, near) => {
-    const build = findBuildingPrefab(name);
-    return build ? [{ build, near }] : [];
-  };
+  return buildsPrefab(findBuildingPrefab(name) as BuildingPrefab);
 }
 
-function cheapestFor(kind: string): string {
-  const [cheapest] = BUILDING_PREFABS.filter(
-    ({ civic, service }) => civic?.coverage?.kind === kind && service !== "Monument",
-  ).toSorted((a, b) => a.cost - b.cost);
-  return cheapest?.name ?? "";
+function buildsProvider(kind: Coverage): Remedies {
+  return buildsPrefab(cheapestProvider(kind));
+}
+
+function buildsPrefab(build: BuildingPrefab): Remedies {
+  return (_, near) => [{ build, near }];
 }
 
 /** Command that changes a tax rate by some percentage points. */

@@ -54,7 +54,7 @@ const towns = new WeakMap<World, Town>();
 const RESERVE = 4_000;
 const RESERVE_WITH_LOANS = 30_000;
 
-function foundTown(seed: number, reserve = RESERVE): World {
+export function foundTown(seed: number, reserve = RESERVE): World {
   const city = newCity("highway", seed);
   city.unlimitedMoney = false;
   const town = new Town(city, reserve);
@@ -70,7 +70,7 @@ function foundTown(seed: number, reserve = RESERVE): World {
  * Adds plants before a utility runs short. Power has the largest reserve, because electric heating needs 50 % more
  * power in winter. Returns false if money is short.
  */
-function keepUtilities(town: Town): boolean {
+export function keepUtilities(town: Town): boolean {
   const { city } = town;
   const isRich = city.citizens.size > LARGE_TOWN_CITIZENS && town.funds > SOLAR_MONEY;
   const power = isRich ? "Solar Power Plant" : "Advanced Wind Turbine";
@@ -92,7 +92,7 @@ function keepUtilities(town: Town): boolean {
  * Zones by demand, up to a number of unfinished blocks that grows with the town.
  * @param getsHomes false while the town saves for a service, to which new shops and workplaces contribute taxes
  */
-function zoneByBars(town: Town, getsHomes: boolean): void {
+export function zoneByBars(town: Town, getsHomes: boolean): void {
   const { city } = town;
   const { residential, commercial, workplace } = shownDemand(city);
   const most = 1 + Math.floor(city.citizens.size / 800);
@@ -149,9 +149,20 @@ function busyServices(world: World) {
 }
 
 function manage(city: World, serve: (town: Town) => boolean): void {
-  const town = towns.get(city) as Town;
-  try {
+  const town = townOf(city);
+  unlessUnaffordable(() => {
     if (keepUtilities(town)) zoneByBars(town, serve(town));
+  });
+}
+
+export function townOf(city: World): Town {
+  return towns.get(city) as Town;
+}
+
+/** Issues commands up to the first that the balance does not cover. */
+export function unlessUnaffordable(issue: () => void): void {
+  try {
+    issue();
   } catch (error) {
     if (!(error instanceof RefusedError && error.message.includes("but the balance is"))) throw error;
   }
@@ -254,8 +265,9 @@ export function lastYear(city: World) {
     );
   const taxes = booked((line) => TAX_LINES.includes(line));
   const running = booked(
-    (line) => ![...TAX_LINES, "Milestones", "Grants", "Loans", "Construction"].includes(line),
+    (line) => ![...TAX_LINES, "Subsidies", "Milestones", "Grants", "Loans", "Construction"].includes(line),
   );
+  const aid = booked((line) => line === "Subsidies");
   return {
     citizens: now.citizens,
     vacancyPercent: 100 * (1 - sum("households") / Math.max(sum("homes"), 1)),
@@ -265,7 +277,7 @@ export function lastYear(city: World) {
     graduatesPercent: now.graduates,
     unemployed: now.unemployed,
     happiness: now.happiness,
-    marginPercent: (100 * (taxes - running)) / Math.max(taxes, 1),
+    marginPercent: (100 * (taxes + aid - running)) / Math.max(taxes, 1),
     incomePerCitizen: taxes / weeks.length / meanCitizens,
     balance: now.balance,
     growables: now.growables,

@@ -1,9 +1,15 @@
 import { expect } from "chai";
+import { RoadIndex } from "../../../src/city/anomalies/road-index.js";
+import { findConflictingRoads } from "../../../src/city/anomalies/road-network.js";
 import { moveBuilding, placeBuilding } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
 import { buildNetwork } from "../../../src/city/commands/roads.js";
+import { lengthOf } from "../../../src/city/geometry.js";
 import { RefusedError } from "../../../src/city/refusal.js";
+import { usableCellMask } from "../../../src/city/simulation/fabric/zone-blocks.js";
 import { shownDemand } from "../../../src/city/simulation/life/demand.js";
+import type { World } from "../../../src/city/simulation/state/world.js";
+import { tallyCells } from "../../../src/city/zone-tally.js";
 import {
   advance,
   connectToHighway,
@@ -43,6 +49,66 @@ describe("roads and buildings of the embedded city", () => {
     expect(buildNetwork.act(city, road(80.9, 1, 160, 0)).startNodeId).to.equal(2);
     expect(buildNetwork.act(city, road(80, 2.5, 80, 90)).startNodeId).to.equal(4);
     expect(buildNetwork.act(city, road(80, 0, 80, -90, "Water Pipe")).startNodeId).to.equal(6);
+  });
+
+  const usableCells = (city: World) =>
+    city.blocks.all().reduce((sum, block) => {
+      return sum + [...block.cells].filter((_, i) => (usableCellMask(city, block) >>> i) & 1).length;
+    }, 0);
+
+  it("a road is one segment, and with split it is laid in pieces of at most 96 m with zones all along", () => {
+    const whole = newCity("empty");
+    expect(buildNetwork.act(whole, road(0, 0, 700, 0))).to.not.have.property("segmentIds");
+    expect(whole.segments.all()).to.have.length(1);
+    const city = newCity("empty");
+    const before = fingerprint(city);
+    const split = { ...road(0, 0, 700, 0), split: true };
+    const planned = buildNetwork.act(city, { ...split, dryRun: true });
+    expect(planned).to.include({ plannedSegments: 8, plannedNodes: 9, message: "8 segments can be built." });
+    expect(fingerprint(city)).to.equal(before);
+    const built = buildNetwork.act(city, split);
+    expect(built).to.deep.include({ startNodeId: 1, endNodeId: 9, cost: planned.cost });
+    expect(built).to.have.property("segmentIds").with.lengthOf(8);
+    const lengths = city.segments.all().map(lengthOf);
+    expect(Math.max(...lengths)).to.be.at.most(96);
+    expect(lengths.reduce((sum, length) => sum + length, 0)).to.be.closeTo(700, 0.001);
+    expect(new Set(city.segments.all().map(({ name }) => name)).size).to.equal(1);
+    // 87 cells fit beside the road, 4 deep on both sides.
+    expect(usableCells(city)).to.be.at.least(86 * 8);
+    expect(usableCells(whole)).to.equal(16 * 8);
+  });
+
+  it("a split road shares a node with the roads that it crosses, whose zones and buildings stay", () => {
+    const city = newCity("empty");
+    buildNetwork.act(city, { ...road(-100, 0, 100, 0), name: "Main Street" });
+    buildNetwork.act(city, road(80, 100, 80, 5));
+    zone(city, "Office", 0, 0, 200);
+    const house = city.buildings.at(place(city, "H1 1x1 Office", -60, 12, 180));
+    const zoned = () => tallyCells(city.blocks.all()).zonedCells;
+    const before = zoned();
+    const crossed = buildNetwork.act(city, { ...road(0, -90, 0, 90), split: true });
+    expect(crossed).to.have.property("segmentIds").with.lengthOf(2);
+    const crossing = city.nodes.all().find(({ position }) => Math.hypot(position.x, position.z) < 0.01);
+    expect(crossing?.segmentIds).to.have.length(4);
+    expect(city.segments.all().filter(({ name }) => name === "Main Street")).to.have.length(2);
+    expect(zoned()).to.be.within(before - 40, before);
+    advance(city, 3 * 256);
+    expect(city.buildings.get(house.id)).to.equal(house);
+    expect(findFaults(city)).to.deep.equal([]);
+    expect(findConflictingRoads(new RoadIndex(city))).to.deep.equal([]);
+    const far = buildNetwork.act(city, { ...road(60, 60, 150, 60), split: true });
+    expect(far).to.have.property("nodeIds").with.lengthOf(3);
+    const atEnd = buildNetwork.act(city, { ...road(-98, -60, -98, 60), split: true });
+    expect(atEnd).to.have.property("nodeIds").which.includes(1);
+  });
+
+  it("an unaffordable split road is refused as a whole", () => {
+    const city = newCity("empty");
+    city.unlimitedMoney = false;
+    const before = fingerprint(city);
+    const long = { ...road(-8000, 0, 8000, 0, "Large Road Tunnel"), split: true };
+    expect(() => buildNetwork.act(city, long)).to.throw(RefusedError, /of 16000 m costs 800000\.00/);
+    expect(fingerprint(city)).to.equal(before);
   });
 
   it("builds the published starter grid with the published numbers of nodes, segments and zone blocks", () => {

@@ -38,6 +38,7 @@ export function road(x: number, z: number, toX: number, toZ: number, roadPrefab 
     end: { x: toX, y: 0, z: toZ },
     name: "",
     snapDistance: null,
+    split: false,
   };
 }
 

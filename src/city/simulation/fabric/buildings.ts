@@ -65,6 +65,7 @@ export function newBuildingRecord(id: number, prefab: BuildingPrefab, position: 
     builtFrame: 0,
     declineFrame: 0,
     switchedOff: false,
+    closedForDebt: false,
     supply: { power: true, water: true, sewage: true, heat: true },
     blockId: 0,
     lotMask: 0,

@@ -16,7 +16,14 @@ import { type NetNode, type NetSegment, NO_PROBLEMS, newTraffic, type Problems }
 import { pick } from "../state/random.js";
 import type { World } from "../state/world.js";
 import { updateAccessNear } from "./reach.js";
-import { createBlocks, invalidateUsableCells, moveBlocks, removeBlocks } from "./zone-blocks.js";
+import {
+  createBlocks,
+  invalidateUsableCells,
+  moveBlocks,
+  removeBlocks,
+  zonedCells,
+  zoneLike,
+} from "./zone-blocks.js";
 
 /** A segment that ends this close to a compatible node reuses the node. */
 const NODE_REUSE_METERS = 2;
@@ -133,6 +140,22 @@ function addSegment(world: World, plan: SegmentPlan): NetSegment {
   world.segments.put(segment);
   createBlocks(world, segment);
   return segment;
+}
+
+/** Replaces a segment by two that meet at a node. Zones stay, and so do buildings. */
+export function splitSegment(world: World, segment: NetSegment, node: NetNode): void {
+  const { prefab, name, namedByBuilder } = segment;
+  const zones = zonedCells(world, segment);
+  const ends = [segment.startNodeId, segment.endNodeId].map((id) => world.nodes.at(id)) as [NetNode, NetNode];
+  removeSegment(world, segment, true);
+  const parts = createSegments(world, [
+    { prefab, start: ends[0], end: node, name },
+    { prefab, start: node, end: ends[1], name },
+  ]);
+  for (const part of parts) {
+    part.namedByBuilder = namedByBuilder;
+    zoneLike(world, part, zones);
+  }
 }
 
 /** Changes the prefab of a road. The road keeps its id, name, traffic, zones and buildings. */

@@ -81,7 +81,7 @@ export function zoneAt(world: World, place: GroundPoint): Zone {
   for (const block of world.blocks.near(squareAround(place, ZONE_BLOCK_RADIUS_METERS))) {
     if (!ownsGround(block, place)) continue;
     for (const [i, zone] of block.cells.entries()) {
-      const center = cellCenter(block, i % BLOCK_COLUMNS, Math.floor(i / BLOCK_COLUMNS));
+      const center = centerOfCell(block, i);
       if (zone !== 0 && distance(center, place) <= HALF_DIAGONAL_METERS) return ZONES[zone] as Zone;
     }
   }
@@ -92,6 +92,37 @@ export function zoneAt(world: World, place: GroundPoint): Zone {
 export function setCells(world: World, block: ZoneBlock, cells: Readonly<Uint8Array>): void {
   world.paintings++;
   Object.assign(block, { cells, commonZone: commonZoneOf(cells) });
+}
+
+interface ZonedCell {
+  readonly center: GroundPoint;
+  readonly zone: number;
+}
+
+/** Cells with a zone along a segment. */
+export function zonedCells(world: World, segment: NetSegment): ZonedCell[] {
+  return segment.blockIds.flatMap((id) => {
+    const block = world.blocks.at(id);
+    return [...block.cells].flatMap((zone, i) =>
+      zone === 0 ? [] : [{ center: centerOfCell(block, i), zone }],
+    );
+  });
+}
+
+/** Zones the blocks of a segment like the cells that lay there before. */
+export function zoneLike(world: World, segment: NetSegment, before: readonly ZonedCell[]): void {
+  for (const id of segment.blockIds) {
+    const block = world.blocks.at(id);
+    const zoneOf = (_: number, i: number) => {
+      const center = centerOfCell(block, i);
+      return before.find((cell) => distance(cell.center, center) <= CELL_METERS / 2)?.zone ?? 0;
+    };
+    setCells(world, block, block.cells.map(zoneOf));
+  }
+}
+
+function centerOfCell(block: ZoneBlock, index: number): GroundPoint {
+  return cellCenter(block, index % BLOCK_COLUMNS, Math.floor(index / BLOCK_COLUMNS));
 }
 
 /** Removes a segment's blocks. Buildings on them stay, but no longer belong to a block. */

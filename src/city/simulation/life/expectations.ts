@@ -57,6 +57,12 @@ export function expectation({ citizens }: World, kind: Coverage): number {
   return Math.min(Math.max(citizens.size / (FROM.get(kind) as number) - 1, 0), 1);
 }
 
+/** Points of happiness that a home without the service loses in a town of this size. */
+export function expectedPoints(world: World, kind: Coverage): number {
+  const points = EXPECTATIONS.find((each) => each.kind === kind)?.points ?? 0;
+  return points * expectation(world, kind);
+}
+
 /** Whether a service is listed as a wish in a town of this size. */
 export function isWished({ citizens }: World, kind: Coverage): boolean {
   return citizens.size >= FORESIGHT * (FROM.get(kind) as number);

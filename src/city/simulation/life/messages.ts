@@ -5,8 +5,10 @@ import { streetNameOf } from "../fabric/buildings.js";
 import { citizenName } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
+import { runningNet } from "../state/economy.js";
 import type { Building, Citizen, CitizenMessage } from "../state/entities.js";
 import type { World } from "../state/world.js";
+import { cheapestProvider, priceOf } from "./affordability.js";
 import { isWished } from "./expectations.js";
 import type { Surroundings } from "./services.js";
 
@@ -117,11 +119,18 @@ export function maybePostComplaint(world: World, building: Building): void {
   if (complaint) speak(world, building, complaint);
 }
 
-/** Posts a complaint about pollution and a wish for a missing service, with a certain probability. */
+/**
+ * Posts a complaint about pollution and a wish for a missing service that the city can pay for, with a certain
+ * probability.
+ */
 export function maybePostWish(world: World, building: Building, { quality, pollution }: Surroundings): void {
   if (building.householdIds.length === 0 || !world.random.percent(WISH_PERCENT)) return;
   if (pollution > FOUL_AIR) speak(world, building, FOUL_AIR_SAYING);
-  const missing = WISHES.filter(([kind]) => isWished(world, kind) && (quality.get(kind) ?? 0) === 0);
+  const surplus = runningNet(world.ledger.history.at(-1)?.amounts ?? {});
+  const missing = WISHES.filter(([kind]) => {
+    const isMissing = isWished(world, kind) && (quality.get(kind) ?? 0) === 0;
+    return isMissing && priceOf(world, cheapestProvider(kind), surplus).isAffordable;
+  });
   const chosen = missing[world.random.below(Math.max(missing.length, 1))];
   if (chosen) speak(world, building, chosen[1]);
 }

@@ -1,4 +1,5 @@
-/** Taxes and upkeep of buildings, and unrest about the tax rate. */
+/** Taxes, upkeep of buildings and the state's aid for it, and unrest about the tax rate. */
+import type { BuildingPrefab } from "../catalogue/building-prefabs.js";
 import { isSupplied, setProblem } from "../fabric/buildings.js";
 import { countResidents } from "../fabric/citizens.js";
 import { CYCLES_PER_WEEK } from "../state/calendar.js";
@@ -18,6 +19,9 @@ const INCOME_PER_LEVEL = 0.04;
 /** Wages raise the upkeep of services by this share, from 0 at TOWN_CITIZENS to all at twice as many. */
 const CITY_WAGES = 0.23;
 const TOWN_CITIZENS = 4_000;
+/** The state pays this share of the upkeep in a town of up to YOUNG_CITIZENS, and nothing from TOWN_CITIZENS on. */
+const STATE_AID = 0.6;
+const YOUNG_CITIZENS = 1_000;
 
 const TOLERATED_RATE = 11;
 /** Unrest grows while the rate is at least this many percentage points above the tolerated rate. */
@@ -36,11 +40,22 @@ export function payTaxes(world: World, building: Building): void {
 
 /** Pays one cycle's upkeep of a civic building. A building that is switched off costs nothing. */
 export function payUpkeep(world: World, building: Building): void {
-  const { service, upkeepPerWeek } = building.prefab;
   if (building.switchedOff) return;
-  const growth = Math.min(Math.max(world.citizens.size / TOWN_CITIZENS - 1, 0), 1);
-  const upkeep = upkeepPerWeek * (1 + CITY_WAGES * growth);
-  world.ledger.book(service as ExpenseLine, upkeep / CYCLES_PER_WEEK);
+  const upkeep = weeklyUpkeep(world, building.prefab) / CYCLES_PER_WEEK;
+  world.ledger.book(building.prefab.service as ExpenseLine, upkeep);
+  world.ledger.book("Subsidies", stateAid(world) * upkeep);
+}
+
+/** A civic building's upkeep in a week, before the state's aid. */
+export function weeklyUpkeep({ citizens }: World, { upkeepPerWeek }: BuildingPrefab): number {
+  const growth = Math.min(Math.max(citizens.size / TOWN_CITIZENS - 1, 0), 1);
+  return upkeepPerWeek * (1 + CITY_WAGES * growth);
+}
+
+/** Share of the upkeep of civic buildings that the state pays, because a young town has few taxpayers. */
+export function stateAid({ citizens }: World): number {
+  const youth = (TOWN_CITIZENS - citizens.size) / (TOWN_CITIZENS - YOUNG_CITIZENS);
+  return STATE_AID * Math.min(Math.max(youth, 0), 1);
 }
 
 /**

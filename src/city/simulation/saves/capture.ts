@@ -221,9 +221,10 @@ function* captureBuildings(buildings: readonly Building[]) {
   const replaced = yield* mapInPieces(buildings, ({ prefab, problems, problemSince }) => {
     return { prefab, problems, problemSince };
   });
-  yield* inPieces(buildings, ({ switchedOff, supply }, i) => {
+  yield* inPieces(buildings, ({ switchedOff, closedForDebt, supply }, i) => {
     const { power, water, sewage, heat } = supply;
-    states[i] = +switchedOff | (+power << 1) | (+water << 2) | (+sewage << 3) | (+heat << 4);
+    states[i] =
+      +switchedOff | (+power << 1) | (+water << 2) | (+sewage << 3) | (+heat << 4) | (+closedForDebt << 5);
   });
   const households = yield* captureLists(buildings, ({ householdIds }) => householdIds);
   const workers = yield* captureLists(buildings, ({ workerIds }) => workerIds);
@@ -236,6 +237,7 @@ function* captureBuildings(buildings: readonly Building[]) {
       problems,
       problemSince: problemSince as readonly number[],
       switchedOff: is(0),
+      ...(is(5) ? { closedForDebt: true } : {}),
       supply: { power: is(1), water: is(2), sewage: is(3), heat: is(4) },
       households: [...households(i)],
       workers: [...workers(i)],

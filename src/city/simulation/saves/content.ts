@@ -90,6 +90,7 @@ export const BUILDING = z.strictObject({
   problems,
   problemSince: listed(frame),
   switchedOff: z.boolean(),
+  closedForDebt: z.boolean().optional(),
   supply: z.strictObject({ power: z.boolean(), water: z.boolean(), sewage: z.boolean(), heat: z.boolean() }),
   households: listed(id("households"), MAX_PLACES),
   workers: listed(id("citizens"), MAX_PLACES),

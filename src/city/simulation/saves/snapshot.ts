@@ -215,12 +215,23 @@ function loadBuilding(
   saved: z.output<typeof BUILDING>,
   numbers: Record<keyof typeof BUILDING_NUMBERS, number>,
 ): Building {
-  const { prefab, at, problems, problemSince, switchedOff, supply, households, workers } = saved;
+  const {
+    prefab,
+    at,
+    problems,
+    problemSince,
+    switchedOff,
+    closedForDebt = false,
+    supply,
+    households,
+    workers,
+  } = saved;
   const building = newBuildingRecord(numbers.id, known(findBuildingPrefab, prefab), loadPoint(at));
   return Object.assign(building, numbers, {
     problems,
     problemSince,
     switchedOff,
+    closedForDebt,
     supply,
     householdIds: households,
     workerIds: workers,

@@ -29,7 +29,8 @@ export class TaxTable {
   }
 }
 
-export const INCOME_LINES = words("Residential Commercial Industrial Office Milestones Grants Loans");
+export const TAX_LINES = words("Residential Commercial Industrial Office");
+export const INCOME_LINES = [...TAX_LINES, ...words("Subsidies Milestones Grants Loans")] as const;
 export const EXPENSE_LINES = words(
   "Construction Road Electricity Water Garbage HealthCare FireDepartment PoliceDepartment Education",
   "Beautification PublicTransport Monument LoanPayments",
@@ -99,6 +100,18 @@ export class Ledger {
 /** Total income and expenses, converted from cents to money. */
 export function totalsOf(amounts: LedgerAmounts): { readonly income: number; readonly expenses: number } {
   return { income: sumOf(amounts, INCOME_LINES) / 100, expenses: sumOf(amounts, EXPENSE_LINES) / 100 };
+}
+
+const ONE_OFF_LINES: readonly LedgerLine[] = words("Construction Milestones Grants Loans");
+
+/** Running income minus running costs: without construction, rewards, the bail-out and loans taken. In money. */
+export function runningNet(amounts: LedgerAmounts): number {
+  const { income, expenses } = totalsOf(
+    Object.fromEntries(
+      Object.entries(amounts).filter(([line]) => !ONE_OFF_LINES.includes(line as LedgerLine)),
+    ),
+  );
+  return income - expenses;
 }
 
 function sumOf(amounts: LedgerAmounts, lines: readonly LedgerLine[]): number {

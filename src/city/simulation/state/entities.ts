@@ -27,7 +27,7 @@ export interface NetSegment {
   readonly prefab: NetworkPrefab;
   /** Name given by the client, or the generated name of a street; empty for other segments. */
   readonly name: string;
-  readonly namedByBuilder: boolean;
+  namedByBuilder: boolean;
   readonly startNodeId: number;
   readonly endNodeId: number;
   readonly start: Position;
@@ -118,8 +118,10 @@ export interface Building {
   readonly builtFrame: number;
   /** Frame in which the building was last occupied, was abandoned or fell to ruin, whichever is latest. */
   declineFrame: number;
-  /** Switched off by a command. Only a command switches it on again. */
+  /** Switched off by a command, or because the city is in debt. */
   switchedOff: boolean;
+  /** Switched off because the city is in debt. The city switches it on again when it can pay. */
+  closedForDebt: boolean;
   readonly supply: UtilitySupply;
 
   /** Zone block that contains the building; 0 for none. */
