@@ -1,10 +1,11 @@
 /**
- * Agent that builds a town. Each week it adds utility plants, zones and the services that /state/advice recommends.
- * Then it advances the city by a week.
+ * Agent that builds a town. Each week it adds utility plants, zones and the services that /state/advice recommends and
+ * the town can pay for. Then it advances the city by a week. It begins a new, paused city, so that every run prints the
+ * same; the city that was loaded is saved first.
  *
  * node examples/build-town.mjs [years] [http://127.0.0.1:32123]
  */
-const [years = "3", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
+const [years = "1", bridge = "http://127.0.0.1:32123"] = process.argv.slice(2);
 
 /** District of each row of blocks. Row 0 is next to the highway. `works` holds industry and utilities. */
 const ROWS = ["works", "works", "shops", "homes", "homes", "services", "homes", "homes"];
@@ -33,7 +34,11 @@ const RESERVE = 5_000;
 /** Calls the bridge. Throws if the bridge rejects the command; a rejected command changes nothing. */
 async function call(path, body) {
   const request = body && { method: "POST", body: JSON.stringify(body) };
-  const answer = await (await fetch(bridge + path, request)).json();
+  const response = await fetch(bridge + path, request).catch(() => {
+    console.error(`No city answers at ${bridge}. Start one with: npx carillon serve`);
+    process.exit(1);
+  });
+  const answer = await response.json();
   if (!answer.ok) throw new Error(`${path}: ${answer.error}`);
   return answer;
 }
@@ -103,8 +108,9 @@ async function buildPlants() {
 /** Builds the services that households lack, most urgent first. Returns false if there is not enough money. */
 async function buildServices() {
   const { advice } = await call("/state/advice?limit=100");
-  for (const { topic, unit, position } of advice) {
-    if (unit === "households" && !(await build(SERVICES[topic], position, "services"))) return false;
+  for (const { topic, unit, position, price } of advice) {
+    if (unit !== "households" || !price.isAffordable) continue;
+    if (!(await build(SERVICES[topic], position, "services"))) return false;
   }
   return true;
 }
@@ -116,6 +122,7 @@ async function zoneByDemand({ residential, commercial, workplace }, citizens) {
   if (workplace > 20) await zone("Industrial", "works");
 }
 
+await call("/commands/new-city", { seed: 1, paused: true });
 // Connects the town to both carriageways of the highway. Every new city has this highway.
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 422.737, z: 522.957 } });
 await call("/commands/build-road", { start: corner(0, 0), end: { x: 423.614, z: 554.945 } });
@@ -124,7 +131,8 @@ for (const row of ROWS.keys())
 await addBlock("works");
 for (let week = 0; week <= 52 * years; week++) {
   const { citizens, demand } = await call("/state/summary");
-  if (week % 26 === 0) console.log(`Week ${week}: ${citizens.count} citizens, balance ${await balance()}`);
+  if (week % 13 === 0) console.log(`Week ${week}: ${citizens.count} citizens, balance ${await balance()}`);
   if ((await buildPlants()) && (await buildServices())) await zoneByDemand(demand, citizens.count);
-  await call("/commands/advance", { weeks: 1 });
+  // Without this limit, a slow machine would stop after 30 s, before the end of the week.
+  await call("/commands/advance", { weeks: 1, maxSeconds: 600 });
 }

@@ -10,9 +10,13 @@ const [prompt, file, server = "http://127.0.0.1:8001"] = process.argv.slice(2);
 
 async function post(path, body) {
   const headers = { "Content-Type": "application/json" };
-  const answer = await (
-    await fetch(server + path, { method: "POST", headers, body: JSON.stringify(body) })
-  ).json();
+  const response = await fetch(server + path, { method: "POST", headers, body: JSON.stringify(body) }).catch(
+    () => {
+      console.error(`No server answers at ${server}. Start one with: npx carillon serve`);
+      process.exit(1);
+    },
+  );
+  const answer = await response.json();
   if (answer.detail) throw new Error(answer.detail);
   return answer.data;
 }

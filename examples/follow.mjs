@@ -7,12 +7,18 @@
 import { writeFile } from "node:fs/promises";
 import { Carillon } from "carillon/client";
 
-const [prompt, file, url] = process.argv.slice(2);
+const [prompt, file, url = "http://127.0.0.1:8001"] = process.argv.slice(2);
 const carillon = new Carillon({ url });
 
 const parameters = { prompt, audio_duration: 20, batch_size: 1 };
-const task = await carillon.make(parameters, {
-  onProgress: ({ stage, progress }) => console.log(`${stage} ${Math.round(progress * 100)} %`),
+const onProgress = ({ stage, progress }) => console.log(`${stage} ${Math.round(progress * 100)} %`);
+const task = await carillon.make(parameters, { onProgress }).catch((error) => {
+  console.error(
+    error instanceof TypeError
+      ? `No server answers at ${url}. Start one with: npx carillon serve`
+      : error.message,
+  );
+  process.exit(1);
 });
 const [song] = task.songs;
 await writeFile(file, Buffer.from(await (await carillon.download(song)).arrayBuffer()));

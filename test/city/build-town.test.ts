@@ -12,20 +12,22 @@ import { SILENT } from "./bridge.js";
 
 const LINE = /^Week \d+: (\d+) citizens, balance -?[\d.]+$/;
 
-describe("the example agent of the README", () => {
+describe("examples that need a server", () => {
   it("the example agent reaches 2,000 citizens in one year and 5,000 in three without bankruptcy @slow", async () => {
     const savesDirectory = temporaryDirectory();
     const onSaveFailed = (error: Error) => {
       throw error;
     };
     const game = new EmbeddedGame({ savesDirectory, onSaveFailed });
-    game.startCity({ seed: 1, map: "highway", paused: true });
+    // The example begins its own city.
+    game.startCity({ seed: 9, map: "empty", paused: false });
     const server = await startGameBridge(game, { port: 0, allowedOrigins: [], log: SILENT });
     try {
       const { stdout } = await promisify(execFile)("node", ["examples/build-town.mjs", "3", server.url]);
-      expect(await readFile(join(import.meta.dirname, "../../README.md"), "utf8")).to.include(stdout.trim());
+      const readme = await readFile(join(import.meta.dirname, "../../README.md"), "utf8");
       const lines = stdout.trim().split("\n");
-      const [, , year1, , , , year3] = lines.map((line) => Number(LINE.exec(line)?.[1]));
+      expect(lines.slice(0, 5)).to.deep.equal(readme.split("\n").filter((line) => LINE.test(line)));
+      const [year1, year3] = [4, 12].map((quarter) => Number(LINE.exec(lines[quarter] ?? "")?.[1]));
       expect(year1, stdout).to.be.at.least(2_000);
       expect(year3, stdout).to.be.at.least(5_000);
       const world = game.world as World;
@@ -36,4 +38,20 @@ describe("the example agent of the README", () => {
       await game.close();
     }
   }).timeout(1_200_000);
+
+  for (const [example, ...args] of [
+    ["build-town.mjs", "1", "http://127.0.0.1:1"],
+    ["client.mjs", "song", "song.mp3", "http://127.0.0.1:1"],
+    ["follow.mjs", "song", "song.mp3", "http://127.0.0.1:1"],
+  ] as const) {
+    it(`${example} ends with one sentence if no server runs`, async () => {
+      const failure = await promisify(execFile)("node", [`examples/${example}`, ...args]).catch(
+        (error) => error,
+      );
+      expect(failure.code).to.equal(1);
+      expect(failure.stderr).to.match(
+        /^No (city|server) answers at http:\/\/127\.0\.0\.1:1\. Start one with: npx carillon serve\n$/,
+      );
+    });
+  }
 });
