@@ -11,6 +11,7 @@ import { requireKeyIfReachable } from "../music/access/access.js";
 import { findFfmpeg, STATIC_PACKAGE } from "../music/audio/ffmpeg.js";
 import { AUDIO_PROFILES } from "../music/audio/formats.js";
 import { AdvisedError } from "../system/config-error.js";
+import { withTimeLimit } from "../system/time-limit.js";
 import { checkCitySettings, checkDevices, checkMusicSettings } from "./start-checks.js";
 
 /** "bad": the server cannot start or work; "note": it works, but could be better. */
@@ -230,8 +231,9 @@ async function isOwnServer(port: number, host: string): Promise<boolean> {
   const address = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   const url = `http://${address.includes(":") ? `[${address}]` : address}:${port}/health`;
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) });
-    return /"service":"Carillon"|"mode":"(embedded|proxy)"/.test(await response.text());
+    const limit = { ms: HEALTH_TIMEOUT_MS, error: () => new Error(`${url} does not answer`) };
+    const text = await withTimeLimit(limit, async (signal) => (await fetch(url, { signal })).text());
+    return /"service":"Carillon"|"mode":"(embedded|proxy)"/.test(text);
   } catch {
     // Another program may close the connection or never answer.
     return false;

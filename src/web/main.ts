@@ -95,7 +95,10 @@ async function showCity(): Promise<void> {
 }
 
 async function showZones(): Promise<void> {
-  show({ ...picture, ...(await readZones(tools.isZoning)) });
+  const { isZoning } = tools;
+  const zones = await readZones(isZoning);
+  // If another tool was chosen meanwhile, its own read follows.
+  if (isZoning === tools.isZoning) show({ ...picture, ...zones });
 }
 
 /** Moves the map to a problem and selects the entity there. */

@@ -91,7 +91,8 @@ describe("roads and buildings of the embedded city", () => {
     const crossing = city.nodes.all().find(({ position }) => Math.hypot(position.x, position.z) < 0.01);
     expect(crossing?.segmentIds).to.have.length(4);
     expect(city.segments.all().filter(({ name }) => name === "Main Street")).to.have.length(2);
-    expect(zoned()).to.be.within(before - 40, before);
+    // The new blocks begin at other places, so that zones may move by half a cell.
+    expect(zoned()).to.be.within(before - 40, before + 8);
     advance(city, 3 * 256);
     expect(city.buildings.get(house.id)).to.equal(house);
     expect(findFaults(city)).to.deep.equal([]);
