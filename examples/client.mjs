@@ -21,7 +21,7 @@ async function post(path, body) {
   return answer.data;
 }
 
-const { task_id: id } = await post("/release_task", { prompt, audio_duration: 20, batch_size: 1 });
+const { task_id: id } = await post("/release_task", { prompt, audio_duration: 10, batch_size: 1 });
 let song;
 do {
   await sleep(500);

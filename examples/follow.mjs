@@ -10,7 +10,7 @@ import { Carillon } from "carillon/client";
 const [prompt, file, url = "http://127.0.0.1:8001"] = process.argv.slice(2);
 const carillon = new Carillon({ url });
 
-const parameters = { prompt, audio_duration: 20, batch_size: 1 };
+const parameters = { prompt, audio_duration: 10, batch_size: 1 };
 const onProgress = ({ stage, progress }) => console.log(`${stage} ${Math.round(progress * 100)} %`);
 const task = await carillon.make(parameters, { onProgress }).catch((error) => {
   console.error(

@@ -8,6 +8,7 @@ import {
   type Answer,
   type LiveServer,
   longSong,
+  oneSecondSong,
   type SongRecord,
   serverForAll,
   startLiveServer,
@@ -271,11 +272,7 @@ describe("paths of recordings sent to a server that is open to the network", () 
       SVC_ALLOW_NO_KEY: "true",
     });
     expect(await statusOf(join(directory, "a.wav"))).to.equal(400);
-    const song = await server.client.makeOne({
-      prompt: "a song",
-      audio_duration: 10,
-      inference_steps: 1,
-    });
+    const song = await server.client.makeOne(oneSecondSong);
     expect(await statusOf(song.file)).to.equal(200);
     expect(await statusOf("/v1/audio?path=%2Fetc%2Fpasswd")).to.equal(400);
   });

@@ -120,7 +120,7 @@ describe("the engine with the built-in model", () => {
     expect(other.audioCodes).to.not.deep.equal(first.audioCodes);
   });
 
-  it("makes the same eight plans in one call, in eight simultaneous calls and one by one", async function () {
+  it("makes the same plans in one call, in simultaneous calls and one by one", async function () {
     if (testDevice !== "cpu") this.skip();
     this.timeout(120_000);
     const requests = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => ({
@@ -129,18 +129,22 @@ describe("the engine with the built-in model", () => {
       sampling: { ...plainSampling, temperature: 1 },
       seed,
     }));
-    for (const dtype of ["float32", "bfloat16"] as const) {
+    for (const [dtype, count] of [
+      ["float32", 8],
+      ["bfloat16", 3],
+    ] as const) {
       const planning = new Engine({ ...options, dtype }, () => undefined);
       try {
-        const together = await planning.planner.planSongs(requests, {});
-        const atOneTime = await Promise.all(requests.map((request) => planOne(planning, request, {})));
-        for (const [index, request] of requests.entries()) {
+        const some = requests.slice(0, count);
+        const together = await planning.planner.planSongs(some, {});
+        const atOneTime = await Promise.all(some.map((request) => planOne(planning, request, {})));
+        for (const [index, request] of some.entries()) {
           const { seconds, ...alone } = await planOne(planning, request, {});
           expect(together[index], `${dtype}, song ${index}`).to.deep.include(alone);
-          expect(atOneTime[index], `${dtype}, song ${index} of eight calls`).to.deep.include(alone);
+          expect(atOneTime[index], `${dtype}, song ${index} of simultaneous calls`).to.deep.include(alone);
         }
         const keys = together.map(({ metadata }) => JSON.stringify(metadata));
-        expect(new Set(keys).size).to.be.above(2);
+        expect(new Set(keys).size).to.be.above(1);
       } finally {
         await planning.close();
       }
@@ -162,16 +166,16 @@ describe("the engine with the built-in model", () => {
     }
   });
 
-  it("renders eight songs in one batch, each with the same bytes as alone", async function () {
+  it("renders songs in one batch, each with the same bytes as alone", async function () {
     if (testDevice !== "cpu") this.skip();
     const words = ["calm piano", "loud drums and a long bass line", "a waltz"];
     const lyrics = ["[Instrumental]", "[verse]\nla la la\n\n[chorus]\noh what a night"];
     // Tests songs with padding (below five seconds) and without. The bfloat16 song is short, to save time.
     for (const [dtype, seconds] of [
-      ["float32", 6],
-      ["bfloat16", 2],
+      ["float32", 5.2],
+      ["bfloat16", 1],
     ] as const) {
-      const songs = Array.from({ length: 8 }, (_, index) => ({
+      const songs = Array.from({ length: 4 }, (_, index) => ({
         ...songOf(seconds),
         caption: words[index % words.length] as string,
         lyrics: lyrics[index % lyrics.length] as string,
@@ -180,8 +184,8 @@ describe("the engine with the built-in model", () => {
       const batching = new Engine({ ...options, dtype, batchMax: 8 }, () => undefined);
       try {
         const { songs: together, batches } = await rendered(batching, songs);
-        expect(batches, dtype).to.deep.equal([8]);
-        for (const index of [0, 3, 7]) {
+        expect(batches, dtype).to.deep.equal([4]);
+        for (const index of [0, 3]) {
           const alone = await renderOne(batching, { ...plainRequest, songs: songs.slice(index, index + 1) });
           expect(together[index]?.audio, `${dtype}, song ${index}`).to.deep.equal(alone.audio);
         }
@@ -218,7 +222,7 @@ describe("the engine with the built-in model", () => {
   });
 
   it("makes batches of at most batchMax songs of equal length, and yields the songs in order", async () => {
-    const lengths = [1, 1, 1, 2, 2, 1];
+    const lengths = [0.2, 0.2, 0.2, 0.4, 0.4, 0.2];
     const songs = lengths.map((seconds, index) => ({ ...songOf(seconds), seed: index }));
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
     try {
@@ -332,18 +336,18 @@ describe("the engine with the built-in model", () => {
   });
 
   it("edits have the length of the source, unless a repaint window extends beyond the source", async () => {
-    const source = { audio: tone(2), window: null };
+    const source = { audio: tone(1), window: null };
     for (const task of ["cover", "repaint", "lego", "extract", "complete"] as const) {
       const result = await renderOne(engine, { ...requestOf(9), task, source });
-      expect(result.samplesPerChannel, task).to.equal(secondsToSamples(2));
+      expect(result.samplesPerChannel, task).to.equal(secondsToSamples(1));
     }
-    const window = { startSeconds: -1, endSeconds: 3 };
+    const window = { startSeconds: -0.5, endSeconds: 1.5 };
     const longer = await renderOne(
       engine,
       { ...plainRequest, task: "repaint", source: { ...source, window } },
       {},
     );
-    expect(longer.samplesPerChannel).to.equal(secondsToSamples(4));
+    expect(longer.samplesPerChannel).to.equal(secondsToSamples(2));
     const beyond = { startSeconds: -50_000, endSeconds: 50_000 };
     expect(
       await codeOf(

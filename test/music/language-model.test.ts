@@ -27,11 +27,6 @@ describe("making songs without a loaded language model", () => {
     expect((await client.get("/health")).body.data.llm_initialized).to.equal(false);
   });
 
-  it("a song without language model is thirty seconds long if the request sets no length", async () => {
-    const record = await client.makeOne({ ...shortSong, audio_duration: null });
-    expect(record.metas).to.include({ duration: 30 });
-  });
-
   it("a song with thinking=true loads the language model", async () => {
     const record = await client.makeOne({ ...shortSong, thinking: true });
     expect(record).to.include({ lm_model: languageModel });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { encodeAudio } from "../../src/music/audio/encode.js";
 import { samplesOf } from "./audio/recordings.js";
-import { type SongRecord, serverForAll } from "./live-server.js";
+import { oneSecondSong, type SongRecord, serverForAll } from "./live-server.js";
 import { temporaryDirectory } from "./tasks.js";
 
 const SAMPLE_RATE = 48_000;
@@ -16,13 +16,15 @@ const quick = {
   seed: 7,
 };
 
+const quickest = { ...oneSecondSong, audio_format: "wav32", use_random_seed: false, seed: 7 };
+
 describe("generation requests with exact values", () => {
   const directory = temporaryDirectory();
   const server = serverForAll({}, join(directory, "server"));
   const { client } = server;
 
   before(async () => {
-    await client.makeOne(quick); // the model is loaded, so that submission knows its codebook
+    await client.makeOne(quickest); // the model is loaded, so that submission knows its codebook
   });
 
   const make = (parameters: object) => client.makeOne({ ...quick, ...parameters });
@@ -35,8 +37,11 @@ describe("generation requests with exact values", () => {
 
   it("an edit that keeps most of a song keeps its tempo, key and metre; the client's values win", async () => {
     const facts = { bpm: 96, key_scale: "D minor", time_signature: "3" };
-    const song = await make({ ...facts, return_latents: true });
-    const repaint = { audio_duration: null, task_type: "repaint", repainting_start: 4, repainting_end: 4.02 };
+    const song = await client.makeOne({ ...quickest, ...facts, return_latents: true });
+    const repaint = {
+      ...{ audio_duration: null, task_type: "repaint" },
+      ...{ repainting_start: 0.4, repainting_end: 0.42 },
+    };
     const source = { src_audio_path: song.file };
     const kept = { bpm: 96, keyscale: "D minor", timesignature: "3" };
     expect((await make({ ...repaint, ...source })).metas).to.include(kept);
@@ -44,7 +49,7 @@ describe("generation requests with exact values", () => {
     const again = await make({ ...repaint, ...source, bpm: 120 });
     expect(again.metas).to.include({ ...kept, bpm: 120 });
     expect(again.generation_info).to.not.include("(measured)");
-    const most = { ...repaint, ...source, repainting_start: 1, repainting_end: 9 };
+    const most = { ...repaint, ...source, repainting_start: 0.1, repainting_end: 0.9 };
     expect((await make(most)).metas).to.include({ keyscale: "", timesignature: "" });
   });
 
@@ -61,11 +66,11 @@ describe("generation requests with exact values", () => {
   });
 
   it("makes a different song from every 64-bit seed and returns the seed", async () => {
-    const digests = [await digestOf(await make({ seed: 5 }))];
+    const digests = [await digestOf(await client.makeOne({ ...quickest, seed: 5 }))];
     const seeds = ["4294967301", "18446744073709551615", "9007199254740992", "9007199254740993"];
     for (const seed of seeds) {
       // Sends the seed as a JSON number without loss of digits, as Python clients do.
-      const body = JSON.stringify({ ...quick, batch_size: 1, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
+      const body = JSON.stringify({ ...quickest, seed: 0 }).replace('"seed":0', `"seed":${seed}`);
       const answer = await fetch(`${client.url}/release_task`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
@@ -77,7 +82,9 @@ describe("generation requests with exact values", () => {
       expect(song.seed_value).to.equal(seed);
       digests.push(await digestOf(song));
     }
-    expect(await digestOf(await make({ seed: seeds.at(-1) }))).to.equal(digests.at(-1));
+    expect(await digestOf(await client.makeOne({ ...quickest, seed: seeds.at(-1) }))).to.equal(
+      digests.at(-1),
+    );
     expect(new Set(digests)).to.have.property("size", 5);
   });
 
@@ -106,7 +113,7 @@ describe("generation requests with exact values", () => {
   });
 
   it("a cover keeps the length of the source, and a repaint keeps all samples outside the window", async () => {
-    const samples = 481_872;
+    const samples = 97_872;
     const audio = Float32Array.from({ length: 2 * samples }, (_, i) => Math.sin((i % samples) * 0.03) / 3);
     const path = join(directory, "source.wav");
     const signal = new AbortController().signal;
@@ -119,7 +126,7 @@ describe("generation requests with exact values", () => {
       signal,
     });
     for (const task_type of ["cover", "repaint"]) {
-      const window = task_type === "repaint" ? { repainting_start: 2, repainting_end: 3 } : {};
+      const window = task_type === "repaint" ? { repainting_start: 0.5, repainting_end: 1 } : {};
       const song = await make({ task_type, src_audio_path: path, audio_duration: undefined, ...window });
       const heard = await listen(song);
       expect(heard.length / 2, task_type).to.equal(samples);
@@ -128,8 +135,8 @@ describe("generation requests with exact values", () => {
       const part = (song: Float32Array, from: number, to: number) => Buffer.from(song.slice(from, to).buffer);
       for (const left of [0, samples]) {
         for (const [from, to] of [
-          [left, left + 2 * SAMPLE_RATE - fade],
-          [left + 3 * SAMPLE_RATE + fade, left + samples],
+          [left, left + 0.5 * SAMPLE_RATE - fade],
+          [left + SAMPLE_RATE + fade, left + samples],
         ] as const)
           expect(part(heard, from, to).equals(part(audio, from, to))).to.equal(true);
       }
@@ -137,12 +144,12 @@ describe("generation requests with exact values", () => {
   });
 
   it("estimates the length of a song from its lyrics if none is set, with a warning", async () => {
-    const lyrics = "[Verse]\nla la la la\nle le le le\n[Chorus]\nlo lo lo lo\nlu lu lu lu";
-    const song = await make({ audio_duration: undefined, lyrics, bpm: 120 });
-    // 16 bars of two seconds: two bars for each of the four lines, and eight bars for intro and outro.
-    expect(song.metas.duration).to.equal(32);
+    const lyrics = "[Verse]\nla la la la\nle le le le";
+    const song = await make({ audio_duration: undefined, lyrics, bpm: 240 });
+    // 12 bars of a second: two bars for each of the two lines, and eight bars for intro and outro.
+    expect(song.metas.duration).to.equal(12);
     expect(song.warnings).to.include(
-      "audio_duration was not set: using 32 s, estimated from 4 lines of lyrics at 120 bpm",
+      "audio_duration was not set: using 12 s, estimated from 2 lines of lyrics at 240 bpm",
     );
     const silent = await make({ audio_duration: -1 });
     expect(silent.metas.duration).to.equal(30);
@@ -160,7 +167,7 @@ describe("generation requests with exact values", () => {
       [{ lm_repetition_penalty: 0 }, "lm_repetition_penalty must be from 0.01 to 100, got 0; 1 was used"],
     ];
     for (const [fields, warning] of cases) {
-      const { body } = await client.post("/release_task", { ...quick, batch_size: 1, ...fields });
+      const { body } = await client.post("/release_task", { ...quickest, ...fields });
       expect(body.data.warnings, JSON.stringify(fields)).to.include(warning);
     }
   });

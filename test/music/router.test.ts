@@ -14,7 +14,7 @@ import {
   router,
 } from "../../src/index.js";
 import { listenLocally } from "../local-server.js";
-import { shortSong } from "./live-server.js";
+import { oneSecondSong } from "./live-server.js";
 import { stubEngine } from "./stub-engine.js";
 import { temporaryDirectory } from "./tasks.js";
 
@@ -49,7 +49,7 @@ describe("router", () => {
     app.get("/health", (_request, response) => void response.send("the application's own"));
     const { url } = await listen(app);
     const clients = [`${url}/quiet`, `${url}/loud`].map((at) => new Carillon({ url: at }));
-    const tasks = await Promise.all(clients.map((client) => client.make(shortSong)));
+    const tasks = await Promise.all(clients.map((client) => client.make(oneSecondSong)));
     expect(tasks.map(({ songs }) => songs.length)).to.deep.equal([1, 1]);
     const [client] = clients as [Carillon];
     const audio = await client.download((tasks[0] as (typeof tasks)[0]).songs[0] as Song);
@@ -86,7 +86,7 @@ describe("router", () => {
       const music = router(parts);
       const { url } = await listen(express().set("env", "test").use("/music", music));
       await music.ready;
-      await new Carillon({ url: `${url}/music` }).submit(shortSong);
+      await new Carillon({ url: `${url}/music` }).submit(oneSecondSong);
       const first = music.close(0);
       if (wait) await first;
       await music.close(0);
@@ -146,7 +146,7 @@ describe("router", () => {
     const answer = await fetch(`${url}/music/release_task`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(shortSong),
+      body: JSON.stringify(oneSecondSong),
     });
     expect(answer.status).to.equal(500);
     expect(await answer.text()).to.contain("before express.json()");

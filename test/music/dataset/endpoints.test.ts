@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { taskStatus } from "../../../src/music/dataset/sample-work.js";
 import { writeRecording, writeSilence } from "../audio/recordings.js";
-import { type Answer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
+import { type Answer, oneSecondSong, serverForAll, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 const SECONDS = 2;
@@ -200,7 +200,7 @@ describe("data set endpoints", () => {
     });
 
     it("preprocessing runs in the background while songs are made, and reports its progress", async () => {
-      const song = client.makeOne(shortSong);
+      const song = client.makeOne(oneSecondSong);
       const { data } = (await client.post("/v1/dataset/preprocess_async", { output_dir: "again" })).body;
       expect(data).to.include({ message: "Preprocessing started", total: 2 });
       await expectRefusal(

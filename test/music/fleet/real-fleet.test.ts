@@ -1,12 +1,13 @@
 /** Servers with the real engine that share tasks and adapter states. */
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { writeLora } from "../adapter-files.js";
-import { type Client, type LiveServer, shortSong, startLiveServer } from "../live-server.js";
+import { type Client, type LiveServer, oneSecondSong, startLiveServer } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { RedisServer } from "./redis-server.js";
 
-const seededSong = { ...shortSong, use_random_seed: false, seed: 11, audio_format: "wav" };
+const seededSong = { ...oneSecondSong, use_random_seed: false, seed: 11, audio_format: "wav" };
 
 describe("a fleet of servers with real engines", () => {
   const folder = temporaryDirectory();
@@ -36,7 +37,7 @@ describe("a fleet of servers with real engines", () => {
   }
 
   async function untilWorkers(count: number): Promise<void> {
-    while ((await gateway.get("/v1/stats")).body.data.workers.length !== count);
+    while ((await gateway.get("/v1/stats")).body.data.workers.length !== count) await sleep(20);
   }
 
   before(async () => {

@@ -6,7 +6,14 @@ import { loadConfig } from "../../../src/config.js";
 import { Checkpoints } from "../../../src/engine/checkpoints.js";
 import { createEngine } from "../../../src/index.js";
 import { listModels } from "../../../src/music/models/models.js";
-import { type Client, type LiveServer, serverForAll, shortSong, startLiveServer } from "../live-server.js";
+import {
+  type Client,
+  type LiveServer,
+  oneSecondSong,
+  serverForAll,
+  shortSong,
+  startLiveServer,
+} from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 
 describe("the service endpoints", () => {
@@ -117,7 +124,7 @@ describe("the service endpoints", () => {
     expect(sample.status).to.equal(200);
     expect(sample.data).to.include.keys("caption", "lyrics", "keyscale");
     expect((await ask("/server_stats")).data).to.include.keys("jobs", "queue_size");
-    const { data } = await ask("//release_task", { ...json, body: JSON.stringify(shortSong) });
+    const { data } = await ask("//release_task", { ...json, body: JSON.stringify(oneSecondSong) });
     const removed = await ask(`/cleanup/${data.task_id}`, { method: "DELETE" });
     expect(removed.data).to.include({ task_id: data.task_id });
   });
@@ -200,7 +207,7 @@ describe("a server with several models", () => {
       default_model: "acestep-v15-turbo",
     });
     for (const model of ["acestep-v15-other", "acestep/acestep-v15-other"]) {
-      const song = await client.makeOne({ ...shortSong, model });
+      const song = await client.makeOne({ ...oneSecondSong, model });
       expect(song.dit_model).to.equal("acestep-v15-other");
       expect(song.warnings).to.deep.equal([]);
     }
@@ -212,7 +219,7 @@ describe("a server with several models", () => {
     expect(status, body.detail).to.equal(200);
     expect(body.data).to.include({ slot: 1, loaded_model: "acestep-v15-other" });
     expect((await client.finished(rendering)).item.status).to.equal(1);
-    expect((await client.makeOne(shortSong)).dit_model).to.equal("acestep-v15-other");
+    expect((await client.makeOne(oneSecondSong)).dit_model).to.equal("acestep-v15-other");
   });
 
   it("keeps the old model if the new one cannot be read", async () => {
@@ -225,7 +232,7 @@ describe("a server with several models", () => {
     const { status, body } = await client.post("/v1/init", { model: "acestep-v15-broken", slot: 2 });
     expect(status).to.equal(500);
     expect(body.detail).to.include("DiT init failed for slot 2").and.include("model.safetensors");
-    const song = await client.makeOne({ ...shortSong, model: "acestep-v15-other" });
+    const song = await client.makeOne({ ...oneSecondSong, model: "acestep-v15-other" });
     expect(song.dit_model).to.equal("acestep-v15-other");
   });
 });
@@ -325,6 +332,6 @@ describe("a server whose language model is broken", () => {
     );
     expect(thinking.item.status).to.equal(2);
     expect(thinking.records[0]?.error).to.include("5Hz LM init failed");
-    expect(await server.client.make(shortSong)).to.have.length(1);
+    expect(await server.client.make(oneSecondSong)).to.have.length(1);
   });
 });

@@ -2,7 +2,7 @@
 import axe from "axe-core";
 import { expect } from "chai";
 import type { Locator, Page } from "playwright-core";
-import { longSong, shortSong } from "../live-server.js";
+import { longSong, oneSecondSong, shortSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
@@ -104,8 +104,8 @@ describe("the studio's accessibility", function () {
     await audit(page, "editor");
   });
 
-  it("has no violations while songs are selected", async () => {
-    await studio.server.client.make({ ...shortSong, prompt: "a chosen song" });
+  it("has no violations while songs are selected @slow", async () => {
+    await studio.server.client.make({ ...oneSecondSong, prompt: "a chosen song" });
     const page = await studio.open();
     await button(page, "Select").click();
     await page.getByLabel("Select a chosen song").check();
@@ -149,6 +149,8 @@ describe("the studio's accessibility", function () {
     await page.keyboard.type("keys alone");
     await tabTo(page.getByLabel("Length s"));
     await page.keyboard.type("10");
+    await tabTo(page.getByLabel("Versions"));
+    await page.keyboard.type("1");
     await tabTo(button(page, "Make"));
     await page.keyboard.press("Enter");
     await tabTo(button(page, "Play keys alone"));

@@ -85,6 +85,8 @@ describe("the form of the studio", function () {
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("1");
     await page.getByLabel("File").selectOption("wav");
+    await page.getByText("All settings").click();
+    await page.getByLabel("Inference steps").fill("1");
     for (const sound of ["one bell", "two bells"]) {
       await page.getByLabel("Sound").fill(sound);
       await button(page, "Add to queue").click();

@@ -36,6 +36,7 @@ describe("the look of the studio", function () {
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
     await page.getByLabel("Sound").fill("a tune for a phone");
     await page.getByLabel("Length s").fill("10");
+    await page.getByLabel("Versions").fill("1");
     await button(page, "Make").click();
     await page.getByRole("heading", { name: "Songs" }).waitFor();
     await page.getByLabel("Sound").waitFor({ state: "hidden" });

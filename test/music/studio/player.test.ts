@@ -22,8 +22,9 @@ describe("the player of the studio", function () {
     return Number(minutes) * 60 + Number(rest);
   }
 
-  it("a click in a card's waveform plays from there; the card's button pauses the song", async () => {
+  it("a card shortens a long prompt to a title; a click in its waveform plays from there", async () => {
     const page = await studio.open();
+    await button(page, "Play oldest tune").waitFor();
     const outline = page.getByRole("slider", { name: "Position in middle tune" });
     const box = await outline.boundingBox();
     if (box === null) throw new Error("no waveform");
@@ -41,12 +42,7 @@ describe("the player of the studio", function () {
     }, before - 2);
   });
 
-  it("shortens a long prompt to a title", async () => {
-    const page = await studio.open();
-    await button(page, "Play oldest tune").waitFor();
-  });
-
-  it("the player steps to the next and the previous song, and sets the media session's title", async () => {
+  it("the player steps to the next and the previous song, pauses with Space, and keeps its volume", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").click();
     await button(page, "Next song").click();
@@ -54,6 +50,13 @@ describe("the player of the studio", function () {
     await button(page, "Previous song").click();
     await button(page, "Pause newest tune").waitFor();
     await page.waitForFunction(() => navigator.mediaSession.metadata?.title === "newest tune");
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press("Space");
+    await button(page, "Play newest tune").waitFor();
+    await page.getByLabel("Volume").fill("0.3");
+    await page.reload();
+    await button(page, "Play newest tune").click();
+    expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
   it("a press of Next song counts even before the page has painted the first song", async () => {
@@ -67,19 +70,6 @@ describe("the player of the studio", function () {
     const playing = button(page, /^Pause (newest|middle) tune$/);
     await playing.waitFor();
     expect(await playing.getAttribute("aria-label")).to.equal("Pause middle tune");
-  });
-
-  it("the player pauses with Space, and keeps its volume after a reload", async () => {
-    const page = await studio.open();
-    await button(page, "Play newest tune").click();
-    await button(page, "Pause").waitFor();
-    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
-    await page.keyboard.press("Space");
-    await button(page, "Play").waitFor();
-    await page.getByLabel("Volume").fill("0.3");
-    await page.reload();
-    await button(page, "Play newest tune").click();
-    expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
   it("several selected songs are made favourites, downloaded as a zip, and deleted", async () => {

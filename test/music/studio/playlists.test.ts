@@ -1,6 +1,6 @@
 /** Order, playlists and links of the studio's library. */
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { oneSecondSong } from "../live-server.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("the studio's library and playlists", function () {
@@ -8,7 +8,7 @@ describe("the studio's library and playlists", function () {
   const studio = new Studio();
   before(async () => {
     for (const prompt of ["banjo", "accordion", "cello"])
-      await studio.server.client.make({ ...shortSong, prompt });
+      await studio.server.client.make({ ...oneSecondSong, prompt });
   });
 
   async function shows(page: Page, wanted: string[]): Promise<void> {

@@ -1,6 +1,6 @@
 /** Tests recording in the studio. The browser has a fake microphone that beeps. */
 import { expect } from "chai";
-import { shortSong } from "../live-server.js";
+import { oneSecondSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
 describe("recording in the studio", function () {
@@ -32,7 +32,7 @@ describe("recording in the studio", function () {
     await page.reload();
     await button(page, "Record something to work on").click();
     await page.getByText("The browser does not allow the microphone on this page.").waitFor();
-    await studio.server.client.make(shortSong);
+    await studio.server.client.make(oneSecondSong);
     studio.browserErrors.length = 0;
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { oneSecondSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
@@ -11,7 +11,7 @@ describe("reuse of songs and settings in the studio", function () {
   this.timeout(300_000);
   const studio = new Studio();
   const prompt = "a repeatable waltz";
-  before(() => studio.server.client.make({ ...shortSong, prompt, use_random_seed: false, seed: 41 }));
+  before(() => studio.server.client.make({ ...oneSecondSong, prompt, use_random_seed: false, seed: 41 }));
 
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
   const tasks = async () => (await studio.server.client.get("/v1/tasks")).body.data.tasks;
@@ -85,6 +85,7 @@ describe("reuse of songs and settings in the studio", function () {
     await page.getByText("is the reference recording.").waitFor();
     const count = (await tasks()).length;
     await sound(page).fill("in that sound");
+    await page.getByLabel("Versions").fill("1");
     await page.getByLabel("Length").fill("10");
     await button(page, "Make").click();
     await finished(count + 1);

@@ -1,13 +1,13 @@
 /** Tests that text of the user in the studio is not lost. */
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import { shortSong } from "../live-server.js";
+import { oneSecondSong } from "../live-server.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("keeping unfinished work in the studio", function () {
   this.timeout(300_000);
   const studio = new Studio();
-  before(() => studio.server.client.make({ ...shortSong, prompt: "a kept song" }));
+  before(() => studio.server.client.make({ ...oneSecondSong, prompt: "a kept song" }));
 
   const sound = (page: Page) => page.getByLabel("Sound", { exact: true });
 
