@@ -45,11 +45,11 @@ async function plan() {
   const promptTokenIds = await tokenizer.encode(codesPrompt(caption, lyrics, "bpm: 90"));
   const sampling = { temperature: 0.85, topK: 0, topP: 0.9, minP: 0, repetitionPenalty: 1, cfgScale: 1 };
   const program = [{ kind: "codes", count }];
-  const job = { promptTokenIds, program, seeds: [1n], maxNewTokens: count, stage: "codes", ...sampling };
+  const job = { promptTokenIds, program, seed: 1n, maxNewTokens: count, stage: "codes", ...sampling };
   const [{ tokenIds }] = await languageModel.generate([job], call);
   await languageModel.close();
   await tokenizer.close();
-  return tokenizer.audioCodes(tokenIds[0]);
+  return tokenizer.audioCodes(tokenIds);
 }
 
 /** Renders stereo at 48 kHz: all samples of the left channel, then of the right. */

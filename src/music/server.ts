@@ -178,11 +178,12 @@ function readTarget(request: IncomingMessage): boolean {
   return true;
 }
 
-/** Types that are compressed. Not in the list: audio, which hardly shrinks, and event streams, which it would delay. */
+/** Types that are compressed. Audio hardly shrinks, and compression would delay event streams. */
 const COMPRESSIBLE = /^(application\/(json|javascript)|text\/(html|css|javascript|plain)|image\/svg)/;
 
-function isCompressible(_request: IncomingMessage, response: ServerResponse): boolean {
-  return COMPRESSIBLE.test(String(response.getHeader("Content-Type")));
+/** Answers to POST may contain audio in base64, which is streamed with its length. */
+function isCompressible({ method }: IncomingMessage, response: ServerResponse): boolean {
+  return method === "GET" && COMPRESSIBLE.test(String(response.getHeader("Content-Type")));
 }
 
 const identifyRequest: RequestHandler = (_request, response, next) => {

@@ -78,6 +78,7 @@ describe("content of the OpenAPI document", () => {
     expect(parameters).to.deep.equal([
       "state",
       "favorite",
+      "analysis",
       "retakes_of",
       "search",
       "task_ids",

@@ -66,7 +66,7 @@ describe("LmdbTaskStore", () => {
   });
 
   /** Parameters that did not exist when the flat records were written. */
-  const addedSince = { free_timesteps: false, verbatim: false };
+  const addedSince = { enable_normalization: true, free_timesteps: false, verbatim: false };
   for (const { request, parameters } of flatRequests) {
     it(`reads flat requests of earlier versions, and leaves their form to them: ${request.taskType} ${request.analysis ?? ""}`, async () => {
       const task = { ...makeTask({ state: "succeeded", finishedAtMs: 1, result: makeResult() }), request };

@@ -34,6 +34,7 @@ describe("parsing of training requests", () => {
     trimCondition: false,
     conditionDropout: null,
     resumeFrom: null,
+    warnings: [],
   };
 
   it("training requests have the defaults of the API", () => {
