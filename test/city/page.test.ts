@@ -225,7 +225,7 @@ describe("the city page", function () {
     const segments = city.segments.all().length;
     await page.getByRole("button", { name: "Road", exact: true }).click();
     await clickAt(400, 80);
-    await clickAt(500, 80);
+    await clickAt(490, 80);
     await plan.getByText("The segment can be built.").waitFor();
     await plan.getByText(/^Cost: \d/).waitFor();
     expect(city.segments.all()).to.have.length(segments);

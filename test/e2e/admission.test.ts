@@ -147,7 +147,7 @@ describe("admission of recordings that take long to decode", () => {
     await decodersAre(1);
     await other.close();
     await decodersAre(0);
-    expect(await sent).to.be.oneOf([500, "cut"]);
+    expect(await sent).to.be.oneOf([503, "cut"]);
     while (uploads("other").length > 0) await sleep(POLL_INTERVAL_MS);
   });
 });

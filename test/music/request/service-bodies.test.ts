@@ -124,7 +124,7 @@ describe("parsing of changes of a data set sample", () => {
   it("reads key, language, tempo and lyrics as other programs write them", () => {
     const change = { keyscale: "B♭ major", language: "English", bpm: "N/A", lyrics: "[00:01.00]la" };
     expect(parseSampleChange(change)).to.include({
-      keyScale: "Bb major",
+      keyscale: "Bb major",
       language: "en",
       bpm: null,
       lyrics: "la",

@@ -62,7 +62,7 @@ describe("listing, searching and deleting tasks", () => {
     });
     while ((await listed("?state=running")).total === 0) await sleep(10);
     await server.close();
-    expect((await answer).status).to.equal(500);
+    expect((await answer).status).to.equal(503);
     await start();
     const { tasks } = await listed();
     expect(tasks.map(({ state }: { state: string }) => state)).to.deep.equal(["failed"]);
