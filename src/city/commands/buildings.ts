@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RefusedError } from "../refusal.js";
 import { type BuildingPrefab, findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
-import { createBuilding, RUIN_FLAGS, removeBuilding, setProblem } from "../simulation/fabric/buildings.js";
+import { createBuilding, removeBuilding, switchBuilding } from "../simulation/fabric/buildings.js";
 import { priceOf } from "../simulation/life/affordability.js";
 import { requireFunds, weeklySurplus } from "../simulation/life/finance.js";
 import { reportOpening } from "../simulation/life/messages.js";
@@ -105,11 +105,8 @@ export const setBuildingActive = defineCommand({
   act: (world, { id, active }) => {
     const building = requireBuilding(world, id);
     const before = building.flags;
-    const usable = (before & FLAG.Completed) !== 0 && (before & (RUIN_FLAGS | FLAG.Flooded)) === 0;
-    building.switchedOff = !active;
     building.closedForDebt = false;
-    building.flags = active && usable ? before | FLAG.Active : before & ~FLAG.Active;
-    setProblem(building, "TurnedOff", building.switchedOff, world.frame);
+    switchBuilding(building, active, world.frame);
     return {
       message: `Building ${id} is switched ${active ? "on" : "off"}.`,
       id,

@@ -2,7 +2,9 @@ import { expect } from "chai";
 import { setBuildingActive } from "../../../src/city/commands/buildings.js";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "../../../src/city/simulation/state/calendar.js";
+import type { Building } from "../../../src/city/simulation/state/entities.js";
 import type { World } from "../../../src/city/simulation/state/world.js";
+import { FLAG } from "../../../src/city/terms.js";
 import { bridgeForEach } from "../bridge.js";
 import {
   advance,
@@ -67,6 +69,17 @@ describe("a city in debt", () => {
       /^The city is bankrupt: it owes 1\d{4} and closes building \d+, a University\. The state offers 50000, once\.$/,
     );
     expect(budgetOf(city)).to.deep.include({ servicesClosedForDebt: 1 });
+  });
+
+  it("leaves a service inactive that burned down while it was closed", () => {
+    setBalance(city, -12_000);
+    endWeek(city);
+    const university = city.buildings.all().find(({ closedForDebt }) => closedForDebt) as Building;
+    university.flags |= FLAG.BurnedDown;
+    setBalance(city, 100_000);
+    endWeek(city);
+    expect(university.closedForDebt).to.equal(false);
+    expect(university.flags & FLAG.Active).to.equal(0);
   });
 
   it("closes no service while the surplus repays the debt in half a year", () => {

@@ -210,6 +210,15 @@ const GRAVE: ReadonlySet<ProblemName> = new Set<ProblemName>([
   "NoPlaceforGoods",
 ]);
 
+/** Switches a building on or off. A building site, a ruin and a flooded building stay inactive. */
+export function switchBuilding(building: Building, isOn: boolean, frame: number): void {
+  const { flags } = building;
+  const isUsable = (flags & FLAG.Completed) !== 0 && (flags & (RUIN_FLAGS | FLAG.Flooded)) === 0;
+  building.switchedOff = !isOn;
+  building.flags = isOn && isUsable ? flags | FLAG.Active : flags & ~FLAG.Active;
+  setProblem(building, "TurnedOff", !isOn, frame);
+}
+
 /** Sets or clears one problem. A problem that is set already keeps its age. */
 export function setProblem(building: Building, name: ProblemName, present: boolean, frame: number): void {
   const { names } = building.problems;

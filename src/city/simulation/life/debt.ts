@@ -3,9 +3,8 @@
  * for its upkeep, until its surplus would repay the debt in REPAYMENT_WEEKS. Plants that are needed stay open. Once the
  * balance covers REOPENING_WEEKS of upkeep of a closed building, the city reopens it, the most needed one first.
  */
-import { FLAG } from "../../terms.js";
 import type { CivicProperties } from "../catalogue/building-prefabs.js";
-import { setProblem } from "../fabric/buildings.js";
+import { switchBuilding } from "../fabric/buildings.js";
 import { runningNet } from "../state/economy.js";
 import type { Building, UtilityNetwork } from "../state/entities.js";
 import type { World } from "../state/world.js";
@@ -100,10 +99,7 @@ function reopenServices(world: World): void {
 
 function setOpen(world: World, building: Building, isOpen: boolean): void {
   building.closedForDebt = !isOpen;
-  building.switchedOff = !isOpen;
-  const isUsable = isOpen && (building.flags & FLAG.Flooded) === 0;
-  building.flags = isUsable ? building.flags | FLAG.Active : building.flags & ~FLAG.Active;
-  setProblem(building, "TurnedOff", !isOpen, world.frame);
+  switchBuilding(building, isOpen, world.frame);
 }
 
 /** Most needed first: needed plants, then services by the happiness that they are worth for their upkeep. */
