@@ -162,7 +162,9 @@ class Radio {
     };
     this.#playing = { song, skip };
     console.error(`playing ${describe(song.result)}`);
-    const [said, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
+    const [said, [code]] = await Promise.all([text(child.stderr), once(child, "close")]).catch((cause) => {
+      throw new Error(`cannot start ${program}: install it, or name a program with --player`, { cause });
+    });
     this.#playing = null;
     if (code !== 0 && !isSkipped)
       throw new Error(`${program} failed: ${said.trim() || `exit status ${code}`}`);
@@ -170,8 +172,12 @@ class Radio {
 
   #keep({ path, result: { prompt, seeds } }: Song): void {
     const kept = join(this.#keptFolder, songFileName(prompt, String(seeds[0]), "wav"));
-    copyFileSync(path, kept);
-    console.error(`kept ${kept}`);
+    try {
+      copyFileSync(path, kept);
+      console.error(`kept ${kept}`);
+    } catch (error) {
+      console.error(`not kept: ${(error as Error).message}`);
+    }
   }
 
   #makeMoreLike({ metas: { bpm, keyscale, timesignature } }: SongResult): void {

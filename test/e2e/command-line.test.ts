@@ -97,6 +97,8 @@ describe("the command line", () => {
     expect([failing.code, failing.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 1 && text.includes("false failed: exit status 1"),
     );
+    const absent = await carillon(["radio", "calm piano", "--duration", "10", "--player", "no-player"]);
+    expect(absent.stderr).to.include("cannot start no-player: install it, or name a program with --player");
     const none = await carillon(["radio", "calm piano"], { PATH: directory });
     expect(none.stderr).to.equal(
       "carillon: no player found: install one of mpv, ffplay, pw-play, paplay, aplay, or name a program with --player\n",

@@ -29,6 +29,11 @@ export async function measureLoudness(audio: PlanarAudio): Promise<number | null
   return gated === null ? null : lufsOf(gated);
 }
 
+/** The field `loudness` of a song's description, with two decimals; absent for silence. */
+export function describeLoudness(lufs: number | null): { loudness?: number } {
+  return lufs === null ? {} : { loudness: Math.round(100 * lufs) / 100 };
+}
+
 /** Sum of the squared K-weighted samples of both channels in each whole hop. */
 async function hopEnergies(audio: PlanarAudio): Promise<Float64Array> {
   const samples = audio.length / 2;

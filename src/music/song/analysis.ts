@@ -18,6 +18,7 @@ import {
 import { peakOf } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
+import { describeLoudness } from "../audio/loudness.js";
 import { peaksOf } from "../audio/peaks.js";
 import type { songSheet } from "../openapi/answers.js";
 import type { SongResult, StoredFile } from "../queue/store.js";
@@ -138,7 +139,7 @@ async function decodeSource(
     ...{ prompt, lyrics, caption, vocalLanguage, generationInfo, ditModel: model },
     metas: metasOf(request.words, UNKNOWN_METADATA, audio.length / 2 / SAMPLE_RATE),
     peaks: peaksOf(audio),
-    ...(loudness !== null && { loudness: Math.round(100 * loudness) / 100 }),
+    ...describeLoudness(loudness),
   };
   return {
     ...{ ...rest, ...description },

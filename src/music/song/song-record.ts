@@ -1,5 +1,6 @@
 /** Records of finished songs, and the result of the task that made them. */
 import type { LanguageModelInfo, LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
+import { describeLoudness } from "../audio/loudness.js";
 import type { SongDescription, SongFile, SongMetas, SongResult } from "../queue/store.js";
 import { effectsInSongs } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
@@ -61,7 +62,7 @@ export function describeSong(request: GenerationRequest, inputs: SongInputs): So
     generationInfo: songInfo(request, inputs),
     ditModel: rendered.model,
     peaks,
-    ...(loudness !== null && { loudness: Math.round(100 * loudness) / 100 }),
+    ...describeLoudness(loudness),
     ...(makesStems(request.taskType) && track !== undefined && { trackName: track }),
     ...(song.codes && { audioCodes: [...song.codes] }),
     ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),
