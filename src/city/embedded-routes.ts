@@ -19,6 +19,7 @@ import { buildGrid, DEFAULT_SNAP_METERS, DEFAULT_SPACING_METERS } from "./comman
 import { ROAD_COMMANDS } from "./commands/roads.js";
 import { SAVE_COMMANDS } from "./commands/saves.js";
 import { setTaxRate } from "./commands/set-tax-rate.js";
+import { undo } from "./commands/undo.js";
 import { ZONE_COMMANDS, ZONE_REPAIRS } from "./commands/zones.js";
 import type { GroundPoint } from "./geometry.js";
 import { showMetrics } from "./metrics.js";
@@ -75,6 +76,7 @@ export const COMMAND_ROUTES: readonly CommandRoute[] = [
   ...ROAD_COMMANDS,
   ...SAVE_COMMANDS,
   setTaxRate,
+  undo,
   ...ZONE_COMMANDS,
 ];
 

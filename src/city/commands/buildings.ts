@@ -9,6 +9,7 @@ import type { World } from "../simulation/state/world.js";
 import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, groundPoint, number, optionalNumber, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
+import { recordBuilding } from "./journal.js";
 import { requireBuilding, requireOnMap, requirePlaceable, requirePrefab } from "./requirements.js";
 import { rejectFaultsIfStrict, SUGGESTION_RADIUS_METERS, siteFaults, suggestPlaces } from "./sites.js";
 
@@ -39,7 +40,9 @@ export const placeBuilding = defineCommand({
     requireFunds(world, constructionCost, `A ${prefab.displayName}`);
     const warnings = [...faults, ...upkeepWarnings(world, prefab)];
     if (dryRun) return { message: "The building can be placed.", buildingPrefab, constructionCost, warnings };
-    const { id: buildingId } = createBuilding(world, prefab, position, angleDegrees);
+    const building = createBuilding(world, prefab, position, angleDegrees);
+    const { id: buildingId } = building;
+    recordBuilding(world, building, constructionCost);
     world.ledger.book("Construction", constructionCost);
     reportOpening(world, prefab);
     const ids = { buildingId, buildingPrefab, service, subService };

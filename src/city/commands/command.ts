@@ -5,6 +5,7 @@ import type { EmbeddedGame } from "../simulation/embedded-game.js";
 import type { World } from "../simulation/state/world.js";
 import type { JsonObject } from "../wire/answers.js";
 import { type Body, parseFields, text, unknownFields } from "../wire/requests.js";
+import { recordOperation } from "./journal.js";
 
 /** A command as the HTTP routes use it, without the types of its fields and reply. */
 export interface CommandRoute {
@@ -65,7 +66,9 @@ export function defineCommand<Shape extends z.core.$ZodLooseShape, Reply extends
     const earlier = world.replies.get(key);
     if (earlier !== undefined) return earlier as JsonObject;
     const given = parseFields(command.fields, body);
-    const reply = completed(act(world, given), given, unknownFields(fields, body));
+    const { opId } = parseFields(z.object(OP_ID), body);
+    const acted = recordOperation(world, opId, () => act(world, given));
+    const reply = completed(acted, given, unknownFields(fields, body));
     if (reply.dryRun !== true) remember(world.replies, key, reply);
     return reply;
   };

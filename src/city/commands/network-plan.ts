@@ -14,6 +14,7 @@ import { requireFunds } from "../simulation/life/finance.js";
 import { reportFirstRoad } from "../simulation/life/messages.js";
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
+import { recordSegments } from "./journal.js";
 import { requireMinLength, requireOnMap } from "./requirements.js";
 
 /** Spacing of water depth samples, equal to the spacing of terrain samples. */
@@ -111,6 +112,7 @@ export function buildPlan(world: World, { ends, links, cost }: NetworkPlan, name
     })),
   );
   world.ledger.book("Construction", cost);
+  recordSegments(world, segments, cost);
   const [first] = segments;
   if (first?.prefab.zoning && !hadStreets) reportFirstRoad(world, first.name);
   return segments.map(({ id }) => id);

@@ -25,6 +25,7 @@ import {
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { areUniform, clusterBlocks, isMixed, isPatchy, tallyCells } from "../zone-tally.js";
 import { defineCommand } from "./command.js";
+import { recordPainting } from "./journal.js";
 import { requireOnMap, requireWithin } from "./requirements.js";
 
 export const MAX_PAINT_RADIUS_METERS = 256;
@@ -64,7 +65,9 @@ function paintBlock(
   const isWrong = (cell: number, index: number) => cell !== value && mayPaint(cell, index);
   const wrong = block.cells.filter(isWrong).length;
   const painted = () => block.cells.map((cell, index) => (isWrong(cell, index) ? value : cell));
-  if (!dryRun && wrong > 0) setCells(world, block, painted());
+  if (dryRun || wrong === 0) return wrong;
+  recordPainting(world, block);
+  setCells(world, block, painted());
   return wrong;
 }
 

@@ -139,6 +139,7 @@ export class EmbeddedGame {
 export const FRAMES_PER_SECOND = 60;
 /** Multiple of FRAMES_PER_SECOND for each selected speed, from 0. */
 const SPEED_FACTORS = [0, 1, 2, 4];
+export const MAX_FRAMES_PER_SECOND = 4 * FRAMES_PER_SECOND;
 
 const SLICE_INTERVAL_MS = 8;
 /** The simulation runs in slices of at most this time. Requests are served between two slices. */
