@@ -29,6 +29,30 @@ describe("advice that the bridge gives about a city", () => {
     expect((await client.run(command, fields)).changedCells).to.be.greaterThan(0);
   });
 
+  it("leads a new city to its first citizens, step by step", async () => {
+    const { client, city } = bridge;
+    const steps = async (): Promise<Answer[]> => {
+      const { advice } = await client.state("/state/advice?limit=100");
+      return advice.filter(({ unit }: Answer) => unit === "step");
+    };
+    const topics = (await steps()).map(({ topic }) => topic);
+    expect(topics).to.deep.equal(
+      ["street", "power", "water", "drains", "homes", "week"].map((name) => `first ${name}`),
+    );
+    expect((await steps())[1].commands, "nothing stands without a street").to.deep.equal([]);
+    for (const left of topics.keys()) {
+      const [step, ...later] = await steps();
+      expect(later).to.have.length(topics.length - left - 1);
+      for (const { command, fields } of step.commands) await client.run(command, fields);
+    }
+    expect(await steps()).to.deep.equal([]);
+    city.paused = true;
+    advance(city, 4 * FRAMES_PER_WEEK);
+    expect(city.citizens.size).to.be.above(50);
+    const { countsByProblem } = await client.state("/state/problems?limit=0");
+    expect(countsByProblem).to.not.have.any.keys("Electricity", "Water", "Sewage", "RoadNotConnected");
+  });
+
   it("lists shortages by severity, with ready-made commands", async () => {
     const { client, city } = bridge;
     smallTown(city);

@@ -78,7 +78,6 @@ export const EVERY_TASK: CatalogFilter = {
   state: null,
   favorite: null,
   analysis: null,
-  temporary: null,
   retakesOf: null,
   search: "",
   offset: 0,

@@ -17,6 +17,7 @@ import type { Citizen } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
 import type { JsonObject } from "../wire/answers.js";
+import { firstSteps } from "./first-steps.js";
 import { type LimitRule, paginate } from "./listing.js";
 import { changeTaxRate, commandOf, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
 
@@ -62,7 +63,16 @@ export const advice: ReadRoute = {
 function* findAdvice(world: World): Generator<void, Advice[]> {
   const missing = yield* missingServicesInPieces(world);
   const found = [...(yield* fromHomes(world, missing)), ...fromWishes(world, missing)];
-  const finders = [fromProblems, fromUtilities, fromMoney, fromServices, fromDemand, fromAges, fromRoads];
+  const finders = [
+    fromStart,
+    fromProblems,
+    fromUtilities,
+    fromMoney,
+    fromServices,
+    fromDemand,
+    fromAges,
+    fromRoads,
+  ];
   for (const find of finders) {
     yield;
     found.push(...find(world));
@@ -94,6 +104,16 @@ function priceText({ displayName }: BuildingPrefab, price: Price): string {
   const kept = surplus < 0 ? `loses ${-surplus.toFixed(0)}` : `keeps ${surplus.toFixed(0)}`;
   const ending = isAffordable ? "." : ", so it cannot pay for this yet.";
   return `${displayName}: ${constructionCost} to build and ${upkeepPerWeek.toFixed(0)} a week; the city ${kept} a week${ending}`;
+}
+
+/** First steps, before all other advice. */
+function* fromStart(world: World): Generator<Advice> {
+  const steps = firstSteps(world);
+  for (const [i, { topic, message, place, commands }] of steps.entries()) {
+    const position = { ...place, y: world.terrain.surfaceHeight(place.x, place.z) };
+    const own = { value: i + 1, unit: "step", place: position, commands: () => commands };
+    yield { topic, message, gravity: 100 - i, ...own };
+  }
 }
 
 /** Services that homes lack, including services that the town will expect soon. */

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { budgetOf } from "../../../src/city/simulation/life/finance.js";
 import { lastYear, MAYORS, type Mayor, NEGLECT_WEEKS, play } from "./mayors.js";
-import { naiveMayor } from "./naive-mayor.js";
 import { findFaults } from "./towns.js";
 
 describe("towns built by scripted mayors", () => {
@@ -44,18 +43,6 @@ describe("towns built by scripted mayors", () => {
       expect(Math.min(...weeks.map(({ balance }) => balance))).to.be.greaterThan(0);
       expect(year.citizens, shown).to.be.below(1.5 * (weeks.at(-27)?.citizens as number));
       expect(findFaults(city)).to.deep.equal([]);
-    }).timeout(900_000);
-  }
-
-  for (const seconds of [0, 7]) {
-    it(`a mayor who never looks at the budget has money and all services after two years, ${seconds} s late @slow`, () => {
-      const city = play(naiveMayor(seconds), 3, 2, () => undefined);
-      const { samples } = city.statistics;
-      const shown = JSON.stringify(samples.map(({ balance }) => Math.round(balance)));
-      expect(Math.min(...samples.slice(0, 52).map(({ balance }) => balance)), shown).to.be.greaterThan(0);
-      expect(samples.at(-1)?.balance, shown).to.be.greaterThan(0);
-      expect(city.citizens.size, shown).to.be.at.least(3_000);
-      expect(city.buildings.all().filter(({ switchedOff }) => switchedOff)).to.deep.equal([]);
     }).timeout(900_000);
   }
 

@@ -79,7 +79,6 @@ describe("content of the OpenAPI document", () => {
       "state",
       "favorite",
       "analysis",
-      "temporary",
       "retakes_of",
       "search",
       "task_ids",

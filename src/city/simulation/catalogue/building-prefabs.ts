@@ -172,12 +172,12 @@ const CIVIC_ROWS: Partial<Record<Service, readonly CivicRow[]>> = {
     ["Airport", "16x16", 150_000, 4_800, stop("PublicTransportPlane")],
   ],
   Monument: listOf(
-    "Statue of Industry, StatueOfWealth, Lazaret Plaza, Statue of Shopping, Plaza of the Dead, " +
-      "Fountain of LifeDeath, Friendly Neighborhood, Transport Tower, Trash Mall, Posh Mall, Colossal Offices, " +
-      "Official Park, Court House, Grand Mall, City Hall, Business Park, Library, Observatory, Opera House, " +
-      "Oppression Office, ScienceCenter, Servicing Services, SeaWorld, ExpoCenter, High Interest Tower, " +
-      "Cathedral of Plentitude, Stadium, Modern Art Museum, SeaAndSky Scraper, Theater of Wonders, " +
-      "Space Elevator, Eden Project",
+    "Statue of Industry, StatueOfWealth = Statue of Wealth, Lazaret Plaza, Statue of Shopping, Plaza of the Dead, " +
+      "Fountain of LifeDeath = Fountain of Life and Death, Friendly Neighborhood, Transport Tower, Trash Mall, " +
+      "Posh Mall, Colossal Offices, Official Park, Court House, Grand Mall, City Hall, Business Park, Library, " +
+      "Observatory, Opera House, Oppression Office, ScienceCenter = Science Center, Servicing Services, " +
+      "SeaWorld = Sea World, ExpoCenter = Expo Center, High Interest Tower, Cathedral of Plentitude, Stadium, " +
+      "Modern Art Museum, SeaAndSky Scraper = Sea and Sky Scraper, Theater of Wonders, Space Elevator, Eden Project",
   ).map((name) => [name, "8x8", 80_000, 1_200, covers("leisure", 1_200, 4_000, 20)]),
 };
 
@@ -310,15 +310,16 @@ const FAMILIES: readonly GrowableFamily[] = [
 /** Specialised industry: can be placed by command but never grows on zones (in the game it needs a district). */
 const SPECIALISED: readonly (readonly [
   name: string,
+  displayName: string,
   subService: SubService,
   width: number,
   length: number,
 ])[] = [
-  ["Farming4x4", "IndustrialFarming", 4, 4],
-  ["Agricultural 2x2 processing 2", "IndustrialFarming", 2, 2],
-  ["Forestry 3x3 Processing", "IndustrialForestry", 3, 3],
-  ["Oil 3x3 Extractor", "IndustrialOil", 3, 3],
-  ["Ore 2x2 Extractor", "IndustrialOre", 2, 2],
+  ["Farming4x4", "Farm", "IndustrialFarming", 4, 4],
+  ["Agricultural 2x2 processing 2", "Grain Mill", "IndustrialFarming", 2, 2],
+  ["Forestry 3x3 Processing", "Sawmill", "IndustrialForestry", 3, 3],
+  ["Oil 3x3 Extractor", "Oil Well", "IndustrialOil", 3, 3],
+  ["Ore 2x2 Extractor", "Ore Mine", "IndustrialOre", 2, 2],
 ];
 
 const INDUSTRY = FAMILIES.find((family) => family.service === "Industrial") as GrowableFamily;
@@ -329,8 +330,8 @@ export const BUILDING_PREFABS: readonly BuildingPrefab[] = [
   ...CIVIC_PREFABS,
   BROKEN_ASSET_PREFAB,
   ...GROWN_PREFABS,
-  ...SPECIALISED.map(([name, subService, width, length]) =>
-    growable({ ...INDUSTRY, subService }, { name, displayName: name, level: 1, width, length }),
+  ...SPECIALISED.map(([name, displayName, subService, width, length]) =>
+    growable({ ...INDUSTRY, subService }, { name, displayName, level: 1, width, length }),
   ),
 ];
 
