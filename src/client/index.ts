@@ -90,6 +90,8 @@ export interface TaskFilter {
   favorite?: boolean;
   /** true: only analyses; false: only tasks that make songs. */
   analysis?: boolean;
+  /** true: only tasks that expire after an hour; false: only others. */
+  temporary?: boolean;
   /** Task id: only this task and its retakes. */
   retakes_of?: string;
   /** Words to find in title, prompt or lyrics; all must match. */
@@ -322,7 +324,7 @@ export class Carillon {
     return this.call("POST", `/v1/tasks/${encodeURIComponent(id)}/retake`, bodyOf(parameters), options);
   }
 
-  /** Renames a task or marks it as favourite. */
+  /** Renames a task, marks it as favourite, or keeps a temporary one. */
   mark(id: string, changes: TaskChanges, options: CallOptions = {}): Promise<Task> {
     return this.call("PATCH", `/v1/tasks/${encodeURIComponent(id)}`, changes, options);
   }

@@ -1,6 +1,7 @@
 /** Operations on tasks for clients: read, follow events, change, remove. */
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { z } from "zod";
 import { describe, type Fields } from "../parameters.js";
 import { type FoundAudio, songOf } from "./audio/audio-files.js";
 import type { SongTags } from "./audio/tags.js";
@@ -20,6 +21,7 @@ import {
   unknownTaskStatus,
 } from "./queue/task-status.js";
 import { lostUploadFields, parametersOf } from "./request/replay.js";
+import type { taskChanges } from "./request/service-bodies.js";
 import type { Preview, Previews } from "./song/preview.js";
 import type { TaskProgress } from "./song/progress.js";
 import { titleOf, versionLetter } from "./song/title.js";
@@ -232,15 +234,13 @@ export class Tasks {
     return { first: task.retakeOf ?? id, parameters, defaults: task.request.defaults };
   }
 
-  /** Sets title or favourite mark; undefined leaves a value unchanged. @throws HttpError 404 */
-  async mark(
-    id: string,
-    { title, favorite }: { title: string | undefined; favorite: boolean | undefined },
-  ): Promise<TaskRow> {
+  /** Sets title or marks; undefined leaves a value unchanged. @throws HttpError 404 */
+  async mark(id: string, { title, favorite, temporary }: z.output<typeof taskChanges>): Promise<TaskRow> {
     const change = (current: Task) => ({
       ...current,
       ...(title === undefined ? {} : { title }),
       ...(favorite === undefined ? {} : { favorite }),
+      ...(temporary === undefined ? {} : { isTemporary: temporary }),
     });
     const task = await unlessDamaged(this.queue.update(id, change));
     if (task === undefined) throw noSuchTask(id);

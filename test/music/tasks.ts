@@ -78,6 +78,7 @@ export const EVERY_TASK: CatalogFilter = {
   state: null,
   favorite: null,
   analysis: null,
+  temporary: null,
   retakesOf: null,
   search: "",
   offset: 0,

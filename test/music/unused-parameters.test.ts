@@ -41,7 +41,7 @@ const VALUES: Fields = {
 
 /** Parameters whose effect this test cannot see: they write logs or files, call a URL, or name the default model. */
 const UNSEEN = new Set([
-  ...["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url"],
+  ...["constrained_decoding_debug", "model", "loras", "lm_model_path", "callback_url", "temporary"],
   "return_latents",
 ]);
 

@@ -240,8 +240,18 @@ export class FleetStore {
  * Key of the index that contains exactly the tasks of the filter. Null if no index does; the summaries must then be
  * searched.
  */
-function indexOf({ ids, state, favorite, analysis, retakesOf, search, order }: CatalogFilter): string | null {
+function indexOf({
+  ids,
+  state,
+  favorite,
+  analysis,
+  temporary,
+  retakesOf,
+  search,
+  order,
+}: CatalogFilter): string | null {
   if (ids !== null || order === "title") return null;
-  if (search.trim() !== "" || favorite !== null || analysis !== null || retakesOf !== null) return null;
+  if (search.trim() !== "" || retakesOf !== null) return null;
+  if (favorite !== null || analysis !== null || temporary !== null) return null;
   return state === null ? redisKey("tasks") : redisKey("state", state);
 }

@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { keptUploads } from "../request/replay.js";
 import type { LmdbTaskStore } from "./lmdb-store.js";
-import { filesOf, type StoredTask, TASK_STATES, type Task, type TaskState } from "./store.js";
+import { filesOf, isTemporary, type StoredTask, TASK_STATES, type Task, type TaskState } from "./store.js";
 
 /** A search reads only this many characters at the start of each text of a task. */
 const MAX_SEARCHED = 512;
@@ -17,6 +17,7 @@ export const summarySchema = z.object({
   state: z.enum(TASK_STATES),
   isFavorite: z.boolean(),
   isAnalysis: z.boolean().default(false),
+  isTemporary: z.boolean().default(false),
   submissionKey: z.string().optional(),
   retakeOf: z.string().optional(),
   /** Text for searching, in lower case: title, prompt, sample query, caption and lyrics. */
@@ -48,6 +49,7 @@ export function summaryOf(task: Task, recordBytes: number): TaskSummary {
     state,
     isFavorite: favorite,
     isAnalysis: request.analysis !== null,
+    isTemporary: isTemporary(task),
     submissionKey: submission?.key,
     retakeOf,
     words,
@@ -64,13 +66,14 @@ export function hasEnded(state: TaskState): boolean {
 }
 
 function fits(filter: CatalogFilter): (summary: TaskSummary) => boolean {
-  const { state, favorite, analysis, retakesOf, search } = filter;
+  const { state, favorite, analysis, temporary, retakesOf, search } = filter;
   const ids = filter.ids && new Set(filter.ids);
   const words = search.toLowerCase().split(/\s+/);
   return (summary) =>
     (state === null || summary.state === state) &&
     (favorite === null || summary.isFavorite === favorite) &&
     (analysis === null || summary.isAnalysis === analysis) &&
+    (temporary === null || summary.isTemporary === temporary) &&
     (ids === null || ids.has(summary.id)) &&
     (retakesOf === null || summary.id === retakesOf || summary.retakeOf === retakesOf) &&
     words.every((word) => summary.words.includes(word));
@@ -106,6 +109,8 @@ export interface CatalogFilter {
   favorite: boolean | null;
   /** true: only analyses; false: only tasks that make songs; null: both. */
   analysis: boolean | null;
+  /** true: only tasks that expire after an hour; false: only others; null: both. */
+  temporary: boolean | null;
   /** Id of a task: list only that task and its retakes; null: list all tasks. */
   retakesOf: string | null;
   /** Words that must all occur in the title, prompt or lyrics. Case is ignored. */

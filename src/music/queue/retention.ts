@@ -7,6 +7,9 @@ import type { TaskSummary } from "./catalog.js";
 import { DamagedRecordError, type TaskState } from "./store.js";
 import type { TaskQueue } from "./task-queue.js";
 
+/** Maximum age of temporary tasks, such as the songs of a radio. */
+const TEMPORARY_SECONDS = 3600;
+
 export interface RetentionLimits {
   /** Maximum age of finished tasks; 0: no limit. */
   maxAgeSeconds: number;
@@ -61,7 +64,8 @@ export class Retention {
     let recordBytes = finished.reduce((sum, task) => sum + task.recordBytes, 0);
     const { maxAgeSeconds, maxAudioBytes, maxRecordBytes } = this.limits;
     for (const task of finished) {
-      const isOld = maxAgeSeconds > 0 && nowMs - (task.finishedAtMs as number) > maxAgeSeconds * 1000;
+      const maxAge = maxAgeOf(task, maxAgeSeconds);
+      const isOld = maxAge > 0 && nowMs - (task.finishedAtMs as number) > maxAge * 1000;
       const isAudioOver = maxAudioBytes > 0 && audioBytes > maxAudioBytes && task.audioBytes > 0;
       const isRecordOver = maxRecordBytes > 0 && recordBytes > maxRecordBytes;
       if (task.isFavorite) continue;
@@ -94,7 +98,8 @@ export class Retention {
     for (const task of finished) {
       if (task.isFavorite) continue;
       if (requested.has(task.id)) {
-        const time = maxAgeSeconds > 0 ? (task.finishedAtMs as number) / 1000 + maxAgeSeconds : null;
+        const maxAge = maxAgeOf(task, maxAgeSeconds);
+        const time = maxAge > 0 ? (task.finishedAtMs as number) / 1000 + maxAge : null;
         const isSized = maxAudioBytes > 0 && task.audioBytes > 0;
         const after_bytes = isSized ? Math.max(0, maxAudioBytes - bytes + freedBytes) : null;
         if (time !== null || after_bytes !== null) expiries[task.id] = { time, after_bytes };
@@ -126,6 +131,12 @@ export class Retention {
   #removeRecord(id: string): Promise<TaskSummary | undefined> {
     return this.queue.remove(id, (task) => this.deletions.plan(id, objectNames(task)));
   }
+}
+
+/** Maximum age of a finished task; 0: no limit. */
+function maxAgeOf({ isTemporary }: TaskSummary, maxAgeSeconds: number): number {
+  if (!isTemporary) return maxAgeSeconds;
+  return maxAgeSeconds > 0 ? Math.min(maxAgeSeconds, TEMPORARY_SECONDS) : TEMPORARY_SECONDS;
 }
 
 function objectNames({ audioNames, uploadNames }: TaskSummary): string[] {

@@ -131,6 +131,8 @@ export interface Task {
   title?: string;
   /** Whether the task never expires; a user can still remove it. */
   favorite?: boolean;
+  /** Whether the task expires an hour after its end, as a client has set it later; absent: `request.isTemporary`. */
+  isTemporary?: boolean;
   /** Result of a task that has succeeded. */
   result: SongResult | null;
   /** Error of a task that has failed: one line that says what to do. */
@@ -139,6 +141,14 @@ export interface Task {
   progress: number;
   /** State of the callback; absent before the first attempt. */
   callback?: CallbackRecord;
+}
+
+/** Whether the task expires an hour after its end. */
+export function isTemporary({
+  isTemporary: marked,
+  request,
+}: Pick<Task, "isTemporary" | "request">): boolean {
+  return marked ?? request.isTemporary ?? false;
 }
 
 /** The record of a task exists but cannot be read. */

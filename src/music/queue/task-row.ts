@@ -5,7 +5,7 @@ import type { Seed } from "../../engine/types.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { lostUploadFields, parametersOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/task-types.js";
-import { type SongFile, type SongResult, TASK_STATES, type Task } from "./store.js";
+import { isTemporary, type SongFile, type SongResult, TASK_STATES, type Task } from "./store.js";
 import type { LiveState } from "./task-queue.js";
 import { songFields, songsOf, taskRecord, taskStatusSchema } from "./task-status.js";
 
@@ -51,6 +51,7 @@ export const taskRowSchema = z
     retake_of: z.string().nullable().meta({ description: "first task of the group of retakes" }),
     title: z.string().meta({ description: "title given by the user" }),
     favorite: z.boolean().meta({ description: "never expires" }),
+    temporary: z.boolean().meta({ description: "expires an hour after it ended, unless it is a favourite" }),
     prompt: z.string().meta({ description: "the client's prompt" }),
     lyrics: z.string(),
     parameters: z
@@ -101,6 +102,7 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
     retake_of: task.retakeOf ?? null,
     title: task.title ?? "",
     favorite: task.favorite ?? false,
+    temporary: isTemporary(task),
     prompt: request.words.prompt,
     lyrics: request.words.lyrics,
     parameters: parametersOf(task),

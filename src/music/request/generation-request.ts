@@ -73,6 +73,8 @@ export interface GenerationRequest extends Groups {
   songs: RequestedSong[];
   /** URL to call when the task ends. */
   callbackUrl: string | null;
+  /** Whether the task expires after an hour, see `Task.isTemporary`. Absent in tasks of older versions. */
+  isTemporary?: boolean;
   /** Parameters that the client set, and that may turn out to have no effect when the song is rendered. */
   chosen: (keyof GenerationParameters)[];
   /** Request in the words of another interface (`../acestep-cpp`), from which its answer is made. */

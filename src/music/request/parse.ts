@@ -26,7 +26,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const { sent, own, chosen } = readParameters(fields, context, warnings);
   const parameters = { ...sent, ...normalizeTracks(sent, warnings), analysis: analysisOf(sent) };
   warnings.push(...unknownFieldWarnings(fields));
-  const { analysis, taskType, model, callbackUrl } = parameters;
+  const { analysis, taskType, model, callbackUrl, isTemporary } = parameters;
   const audioCodes = codesInUse(parameters, context.slotOf(model).codebookSize);
   const used = { ...parameters, hasCodes: audioCodes !== null };
   const recordings = recordingsOf(used, context.uploads);
@@ -43,7 +43,7 @@ export function parseGenerationRequest(fields: Fields, context: GenerationContex
   const { words, facts, repaint, ...groups } = grouped(parameterGroups, parameters);
   return {
     ...groups,
-    ...{ taskType, analysis, model, callbackUrl },
+    ...{ taskType, analysis, model, callbackUrl, isTemporary },
     loras: parameters.loras?.map(toRequestedAdapter) ?? null,
     words: parameters.instrumental ? { ...words, lyrics: INSTRUMENTAL_LYRICS } : words,
     facts: {

@@ -416,6 +416,12 @@ export const generationSchema = z.object({
     "http or https URL that receives the task's signed result when it ends. Public addresses and hosts in SVC_CALLBACK_HOSTS only.",
     uses({ analyses: ["latents", "audio", "codes", "full", "metadata"] }),
   ),
+  isTemporary: parameter(
+    "temporary",
+    offByDefault,
+    "Delete the songs an hour after they were made, unless PATCH /v1/tasks/{id} keeps them: songs of a radio.",
+    uses({ analyses: ["latents", "audio", "codes", "full", "metadata", "plan"] }),
+  ),
   ...parameterGroups.repaint.shape,
   analysisOnly: parameter(
     "analysis_only",

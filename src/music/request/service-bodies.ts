@@ -201,6 +201,11 @@ export const parseTaskFilter = strictParser({
     flag.nullable().default(null),
     "true: only analyses; false: only tasks that make songs.",
   ),
+  temporary: parameter(
+    "temporary",
+    flag.nullable().default(null),
+    "true: only tasks that expire after an hour; false: only others.",
+  ),
   retakesOf: parameter(
     ["retakes_of", "retake_of"],
     optionalText,
@@ -281,6 +286,10 @@ export const taskChanges = z.strictObject({
     .boolean("must be true or false")
     .optional()
     .meta({ description: "true: keep the songs of the task regardless of age." }),
+  temporary: z
+    .boolean("must be true or false")
+    .optional()
+    .meta({ description: "false: keep the songs of a task that was submitted with `temporary`." }),
 });
 
 /** @throws RequestError naming the invalid field */
@@ -289,11 +298,13 @@ export const parseTaskChanges = Object.assign(readTaskChanges, { shape: taskChan
 function readTaskChanges(fields: Fields) {
   const { ai_token, ...marks } = fields;
   const result = taskChanges.safeParse(marks);
-  if (result.success) return { title: result.data.title, favorite: result.data.favorite };
+  if (result.success) return result.data;
   const issue = result.error.issues[0] as z.core.$ZodIssue;
   const name = issue.code === "unrecognized_keys" ? issue.keys[0] : issue.path[0];
   const rule =
-    issue.code === "unrecognized_keys" ? "is unknown: only title and favorite can be set" : issue.message;
+    issue.code === "unrecognized_keys"
+      ? "is unknown: only title, favorite and temporary can be set"
+      : issue.message;
   throw new RequestError(`${String(name)} ${rule}, got ${describe(marks[String(name)])}`);
 }
 

@@ -79,6 +79,7 @@ describe("content of the OpenAPI document", () => {
       "state",
       "favorite",
       "analysis",
+      "temporary",
       "retakes_of",
       "search",
       "task_ids",

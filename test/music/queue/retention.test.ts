@@ -111,6 +111,15 @@ describe("retention of tasks and audio", () => {
     expect((await queue.statistics()).counts).to.include({ total: 1, succeeded: 1 });
   });
 
+  it("removes temporary tasks after an hour, unless they were kept", async () => {
+    const tasks = [await finishedTask(3700, 10), await finishedTask(3700, 10), await finishedTask(3500, 10)];
+    for (const { id } of tasks)
+      await store.update(id, (task) => ({ ...task, request: { ...task.request, isTemporary: true } }));
+    await store.update((tasks[1] as Task).id, (task) => ({ ...task, isTemporary: false }));
+    await sweep({});
+    expect(await Promise.all(tasks.map(isKept))).to.deep.equal([false, true, true]);
+  });
+
   it("removes the oldest tasks until the audio fits the limit", async () => {
     const tasks = [await finishedTask(1, 40), await finishedTask(3, 40), await finishedTask(2, 40)];
     await sweep({ maxAudioBytes: 100 });

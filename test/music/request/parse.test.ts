@@ -10,7 +10,14 @@ const parameterNames = Object.values(generationSchema.shape).map((schema) => nam
 describe("parsing of generation requests", () => {
   it("a generation request has the defaults of the API", () => {
     expect(parse({})).to.deep.equal({
-      ...{ taskType: "text2music", analysis: null, model: null, loras: null, callbackUrl: null },
+      ...{
+        taskType: "text2music",
+        analysis: null,
+        model: null,
+        loras: null,
+        callbackUrl: null,
+        isTemporary: false,
+      },
       words: {
         prompt: "",
         lyrics: "",

@@ -58,6 +58,7 @@ export const SAMPLES: Record<string, Sample> = {
   get_scores: { value: true, key: "getScores" },
   get_lrc: { value: true, key: "timesLyrics" },
   callback_url: { value: "https://example.org/hook", key: "callbackUrl" },
+  temporary: { value: true, key: "isTemporary" },
   audio_duration: { value: 42.5, key: "durationSeconds" },
   inference_steps: { value: 12, key: "inferenceSteps" },
   guidance_scale: { value: 4.5, key: "guidanceScale" },

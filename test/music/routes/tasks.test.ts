@@ -211,6 +211,24 @@ describe("listing, searching and deleting tasks", () => {
     await client.delete(`/v1/tasks/${id}?state=succeeded`);
   });
 
+  it("forecasts the end of a temporary task in an hour, and lists it apart until it is kept", async () => {
+    const [before, id] = [
+      await listed("?temporary=false"),
+      await client.submit({ ...shortSong, temporary: true }),
+    ];
+    await client.finished(id);
+    const expiries = async () => (await client.get(`/v1/retention?task_ids=${id}`)).body.data.expiries[id];
+    const { temporary, end_time } = (await client.get(`/v1/tasks/${id}`)).body.data;
+    expect(temporary).to.equal(true);
+    expect((await expiries()).time).to.be.closeTo(end_time + 3600, 600);
+    expect((await listed("?temporary=true")).tasks[0].task_id).to.equal(id);
+    expect((await listed("?temporary=false")).total).to.equal(before.total);
+    await client.patch(`/v1/tasks/${id}`, { temporary: false });
+    expect((await expiries()).time).to.equal(null);
+    expect((await listed("?temporary=false")).total).to.equal(before.total + 1);
+    await client.delete(`/v1/tasks/${id}?state=succeeded`);
+  });
+
   it("searches tasks, and stores their titles and favourites", async () => {
     const id = await client.submit({ ...shortSong, prompt: "Slow Bossa Nova", lyrics: "by the Sea" });
     await client.finished(id);
@@ -231,7 +249,7 @@ describe("listing, searching and deleting tasks", () => {
       [{ title: 5 }, "title must be text, got 5"],
       [{ title: "x".repeat(201) }, "title must be at most 200 characters"],
       [{ favorite: "so" }, 'favorite must be true or false, got "so"'],
-      [{ name: "x" }, 'name is unknown: only title and favorite can be set, got "x"'],
+      [{ name: "x" }, 'name is unknown: only title, favorite and temporary can be set, got "x"'],
     ] as const) {
       const { status, body: answer } = await client.patch(path, body);
       expect([status, answer.detail.includes(mentions)], answer.detail).to.deep.equal([400, true]);
