@@ -9,7 +9,13 @@ import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
 /** Page files that are copied unchanged. The scripts of the pages are compiled as separate TypeScript projects. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
-const STUDIO_FILES = ["studio/studio.css", "studio/icon.svg", "studio/languages"];
+const STUDIO_FILES = [
+  "studio/studio.css",
+  "studio/listening.css",
+  "studio/icon.svg",
+  "studio/languages",
+  "studio/songs",
+];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [
   "swagger-ui-bundle.js",

@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { Command } from "commander";
 import { loadConfig } from "../config.js";
 import type { SongResult } from "../music/queue/store.js";
+import { type Likeness, likenessOf, Station, type StationParts } from "../music/song/station.js";
 import { songFileName } from "../music/song/title.js";
 import { isDirectory } from "../system/directory-lock.js";
 import { environmentWith } from "./command.js";
@@ -31,19 +32,9 @@ interface RadioOptions {
   keepIn: string;
 }
 
-/** Parameters of POST /release_task. */
-type Parameters = Readonly<Record<string, unknown>>;
-
 interface Song {
   path: string;
   result: SongResult;
-}
-
-type MakeSong = (parameters: Parameters, name: string, signal: AbortSignal) => Promise<Song>;
-
-interface SongInTheMaking {
-  song: Promise<Song>;
-  abort: AbortController;
 }
 
 export const radioCommand = new Command("radio")
@@ -65,26 +56,28 @@ async function radio(prompt: string, options: RadioOptions): Promise<void> {
   const config = loadConfig(environmentWith({ SVC_CONFIG_PATH: options.model }));
   const engine = createEngine(config, (message) => console.error(message));
   const folder = mkdtempSync(join(tmpdir(), "carillon-radio-"));
-  const make: MakeSong = async (parameters, name, signal) => {
+  let made = 0;
+  const make = async (likeness: Likeness, signal: AbortSignal): Promise<Song> => {
+    const name = `${++made}.wav`;
     const path = join(folder, name);
-    const all = { prompt, audio_duration: options.duration, ...parameters };
+    const all = { prompt, audio_duration: options.duration, ...likeness };
     const file = { batch_size: 1, audio_format: "wav", loudness: LOUDNESS_LUFS };
     const request = parseGenerationRequest({ ...all, ...file }, engine);
     const { sourceMaxSeconds: maxSourceSeconds } = config;
     const song = { destination: () => ({ name, path }), maxSourceSeconds, signal };
     return { path, result: await makeSongs(engine, request, song) };
   };
-  const station = new Radio(make, player, resolve(options.keepIn));
+  const radio = new Radio(make, player, resolve(options.keepIn));
   const press = (keys: Buffer) => {
-    for (const key of keys.toString()) station.press(key);
+    for (const key of keys.toString()) radio.press(key);
   };
   const { stdin } = process;
-  process.once("SIGINT", () => station.press("q"));
+  process.once("SIGINT", () => radio.press("q"));
   try {
     if (stdin.isTTY) stdin.setRawMode(true);
     stdin.on("data", press);
     console.error(`Making the first song. Keys: ${KEYS}`);
-    await station.play();
+    await radio.play();
   } finally {
     if (stdin.isTTY) stdin.setRawMode(false);
     stdin.off("data", press).pause();
@@ -94,62 +87,30 @@ async function radio(prompt: string, options: RadioOptions): Promise<void> {
 }
 
 class Radio {
-  readonly #make: MakeSong;
   readonly #player: readonly string[];
   readonly #keptFolder: string;
-  readonly #quit = new AbortController();
-  #made = 0;
-  #upcoming: SongInTheMaking;
+  readonly #station: Station<Song>;
   #playing: { song: Song; skip(): void } | null = null;
-  /** What songs have in common with the one that should be followed by more like it. */
-  #likeness: Parameters = {};
 
-  constructor(make: MakeSong, player: readonly string[], keptFolder: string) {
-    this.#make = make;
+  constructor(make: StationParts<Song>["make"], player: readonly string[], keptFolder: string) {
     this.#player = player;
     this.#keptFolder = keptFolder;
-    this.#upcoming = this.#prepare();
+    this.#station = new Station({ make, play: (song) => this.#playSong(song) });
   }
 
   /** Plays songs until `q` is pressed. @throws Error if the player fails, or the error of a song */
-  async play(): Promise<void> {
-    try {
-      while (!this.#quit.signal.aborted) {
-        const song = await this.#upcoming.song;
-        this.#upcoming = this.#prepare();
-        await this.#playSong(song);
-        rmSync(song.path, { force: true });
-      }
-    } catch (error) {
-      if (!this.#quit.signal.aborted) throw error;
-    } finally {
-      await this.#cancelUpcoming();
-    }
+  play(): Promise<void> {
+    return this.#station.run();
   }
 
   press(key: string): void {
     const isQuit = key === "q" || key === CONTROL_C;
-    if (isQuit) {
-      this.#quit.abort();
-      this.#upcoming.abort.abort();
-    }
+    if (isQuit) this.#station.quit();
     if (this.#playing === null) return;
     const { song, skip } = this.#playing;
     if (isQuit || key === "n") skip();
     else if (key === "k") this.#keep(song);
     else if (key === "m") this.#makeMoreLike(song.result);
-  }
-
-  #prepare(): SongInTheMaking {
-    const abort = new AbortController();
-    const song = this.#make(this.#likeness, `${++this.#made}.wav`, abort.signal);
-    song.catch(() => {}); // `play` reports the error when it is this song's turn
-    return { song, abort };
-  }
-
-  async #cancelUpcoming(): Promise<void> {
-    this.#upcoming.abort.abort();
-    await this.#upcoming.song.catch(() => {});
   }
 
   async #playSong(song: Song): Promise<void> {
@@ -168,6 +129,7 @@ class Radio {
     this.#playing = null;
     if (code !== 0 && !isSkipped)
       throw new Error(`${program} failed: ${said.trim() || `exit status ${code}`}`);
+    rmSync(song.path, { force: true });
   }
 
   #keep({ path, result: { prompt, seeds } }: Song): void {
@@ -180,10 +142,9 @@ class Radio {
     }
   }
 
-  #makeMoreLike({ metas: { bpm, keyscale, timesignature } }: SongResult): void {
-    this.#likeness = { bpm, key_scale: keyscale, time_signature: timesignature };
-    this.#upcoming.abort.abort();
-    this.#upcoming = this.#prepare();
+  #makeMoreLike({ metas }: SongResult): void {
+    this.#station.makeMoreLike(likenessOf(metas));
+    const { bpm, keyscale } = metas;
     console.error(`the next songs have ${[bpm && `${bpm} bpm`, keyscale].filter(Boolean).join(", ")}`);
   }
 }

@@ -52,10 +52,15 @@ export async function forgetKey(): Promise<void> {
   localStorage.removeItem(SESSION_ITEM);
 }
 
-/** Queues a song. Browsers may repeat the request, so it has an idempotency key. */
-export function submit(parameters: Parameters, files: Record<string, File> = {}): Promise<AcceptedTask> {
+/** A new key: submissions with the same key create one task, as browsers may repeat requests. */
+export function idempotencyKey(): string {
   // `crypto.randomUUID` is missing on pages without TLS.
   const random = crypto.getRandomValues(new Uint32Array(4));
-  const idempotencyKey = Array.from(random, (part) => part.toString(36)).join("-");
-  return carillon.submit({ ...parameters, ...files } as SongParameters, { idempotencyKey });
+  return Array.from(random, (part) => part.toString(36)).join("-");
+}
+
+/** Queues a song. */
+export function submit(parameters: Parameters, files: Record<string, File> = {}): Promise<AcceptedTask> {
+  const all = { ...parameters, ...files } as SongParameters;
+  return carillon.submit(all, { idempotencyKey: idempotencyKey() });
 }

@@ -4,7 +4,15 @@ import { AdvancedFields } from "./advanced.js";
 import { carillon, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
 import { FilledChips, StyleChips } from "./chips.js";
 import { CodesField } from "./codes.js";
-import { clearedDraft, type Draft, filledDraft, hasSource, usedValues, withValues } from "./draft.js";
+import {
+  clearedDraft,
+  type Draft,
+  filledDraft,
+  hasSource,
+  parametersOf,
+  usedValues,
+  withValues,
+} from "./draft.js";
 import { useEndpoint } from "./endpoint.js";
 import { Group, NumberField, SelectField } from "./fields.js";
 import { FORMATS } from "./formats.js";
@@ -13,6 +21,7 @@ import { queue } from "./live.js";
 import { Lyrics, NO_VOCALS } from "./lyrics.js";
 import type { Attempt } from "./part.js";
 import { PresetsGroup } from "./presets.js";
+import { startRadio } from "./radio.js";
 import { SingingHint } from "./singing.js";
 import { Reference, Source } from "./source.js";
 import { useStore } from "./store.js";
@@ -179,6 +188,14 @@ export function Composer({
       <div class="submit">
         <button type="submit" class="main" title={t("Ctrl + Enter")}>
           {isBusy ? t("Add to queue") : t("Make")}
+        </button>
+        <button
+          type="button"
+          disabled={!hasWords || hasSource(draft)}
+          title={t("Endless songs of this description")}
+          onClick={() => startRadio(parametersOf(draft))}
+        >
+          {t("Radio")}
         </button>
         <button
           type="button"

@@ -4,6 +4,7 @@ import type { Task } from "./api.js";
 import { Card, type SongActions } from "./card.js";
 import { SelectField } from "./fields.js";
 import { t } from "./language.js";
+import { lazy } from "./lazy.js";
 import { search, view } from "./live.js";
 import { PlaylistOrdering } from "./ordering.js";
 import type { Attempt } from "./part.js";
@@ -15,11 +16,7 @@ import { type LibraryQuery, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { VirtualList } from "./virtual-list.js";
 
-const examples = () => [
-  t("slow bossa nova, nylon guitar, upright bass"),
-  t("upbeat house, driving bass, bright synth chords"),
-  t("music box lullaby, soft strings"),
-];
+const FirstMinute = lazy(() => import("./first-minute.js").then((module) => module.FirstMinute));
 
 interface LibraryProps {
   track: Track | null;
@@ -134,7 +131,11 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
           {isFiltered ? (
             <p>{t("No songs match.")}</p>
           ) : (
-            <EmptyLibrary onChoose={(prompt) => on.fill({ prompt }, t("Press Make."))} />
+            <FirstMinute
+              track={track}
+              onPlay={onPlay}
+              onDescribe={(prompt) => on.fill({ prompt }, t("The radio's description is in the form."))}
+            />
           )}
         </div>
       )}
@@ -160,21 +161,5 @@ function Choice({ task, chosen, onChoose }: ChoiceProps) {
         onChoose(new Map(event.currentTarget.checked ? [...others, [task.task_id, task]] : others));
       }}
     />
-  );
-}
-
-/** Shown while there are no songs. */
-function EmptyLibrary({ onChoose }: { onChoose: (prompt: string) => void }) {
-  return (
-    <>
-      <p>{t("No songs yet. Describe one and press Make, or begin with one of these:")}</p>
-      <div class="tags">
-        {examples().map((example) => (
-          <button type="button" class="tag" key={example} onClick={() => onChoose(example)}>
-            {example}
-          </button>
-        ))}
-      </div>
-    </>
   );
 }

@@ -1,5 +1,5 @@
 /** Keeps tasks and songs of the page up to date: reads lists, and follows the server's stream of changes. */
-import { CarillonError, type ChangeEvent } from "../../client/index.js";
+import { CarillonError, type ChangeEvent, type TaskPage } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
 import { BackOff, readList } from "./reading.js";
 import {
@@ -58,6 +58,8 @@ type Progress = Extract<ChangeEvent, { event: "progress" }>["data"];
 type List = "queue" | "songs" | "view";
 /** Lists to read next. One round of requests runs at a time, however slow the server is. */
 const wanted = new Set<List>();
+/** Tasks of radios, whose players show their progress. */
+const temporary = new Set<string>();
 const retries = new BackOff();
 let round: Promise<void> | null = null;
 
@@ -123,9 +125,13 @@ async function readQueue(): Promise<void> {
   const [running, queued, failed] = await Promise.all(
     (["running", "queued", "failed"] as const).map((state) => readList({ state, limit: MAX_SHOWN[state] })),
   );
+  const listed = (page: TaskPage | undefined) => {
+    for (const task of page?.tasks ?? []) if (task.temporary) temporary.add(task.task_id);
+    return page?.tasks.filter((task) => !task.temporary) ?? [];
+  };
   queue.set({
-    active: [...(running?.tasks.toReversed() ?? []), ...(queued?.tasks.toReversed() ?? [])],
-    failed: failed?.tasks ?? [],
+    active: [...listed(running).toReversed(), ...listed(queued).toReversed()],
+    failed: listed(failed),
   });
 }
 
@@ -212,7 +218,7 @@ function takeProgress({ task_id: id, progress, stage, text, preview_seconds }: P
   const { active, failed } = queue.value;
   const task = active.find(({ task_id }) => task_id === id);
   if (task === undefined) {
-    if (active.length < MAX_SHOWN.running) void request("queue");
+    if (active.length < MAX_SHOWN.running && !temporary.has(id)) void request("queue");
     return;
   }
   const state = "running";

@@ -36,10 +36,17 @@ export function usePlayback(isUsed: boolean): Playback {
   return playback;
 }
 
+/** The state at this moment. */
+export function playback(): Playback {
+  return now;
+}
+
 /** Player controls that song cards call. The player replaces these empty functions with its own. */
 export const controls = {
   /** Plays or pauses the song; loads it again if it could not be loaded. */
   toggle(): void {},
   /** @param _part position as a fraction of the song, 0 to 1 */
   seek(_part: number): void {},
+  /** Plays the next song of the radio. */
+  skip(): void {},
 };

@@ -2,12 +2,19 @@
 import { useRef, useState } from "preact/hooks";
 import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
+import { lazy } from "./lazy.js";
 import { controls } from "./playback.js";
-import { Download, lyricLineAt, songName, type Track, versionLetter } from "./song.js";
+import { radio, stopRadio } from "./radio.js";
+import { Download, songName, type Track, versionLetter } from "./song.js";
 import { useSound } from "./sound.js";
 import { SpectrogramButton } from "./spectrogram.js";
-import { useMediaSession, usePlayerKeys, Volume } from "./transport.js";
+import { useStore } from "./store.js";
+import { lineAt, lyricLines } from "./timed-lyrics.js";
+import { SleepTimer, useMediaSession, usePlayerKeys, Volume } from "./transport.js";
 import { formatTime } from "./words.js";
+
+const RadioControls = lazy(() => import("./radio-controls.js").then((module) => module.RadioControls));
+const Karaoke = lazy(() => import("./karaoke.js").then((module) => module.Karaoke));
 
 const unfinished = () => ({
   queued: "",
@@ -26,23 +33,37 @@ interface PlayerProps {
 export function Player({ track, onTrack, onStep }: PlayerProps) {
   const container = useRef<HTMLDivElement>(null);
   const [isRepeating, setRepeating] = useState(false);
+  const [showsWords, setShowsWords] = useState(false);
+  const station = useStore(radio);
+  const step = (by: 1 | -1) => {
+    if (station === null) onStep(by);
+    else if (by === 1) controls.skip();
+    else controls.seek(0);
+  };
+  const close = () => {
+    stopRadio();
+    onTrack(null);
+  };
   const sound = useSound({
     track,
     container,
-    onEnd: () => (isRepeating ? controls.toggle() : onStep(1)),
+    onEnd: () => (isRepeating && station === null ? controls.toggle() : step(1)),
   });
   const { wave, isPlaying, isLoading, failure, seconds: time, length } = sound;
   const song = track?.task.songs[track.index];
   const isPreview = track !== null && song === undefined;
   usePlayerKeys(wave, track !== null);
-  useMediaSession({ track, wave, isPlaying, onStep });
+  useMediaSession({ track, wave, isPlaying, onStep: step });
   const position = `${formatTime(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${formatTime(length)}`}`;
 
+  const lines = song === undefined ? [] : lyricLines(song);
+  const waiting = station === null ? "idle" : "waiting";
   return (
     <section
-      class={`player ${track === null ? "idle" : ""} ${failure === "" ? "" : "unloaded"}`}
+      class={`player ${track === null ? waiting : ""} ${failure === "" ? "" : "unloaded"}`}
       aria-label={t("Player")}
     >
+      {station && <RadioControls key={station.startedMs} memory={station} track={track} onTrack={onTrack} />}
       <button
         type="button"
         class="play"
@@ -51,7 +72,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       >
         <Icon name={isPlaying ? "pause" : "play"} />
       </button>
-      {track && song && (
+      {track && song && station === null && (
         <span class="row steps">
           <RoundButton icon="previous" label={t("Previous song")} onClick={() => onStep(-1)} />
           <RoundButton icon="next" label={t("Next song")} onClick={() => onStep(1)} />
@@ -73,7 +94,21 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         {failure === "" && <span class="faint facts">{isLoading ? t("Loading…") : position}</span>}
       </div>
       <div class="canvas" ref={container} />
-      {song?.lrc && <p class="sung">{lyricLineAt(song, time)}</p>}
+      {lines.length > 0 && (
+        <button
+          type="button"
+          class="plain sung"
+          dir="auto"
+          aria-expanded={showsWords}
+          title={t("All words")}
+          onClick={() => setShowsWords(!showsWords)}
+        >
+          {lines[lineAt(lines, time)]?.text || "♪"}
+        </button>
+      )}
+      {showsWords && song && lines.length > 0 && (
+        <Karaoke song={song} seconds={time} onSeek={(seconds) => controls.seek(seconds / length)} />
+      )}
       {track && track.task.songs.length > 1 && (
         <fieldset class="row" aria-label={t("Versions")}>
           {track.task.songs.map(({ file }, index) => (
@@ -91,9 +126,10 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         </fieldset>
       )}
       <SpectrogramButton wave={wave} label={t("the song that plays")} />
+      <SleepTimer onSleep={() => (isPlaying ? wave?.pause() : station !== null && close())} />
       <Volume wave={wave} />
       {track && song && <Download name={songName(track.task)} song={song} />}
-      <RoundButton class="close" icon="close" label={t("Close player")} onClick={() => onTrack(null)} />
+      <RoundButton class="close" icon="close" label={t("Close player")} onClick={close} />
     </section>
   );
 }

@@ -31,12 +31,14 @@ export function useTrack(onGone: (task: Task) => void): [Track | null, (track: T
       setTrack((now) => (now?.task.task_id === task.task_id ? { ...now, task } : now));
     const drop = (id: string) => {
       const { track: now, onGone: tell } = latest.current;
-      if (now?.task.task_id !== id) return;
+      // A song of the radio that expires while it is paused can still be heard.
+      if (now?.task.task_id !== id || now.task.temporary) return;
       setTrack(null);
       tell(now.task);
     };
     return watchTasks(({ event, data }) => {
-      const id = latest.current.track?.task.task_id;
+      const { track: now } = latest.current;
+      const id = now?.task.temporary ? undefined : now?.task.task_id;
       if (event === "task") take(data);
       else if (event === "removed") drop(data.task_id);
       else if (event === "ready" && id !== undefined) {
@@ -93,12 +95,6 @@ export function Download({ name, song }: { name: string; song: Song }) {
       </select>
     </span>
   );
-}
-
-/** Lyric line sung at the given time; "" if the song has no lyric timestamps. */
-export function lyricLineAt({ lrc = "" }: Song, seconds: number): string {
-  const lines = [...lrc.matchAll(/^\[(\d+):([\d.]+)\](.*)$/gm)];
-  return lines.findLast(([, minutes, rest]) => 60 * Number(minutes) + Number(rest) <= seconds)?.[3] ?? "";
 }
 
 /** Download link of the lyric timestamps as an LRC file. */

@@ -119,6 +119,7 @@ async function read(query: LibraryQuery, offset: number, limit: number) {
   const page = await readList({
     state: "succeeded",
     analysis: false,
+    temporary: false,
     sort: order,
     ...(list === null ? { offset, limit } : { limit: MAX_LISTED, task_ids: list.ids.join(",") }),
     ...(search !== "" && { search }),
@@ -146,7 +147,7 @@ function placed(
 /** Shows a song that was made or changed. @returns false if only a new read can tell where it belongs */
 export function takeSong(task: Task): boolean {
   const { query, rows, isRead } = songs.value;
-  if (!isRead || task.songs.length === 0) return true;
+  if (!isRead || task.songs.length === 0 || task.temporary) return true;
   const { search, favorite, order, list } = query;
   const index = rows.findIndex((row) => row?.task_id === task.task_id);
   if (index >= 0) {

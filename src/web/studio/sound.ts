@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { carillon } from "./api.js";
 import { t } from "./language.js";
+import { gainOf, setGain } from "./loudness.js";
 import { controls, type Playback, SILENCE, updatePlayback } from "./playback.js";
 import type { Track } from "./song.js";
 import { watchTheme } from "./theme.js";
@@ -22,6 +23,24 @@ const loadWaveform = () => import("./waveform.js");
 export interface Sound extends Playback {
   /** Null until the first song. */
   wave: WaveSurfer | null;
+}
+
+interface LoadedSong {
+  blob: Blob;
+  channels: Float32Array[];
+  seconds: number;
+}
+
+/** The song that plays next, loaded while another one plays. */
+let ahead: { url: string; song: Promise<LoadedSong> } | null = null;
+
+export function preload(url: string): void {
+  const song = loadSong(url, new AbortController().signal);
+  ahead = { url, song };
+  song.catch(() => {
+    // It is loaded again when it is its turn.
+    if (ahead?.song === song) ahead = null;
+  });
 }
 
 interface SoundOptions {
@@ -95,12 +114,14 @@ export function useSound({ track, container, onEnd }: SoundOptions): Sound {
     };
     wave.setOptions({ interact: song !== undefined });
     if (song === undefined) {
-      // The length and the shape of a preview are unknown.
+      // The length, the shape and the loudness of a preview are unknown.
+      setGain(wave, 1);
       wave.load(url, [new Float32Array(2)], PREVIEW_MAX_SECONDS).then(play, () => fail(unloadable()));
     } else {
-      loadSong(url, signal)
+      (ahead?.url === url ? ahead.song : loadSong(url, signal))
         .then(async ({ blob, channels, seconds }) => {
           if (signal.aborted) return;
+          setGain(wave, gainOf(song, channels));
           const from = start.current;
           const at = isFinished ? wave.getCurrentTime() : "part" in from ? from.part * seconds : from.seconds;
           await wave.loadBlob(blob, channels, seconds);
@@ -137,10 +158,7 @@ const removed = () => t("This song cannot be played: it may have been removed.")
 class LoadError extends Error {}
 
 /** Downloads a song and decodes the audio that its waveform is drawn from. @throws LoadError with a text for the user */
-async function loadSong(
-  url: string,
-  signal: AbortSignal,
-): Promise<{ blob: Blob; channels: Float32Array[]; seconds: number }> {
+async function loadSong(url: string, signal: AbortSignal): Promise<LoadedSong> {
   const { WAVEFORM_SAMPLE_RATE_HZ } = await loadWaveform();
   const response = await fetch(url, { signal }).catch(() => {
     throw new LoadError(unreachable());

@@ -1,8 +1,9 @@
 /** Controls of the player besides its buttons: keys, media keys, volume. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
-import { RoundButton } from "./icons.js";
+import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
+import { setUserVolume } from "./loudness.js";
 import { controls } from "./playback.js";
 import { songName, type Track } from "./song.js";
 
@@ -52,11 +53,46 @@ export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSession
   });
 }
 
+const SLEEP_MINUTES = [15, 30, 60, 90];
+
+/** Calls `onSleep` after the chosen time. */
+export function SleepTimer({ onSleep }: { onSleep: () => void }) {
+  const [minutes, setMinutes] = useState(0);
+  const latest = useRef(onSleep);
+  latest.current = onSleep;
+  useEffect(() => {
+    if (minutes === 0) return;
+    const timer = setTimeout(() => {
+      setMinutes(0);
+      latest.current();
+    }, minutes * 60_000);
+    return () => clearTimeout(timer);
+  }, [minutes]);
+  return (
+    <label class="sleep" title={t("Sleep timer")}>
+      <Icon name="dark" />
+      {minutes > 0 && minutes}
+      <select
+        aria-label={t("Sleep timer")}
+        value={minutes}
+        onChange={(event) => setMinutes(Number(event.currentTarget.value))}
+      >
+        <option value={0}>{t("No sleep timer")}</option>
+        {SLEEP_MINUTES.map((count) => (
+          <option key={count} value={count}>
+            {t("Stop after {count} min", { count })}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 export function Volume({ wave }: { wave: WaveSurfer | null }) {
   const [volume, setVolume] = useState(() => Number(localStorage.getItem(VOLUME_ITEM) ?? 1));
   const [isMuted, setMuted] = useState(false);
   useEffect(() => {
-    wave?.setVolume(volume);
+    if (wave !== null) setUserVolume(wave, volume);
     wave?.setMuted(isMuted);
   }, [wave, volume, isMuted]);
   return (

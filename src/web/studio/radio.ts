@@ -1,0 +1,43 @@
+/** Whether the radio is on. A reload of the tab goes on with it; a new tab starts without. */
+import type { Parameters } from "./api.js";
+import { Store } from "./store.js";
+
+export interface RadioMemory {
+  /** Time of the start, which tells it from earlier ones. */
+  startedMs: number;
+  /** Parameters of all songs. */
+  parameters: Parameters;
+  /** Parameters of songs like the one that was asked for more of. */
+  likeness: Parameters;
+  /** Ids of the song that plays and of the one after it, as far as they are known. */
+  songs: readonly string[];
+  /** How much of the song was played, 0 to 1. */
+  played: number;
+}
+
+const ITEM = "carillon-radio";
+
+/** The radio as it was started; null while it is off. */
+export const radio = new Store<RadioMemory | null>(load());
+
+function load(): RadioMemory | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(ITEM) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+export function startRadio(parameters: Parameters): void {
+  radio.set({ startedMs: Date.now(), parameters, likeness: {}, songs: [], played: 0 });
+}
+
+export function stopRadio(): void {
+  sessionStorage.removeItem(ITEM);
+  radio.set(null);
+}
+
+/** Remembers how far the radio is. */
+export function rememberRadio(memory: RadioMemory): void {
+  sessionStorage.setItem(ITEM, JSON.stringify(memory));
+}
