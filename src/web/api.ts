@@ -80,20 +80,42 @@ class BridgeError extends Error {
   }
 }
 
+/** A read without a response for this long fails, so that the page does not wait for ever. */
+const READ_LIMIT_MS = 30_000;
+
 /** Sends a GET request to the bridge with `quiet`, so that its overlay does not show the request. */
 export async function read<T>(path: string): Promise<T> {
   const separator = path.includes("?") ? "&" : "?";
-  return answerOf<T>(await fetch(`${path}${separator}quiet=true`));
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(new TypeError("no response in time")), READ_LIMIT_MS);
+  try {
+    return await answerOf<T>(await fetch(`${path}${separator}quiet=true`, { signal: stop.signal }));
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
-/** Null if the bridge has no such endpoint: a running game has fewer than the embedded city. */
+/** Paths that the bridge does not have: a running game has fewer than the embedded city. They are not asked for again. */
+const missing = new Set<string>();
+
+/** Null if the bridge has no such endpoint. */
 export async function readOrNull<T>(path: string): Promise<T | null> {
+  const [endpoint = ""] = path.split("?");
+  if (missing.has(endpoint)) return null;
   try {
     return await read<T>(path);
   } catch (error) {
-    if (error instanceof BridgeError && error.status === 404) return null;
-    throw error;
+    if (!(error instanceof BridgeError) || error.status !== 404) throw error;
+    missing.add(endpoint);
+    return null;
   }
+}
+
+/** An error for the user. Browsers report an unreachable server as a TypeError without a reason. */
+export function errorInWords(error: unknown): string {
+  if (error instanceof TypeError)
+    return "The city does not answer. It may be stopped or restarting; this page keeps trying.";
+  return error instanceof Error ? error.message : String(error);
 }
 
 export interface CommandReply {
@@ -105,6 +127,9 @@ export interface CommandReply {
   /** Segments of a road that was built in pieces. */
   readonly segmentIds?: readonly number[];
   readonly buildingId?: number;
+  readonly changedCells?: number;
+  readonly matchingBlocks?: number;
+  readonly refund?: number;
   readonly suggestions?: readonly { readonly position: Place; readonly angleDegrees: number }[];
 }
 
@@ -224,6 +249,7 @@ interface TilesAnswer {
 
 /** Keeps all buildings by map tile. An update reads only the tiles that changed. */
 export class BuildingTiles {
+  /** Changes if another city is loaded. */
   #key = "";
   #revision = 0;
   readonly #tiles = new Map<string, readonly TileRow[]>();
@@ -247,6 +273,10 @@ export class BuildingTiles {
       this.zoneRevision = answer.zoneRevision;
     }
     return isChanged;
+  }
+
+  get key(): string {
+    return this.#key;
   }
 
   buildings(): BuildingRow[] {
@@ -327,6 +357,18 @@ export interface BudgetAnswer {
   readonly balance: number;
   readonly income: readonly { readonly name: string; readonly lastWeek: number }[];
   readonly expenses: readonly { readonly name: string; readonly lastWeek: number }[];
+  readonly weeklySurplus?: number;
+  readonly loans?: readonly {
+    readonly lender: string;
+    readonly weeklyPayment: number;
+    readonly weeksLeft: number;
+  }[];
+  readonly loanOffers?: readonly {
+    readonly lender: string;
+    readonly amount: number;
+    readonly weeks: number;
+    readonly weeklyPayment: number;
+  }[];
   readonly bailout?: { readonly amount: number; readonly isOffered: boolean };
   readonly servicesClosedForDebt?: number;
 }

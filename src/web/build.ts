@@ -1,40 +1,39 @@
 /**
- * Tools that build roads, zones and services. The user clicks places on the map. A dry run then shows cost and
- * warnings. The bridge builds the plan when the user confirms.
+ * Tools that build roads, zones and services, and bulldoze. The user draws or clicks on the map. A dry run then shows
+ * cost and warnings beside the place, and the user confirms.
  */
-import { type CommandReply, type Place, read, sendCommand } from "./api.js";
-import { formatWholeNumber } from "./charts.js";
-import { serviceStyle, ZONE_NAMES } from "./colors.js";
-import type { DrawOverMap } from "./map.js";
+import { type CommandReply, errorInWords, type Place, readOrNull, sendCommand } from "./api.js";
+import { type Choice, Choices, TOUCH } from "./choices.js";
+import type { Selection } from "./details.js";
+import type { CityMap } from "./map.js";
+import { Operations } from "./operations.js";
 import { button, byId, element } from "./panel.js";
+import { formatWholeNumber } from "./words.js";
 
-type ToolName = "road" | "zone" | "service";
+type ToolName = "road" | "zone" | "service" | "bulldoze";
 
-/** Command to send after confirmation, and the points of its outline on the map. */
+/** Command to send after confirmation, its words, and the points of its outline on the map. */
 interface Plan {
   readonly name: string;
   readonly body: object;
   readonly corners: readonly Place[];
+  readonly label: string;
+  readonly confirm: string;
+  readonly lines: readonly string[];
 }
 
-const TOOLS: Readonly<Record<ToolName, { label: string; clicks: number; hint: string }>> = {
-  road: { label: "Road", clicks: 2, hint: "Click the start, then the end." },
-  zone: { label: "Zone", clicks: 2, hint: "Grey cells can be zoned. Click two opposite corners." },
+const tap = () => (TOUCH.matches ? "Tap" : "Click");
+
+const TOOLS: Readonly<Record<ToolName, { label: string; hint: () => string }>> = {
+  road: { label: "Road", hint: () => `Draw a line, or ${tap().toLowerCase()} its start and its end.` },
+  zone: { label: "Zone", hint: () => "Grey squares can be zoned. Draw a rectangle over them." },
   service: {
     label: "Service",
-    clicks: 1,
-    hint: "Click near a road. The building takes the nearest free place.",
+    hint: () => `${tap()} near a road. The building takes the nearest free place.`,
   },
+  bulldoze: { label: "Bulldoze", hint: () => `${tap()} a building or a road to remove it.` },
 };
-/** Zone names in commands. ZONE_NAMES has the displayed names in the same order. */
-const ZONES = [
-  "ResidentialLow",
-  "ResidentialHigh",
-  "CommercialLow",
-  "CommercialHigh",
-  "Industrial",
-  "Office",
-];
+const NAMES = Object.keys(TOOLS) as ToolName[];
 const SNAP_METERS = 16;
 /** Maximum distance of a suggested place from the click; places farther away are ignored. */
 const NEAR_METERS = 80;
@@ -42,50 +41,44 @@ const SKETCH_COLOR = "#c2185b";
 const SKETCH_FILL = "#c2185b30";
 const SKETCH_PIXELS = 3;
 const DOT_PIXELS = 6;
-
-interface Prefab {
-  readonly name: string;
-  readonly displayName: string;
-  readonly service: string;
-  readonly growable?: boolean;
-  readonly elevation?: string;
-  readonly constructionCost?: number;
-  readonly costPerMeter?: number;
-}
+const CROSS_PIXELS = 14;
+/** Distance of the plan's buttons from the pointer, and from the edge of the map. */
+const PLAN_GAP_PIXELS = { pointer: 14, edge: 8 };
 
 export class BuildTools {
-  readonly #onChange: () => void;
+  readonly #map: CityMap;
   readonly #onTool: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
-  readonly #choices: Readonly<Record<ToolName, HTMLSelectElement>>;
+  readonly #choices = new Choices(() => this.#restart());
+  readonly operations = new Operations((text) => this.#say(text));
   /** Whether the city is embedded. A running game has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
   #corners: Place[] = [];
   #hovered: Place | null = null;
+  #plan: Plan | null = null;
 
-  /**
-   * @param onChange called when the sketch drawn over the map changes
-   * @param onTool called when another tool, or none, is chosen
-   */
-  constructor(onChange: () => void, onTool: () => void) {
-    this.#onChange = onChange;
+  /** @param onTool called when another tool, or none, is chosen */
+  constructor(map: CityMap, onTool: () => void) {
+    this.#map = map;
     this.#onTool = onTool;
-    const each = <T>(make: (tool: ToolName) => T) =>
-      Object.fromEntries((Object.keys(TOOLS) as ToolName[]).map((tool) => [tool, make(tool)])) as Record<
-        ToolName,
-        T
-      >;
-    this.#buttons = each((tool) =>
-      button(TOOLS[tool].label, () => this.#choose(this.#tool === tool ? null : tool)),
-    );
-    this.#choices = each((tool) => {
-      const ariaLabel = `${TOOLS[tool].label} to build`;
-      return element("select", { ariaLabel, hidden: true, onchange: () => this.#restart() });
+    const entries = NAMES.map((name) => {
+      const choose = () => this.#choose(this.#tool === name ? null : name);
+      return [name, button(TOOLS[name].label, choose)] as const;
     });
-    byId("tools").append(...Object.values(this.#buttons), ...Object.values(this.#choices));
-    document.addEventListener("keydown", ({ key }) => {
-      if (key === "Escape" && this.#tool) this.#choose(null);
+    this.#buttons = Object.fromEntries(entries) as Record<ToolName, HTMLElement>;
+    byId("tools").prepend(...Object.values(this.#buttons));
+    map.sketch = (context, pixelsPerMeter) => this.#sketch(context, pixelsPerMeter);
+    map.onPlace = (place) => this.#place(place);
+    map.view.onHover = (place) => this.#hover(place);
+    map.view.isDrawing = () => this.#tool === "road" || this.#tool === "zone";
+    map.view.onDraw = (from, to, isDone) => this.#draw(from, to, isDone);
+    map.view.onEnter = () => this.#confirmed();
+    document.addEventListener("keydown", ({ key, target }) => {
+      const isInDialog = target instanceof Element && target.closest("dialog") !== null;
+      if (key !== "Escape" || !this.#tool || isInDialog) return;
+      if (this.#plan || this.#corners.length > 0) this.#restart();
+      else this.#choose(null);
     });
   }
 
@@ -93,41 +86,177 @@ export class BuildTools {
     return this.#tool === "zone";
   }
 
-  /** Fills the selection lists with the roads, zones and services that the bridge can build. */
+  /** Display name of a building or network. */
+  labelOf(prefab: string): string {
+    return this.#choices.labelOf(prefab);
+  }
+
   async offer(isEmbedded: boolean): Promise<void> {
     this.#isEmbedded = isEmbedded;
-    const { networks } = await read<{ networks: Prefab[] }>("/prefabs/networks");
-    const { buildings } = await read<{ buildings: Prefab[] }>("/prefabs/buildings");
-    const { road, zone, service } = this.#choices;
-    const isOnGround = ({ elevation }: Prefab) => elevation === undefined || elevation === "ground";
-    fillByService(road, networks.filter(isOnGround), ({ costPerMeter }) => perUnit(costPerMeter, " a metre"));
-    const placed = buildings.filter(({ growable, service }) => !(growable ?? GROWABLE.test(service)));
-    fillByService(service, placed, ({ constructionCost }) => perUnit(constructionCost, ""));
-    zone.replaceChildren(
-      ...ZONES.map((value, i) => element("option", { value, textContent: ZONE_NAMES[i] as string })),
-      element("option", { value: "Unzoned", textContent: "No zone" }),
-    );
-    road.value = "Basic Road";
+    this.operations.isEmbedded = isEmbedded;
+    await this.#choices.load();
+  }
+
+  /** Closes the tools: another city is loaded. */
+  reset(): void {
+    this.operations.forget();
+    this.#choose(null);
+  }
+
+  /** Sends the plan that is shown. Returns false if there is none. */
+  #confirmed(): boolean {
+    const plan = this.#plan;
+    if (plan) void this.#attempt(() => this.#build(plan));
+    return plan !== null;
   }
 
   /** Handles a click on the map. Returns false if no tool is chosen. */
-  place(place: Place): boolean {
+  #place(place: Place): boolean {
     if (!this.#tool) return false;
-    if (this.#corners.length >= TOOLS[this.#tool].clicks) this.#corners = [];
-    this.#corners = [...this.#corners, place];
-    this.#onChange();
-    if (this.#corners.length === TOOLS[this.#tool].clicks) void this.#attempt(() => this.#try());
-    else this.#showMessage([TOOLS[this.#tool].hint]);
+    this.#choices.fold();
+    const isOpen = this.#map.view.isDrawing() && this.#corners.length === 1 && !this.#plan;
+    this.#corners = isOpen ? [...this.#corners, place] : [place];
+    this.#showPlan(null);
+    const isComplete = isOpen || !this.#map.view.isDrawing();
+    if (isComplete) void this.#attempt(() => this.#try());
+    else this.#say(`${tap()} the ${this.#tool === "zone" ? "opposite corner" : "end"}.`);
     return true;
   }
 
-  hover(place: Place): void {
-    this.#hovered = place;
-    if (this.#tool && this.#corners.length === 1) this.#onChange();
+  #draw(from: Place, to: Place | null, isDone: boolean): void {
+    this.#choices.fold();
+    this.#showPlan(null);
+    this.#corners = to ? [from, to] : [];
+    this.#map.redrawSketch();
+    if (to && isDone) void this.#attempt(() => this.#try());
   }
 
-  readonly sketch: DrawOverMap = (context, pixelsPerMeter) => {
-    const isOpen = this.#corners.length === 1 && this.#tool !== "service";
+  #hover(place: Place): void {
+    this.#hovered = place;
+    if (this.#tool && this.#corners.length === 1) this.#map.redrawSketch();
+  }
+
+  #choose(tool: ToolName | null): void {
+    this.#tool = tool;
+    for (const name of NAMES) this.#buttons[name].setAttribute("aria-pressed", String(name === tool));
+    document.body.classList.toggle("building", tool !== null);
+    this.#choices.show(tool === "bulldoze" ? null : tool);
+    this.#restart();
+    this.#onTool();
+  }
+
+  #restart(): void {
+    this.#corners = [];
+    this.#showPlan(null);
+    this.#say(this.#tool ? TOOLS[this.#tool].hint() : "");
+  }
+
+  /** Sends the command as a dry run, shows its cost and warnings, and asks for confirmation. */
+  async #try(): Promise<void> {
+    const [tool, corners] = [this.#tool, this.#corners];
+    const plan = await this.#planOf(tool, corners);
+    if (tool !== this.#tool || corners !== this.#corners) return;
+    this.#corners = [...plan.corners];
+    this.#showPlan(plan);
+  }
+
+  async #planOf(tool: ToolName | null, [start, end = start]: readonly Place[]): Promise<Plan> {
+    if (!tool || !start || !end) throw new Error("No tool is chosen.");
+    if (tool === "bulldoze") return this.#bulldozePlan(start);
+    const choice = this.#choices.of(tool);
+    if (!choice) throw new Error("The city has not said yet what it can build.");
+    if (tool === "road") return this.#roadPlan(choice, start, end);
+    return tool === "zone" ? this.#zonePlan(choice, start, end) : this.#servicePlan(choice, start);
+  }
+
+  async #roadPlan({ name: roadPrefab, label }: Choice, start: Place, end: Place): Promise<Plan> {
+    const laying = this.#isEmbedded ? { snapDistance: SNAP_METERS, split: true } : {};
+    const body = { roadPrefab, start, end, ...laying };
+    const reply = await sendCommand("build-network", { ...body, dryRun: true });
+    const meters = formatWholeNumber(Math.hypot(end.x - start.x, end.z - start.z));
+    const lines = [`${meters} m of ${label}${priceOf(reply.cost)}.`, ...warningsOf(reply)];
+    return { name: "build-network", body, corners: [start, end], label, confirm: "Build", lines };
+  }
+
+  async #zonePlan({ name: zone, label }: Choice, start: Place, end: Place): Promise<Plan> {
+    const center = { x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 };
+    const radius = Math.hypot(end.x - start.x, end.z - start.z) / 2;
+    const name = this.#isEmbedded ? "zone-rectangle" : "set-zone";
+    const body = this.#isEmbedded ? { zone, from: start, to: end } : { zone, center, radius };
+    const { changedCells, matchingBlocks = 0 } = await sendCommand(name, { ...body, dryRun: true });
+    const count = changedCells ?? matchingBlocks;
+    if (count === 0) throw new Error("Nothing here can be zoned so: only grey squares beside roads can.");
+    const what = changedCells === undefined ? "blocks" : "squares";
+    const lines = [`${formatWholeNumber(count)} ${what} become: ${label}. Zoning is free.`];
+    return { name, body, corners: [start, end], label, confirm: "Zone", lines };
+  }
+
+  async #servicePlan({ name: buildingPrefab, label, price }: Choice, place: Place): Promise<Plan> {
+    const site = { buildingPrefab, position: place, angleDegrees: 0 };
+    const { suggestions = [] } = this.#isEmbedded
+      ? await sendCommand("place-building", { ...site, suggest: true, dryRun: true })
+      : {};
+    const near = suggestions.find(
+      ({ position: { x, z } }) => Math.hypot(x - place.x, z - place.z) < NEAR_METERS,
+    );
+    const body = near ? { ...site, position: near.position, angleDegrees: near.angleDegrees } : site;
+    const reply = await sendCommand("place-building", { ...body, dryRun: true });
+    const lines = [`${label}${price === "" ? "" : `: ${price}`}.`, ...warningsOf(reply)];
+    return { name: "place-building", body, corners: [body.position], label, confirm: "Build", lines };
+  }
+
+  async #bulldozePlan(place: Place): Promise<Plan> {
+    const found = this.#map.entityAt(place);
+    if (!found) throw new Error("Neither a building nor a road is here.");
+    const label = await nameOf(found);
+    const body = { entityType: found.kind === "building" ? "building" : "netSegment", id: found.id };
+    const lines = [`Bulldoze ${label}? This cannot be undone.`];
+    return { name: "bulldoze", body, corners: [place], label, confirm: "Bulldoze", lines };
+  }
+
+  async #build(plan: Plan): Promise<void> {
+    this.#showPlan(null);
+    const { name, body, label } = plan;
+    const [reply] = await this.operations.run(label, [{ name, body }]);
+    this.#corners = [];
+    const price = priceOf(reply?.cost ?? reply?.constructionCost);
+    const done = name === "bulldoze" ? "Removed" : name.includes("zone") ? "Zoned" : "Built";
+    const promise = name === "bulldoze" ? "" : ` ${this.operations.promise}`;
+    this.#say(`${done}: ${label}${price}.${promise}`);
+  }
+
+  /** Runs `work`, and shows the error at the place if `work` fails. */
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#corners = [];
+      this.#showPlan(null);
+      this.#say(errorInWords(error));
+    }
+  }
+
+  #say(text: string): void {
+    byId("hint").textContent = text;
+    this.#map.redrawSketch();
+  }
+
+  #showPlan(plan: Plan | null): void {
+    this.#plan = plan;
+    byId("plan").hidden = plan === null;
+    const lines = (plan?.lines ?? []).map((textContent) => element("p", { textContent }));
+    byId("plan-text").replaceChildren(...lines);
+    const buttons = plan
+      ? [button(plan.confirm, () => this.#confirmed()), button("Cancel", () => this.#restart())]
+      : [];
+    byId("plan-buttons").replaceChildren(...buttons);
+    this.#map.redrawSketch();
+  }
+
+  #sketch(context: CanvasRenderingContext2D, pixelsPerMeter: number): void {
+    if (this.#tool && this.#map.isFocusedByKeyboard)
+      drawCross(context, this.#map.view.center, pixelsPerMeter);
+    const isOpen = this.#corners.length === 1 && this.#map.view.isDrawing();
     const [from, to] = isOpen ? [this.#corners[0], this.#hovered] : this.#corners;
     if (!from) return;
     context.strokeStyle = SKETCH_COLOR;
@@ -145,126 +274,48 @@ export class BuildTools {
     for (const { x, z } of this.#corners) context.arc(x, z, DOT_PIXELS / pixelsPerMeter, 0, 2 * Math.PI);
     context.fillStyle = SKETCH_COLOR;
     context.fill();
-  };
-
-  #choose(tool: ToolName | null): void {
-    this.#tool = tool;
-    for (const name of Object.keys(TOOLS) as ToolName[]) {
-      this.#buttons[name].setAttribute("aria-pressed", String(name === tool));
-      this.#choices[name].hidden = name !== tool;
-    }
-    this.#restart();
-    this.#onTool();
+    if (this.#plan) this.#placePlan(this.#corners.at(-1) ?? from);
   }
 
-  #restart(): void {
-    this.#corners = [];
-    this.#showMessage(this.#tool ? [TOOLS[this.#tool].hint] : []);
-    this.#onChange();
-  }
-
-  /** Sends the command as a dry run, shows its cost and warnings, and asks for confirmation. */
-  async #try(): Promise<void> {
-    const plan = await this.#plan();
-    this.#corners = [...plan.corners];
-    this.#onChange();
-    const reply = await sendCommand(plan.name, { ...plan.body, dryRun: true });
-    const cost = reply.cost ?? reply.constructionCost;
-    const price = cost === undefined ? [] : [`Cost: ${formatWholeNumber(cost)}`];
-    this.#showMessage(
-      [...linesOf(reply), ...price],
-      button("Build", () => void this.#attempt(() => this.#build(plan))),
-      button("Cancel", () => this.#restart()),
-    );
-  }
-
-  async #plan(): Promise<Plan> {
-    const [start, end = start] = this.#corners as [Place, Place];
-    const chosen = this.#tool ? this.#choices[this.#tool].value : "";
-    if (this.#tool === "road") {
-      const laying = this.#isEmbedded ? { snapDistance: SNAP_METERS, split: true } : {};
-      const body = { roadPrefab: chosen, start, end, ...laying };
-      return { name: "build-network", body, corners: [start, end] };
-    }
-    if (this.#tool === "zone") {
-      const corners = [start, end];
-      if (this.#isEmbedded)
-        return { name: "zone-rectangle", body: { zone: chosen, from: start, to: end }, corners };
-      const center = { x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 };
-      const radius = Math.hypot(end.x - start.x, end.z - start.z) / 2;
-      return { name: "set-zone", body: { zone: chosen, center, radius }, corners };
-    }
-    const site = { buildingPrefab: chosen, position: start, angleDegrees: 0 };
-    const { suggestions = [] } = this.#isEmbedded
-      ? await sendCommand("place-building", { ...site, suggest: true, dryRun: true })
-      : {};
-    const near = suggestions.find(
-      ({ position: { x, z } }) => Math.hypot(x - start.x, z - start.z) < NEAR_METERS,
-    );
-    const body = near ? { ...site, position: near.position, angleDegrees: near.angleDegrees } : site;
-    return { name: "place-building", body, corners: [body.position] };
-  }
-
-  async #build({ name, body }: Plan): Promise<void> {
-    const reply = await sendCommand(name, body);
-    this.#corners = [];
-    this.#onChange();
-    const { segmentId, segmentIds = segmentId === undefined ? [] : [segmentId], buildingId } = reply;
-    const built = segmentIds.map((id) => ({ entityType: "netSegment", id }));
-    const undone = buildingId === undefined ? built : [{ entityType: "building", id: buildingId }];
-    if (undone.length === 0) {
-      this.#showMessage([reply.message, "To undo it, paint another zone or no zone over it."]);
-      return;
-    }
-    const undo = button("Undo", () => void this.#attempt(() => this.#undo(undone)));
-    this.#showMessage([...linesOf(reply), "Undo bulldozes it; the cost is not paid back."], undo);
-  }
-
-  async #undo(built: readonly object[]): Promise<void> {
-    let message = "";
-    for (const each of built) message = (await sendCommand("bulldoze", each)).message;
-    this.#showMessage([built.length === 1 ? message : `${built.length} segments were removed.`]);
-  }
-
-  /** Runs `work`, and shows the error if `work` fails. */
-  async #attempt(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      this.#showMessage([
-        error instanceof TypeError ? "The city does not answer." : String((error as Error).message),
-      ]);
-    }
-  }
-
-  #showMessage(lines: readonly string[], ...buttons: readonly HTMLElement[]): void {
-    byId("plan").hidden = lines.length === 0;
-    byId("plan-text").replaceChildren(...lines.map((textContent) => element("p", { textContent })));
-    byId("plan-buttons").replaceChildren(...buttons);
+  /** Moves the plan beside a place, within the map. */
+  #placePlan(place: Place): void {
+    const plan = byId("plan");
+    const { clientWidth, clientHeight } = plan.parentElement as HTMLElement;
+    const { x, y } = this.#map.view.pixelOf(place);
+    const { pointer, edge } = PLAN_GAP_PIXELS;
+    const within = (value: number, size: number, room: number) =>
+      Math.max(edge, Math.min(value, room - size - edge));
+    plan.style.left = `${within(x + pointer, plan.offsetWidth, clientWidth)}px`;
+    plan.style.top = `${within(y + pointer, plan.offsetHeight, clientHeight)}px`;
   }
 }
 
-const GROWABLE = /^(Residential|Commercial|Industrial|Office)$/;
-
-function linesOf({ message, warnings = [] }: CommandReply): string[] {
-  return [message, ...warnings.map((warning) => `Warning: ${warning}`)];
+/** Crosshair in the middle of the map, where Enter chooses a place. */
+function drawCross(context: CanvasRenderingContext2D, { x, z }: Place, pixelsPerMeter: number): void {
+  const arm = CROSS_PIXELS / pixelsPerMeter;
+  context.strokeStyle = SKETCH_COLOR;
+  context.lineWidth = SKETCH_PIXELS / pixelsPerMeter;
+  context.beginPath();
+  context.moveTo(x - arm, z);
+  context.lineTo(x + arm, z);
+  context.moveTo(x, z - arm);
+  context.lineTo(x, z + arm);
+  context.stroke();
 }
 
-function perUnit(cost: number | undefined, unit: string): string {
-  return cost === undefined ? "" : ` (${formatWholeNumber(cost)}${unit})`;
+async function nameOf({ kind, id }: Exclude<Selection, { kind: "ground" }>): Promise<string> {
+  const facts = await readOrNull<{ displayName: string; name?: string }>(`/state/${kind}s/${id}`);
+  return facts?.name || facts?.displayName || `this ${kind === "building" ? "building" : "road"}`;
 }
 
-function fillByService(
-  select: HTMLSelectElement,
-  prefabs: readonly Prefab[],
-  priceOf: (prefab: Prefab) => string,
-): void {
-  const groups = [...Map.groupBy(prefabs, ({ service }) => service)].map(([service, inside]) => {
-    const options = inside.map((prefab) =>
-      element("option", { value: prefab.name, textContent: `${prefab.displayName}${priceOf(prefab)}` }),
-    );
-    const label = service === "Road" ? "Roads" : serviceStyle(service).label;
-    return element("optgroup", { label }, ...options);
+function priceOf(cost: number | undefined): string {
+  return cost === undefined ? "" : `: ${formatWholeNumber(cost)}`;
+}
+
+/** Warnings without the bridge's ids. */
+function warningsOf({ warnings = [] }: CommandReply): string[] {
+  return warnings.map((warning) => {
+    const plain = warning.replace(/, segment \d+,/, "").replace(/(building|segment) \d+, (an? )/, "$2");
+    return `Warning: ${plain}`;
   });
-  select.replaceChildren(...groups);
 }

@@ -2,6 +2,7 @@
 import type { StatisticsRow } from "./api.js";
 import { DEMAND_COLORS } from "./colors.js";
 import { element, legendEntry } from "./panel.js";
+import { formatWholeNumber } from "./words.js";
 
 interface Line {
   readonly label: string;
@@ -22,14 +23,17 @@ const CHARTS: readonly Chart[] = [
     lines: [{ label: "Citizens", color: "var(--accent)", value: (week) => week.citizens }],
   },
   {
-    title: "Money",
+    title: "Income and expenses",
     clipsOutliers: true,
     lines: [
       { label: "Income", color: "#2e8b57", value: (week) => week.income },
       { label: "Expenses", color: "#c0392b", value: (week) => week.expenses },
     ],
   },
-  { title: "Balance", lines: [{ label: "Balance", color: "#8e6bbf", value: (week) => week.balance }] },
+  {
+    title: "Money at the week's end",
+    lines: [{ label: "Money at the week's end", color: "#8e6bbf", value: (week) => week.balance }],
+  },
   {
     title: "Demand",
     lines: [
@@ -88,8 +92,4 @@ function figureOf({ title, lines, clipsOutliers }: Chart, weeks: readonly Statis
     legendEntry(color, `${label} ${last ? formatWholeNumber(value(last)) : "–"}`),
   );
   return element("figure", {}, element("figcaption", {}, ...keys), svg);
-}
-
-export function formatWholeNumber(value: number): string {
-  return Math.round(value).toLocaleString("en");
 }

@@ -2,15 +2,24 @@
 
 /** Colours by name: the first of each pair is for the light scheme, the second for the dark scheme. */
 const PALETTE = {
-  ground: ["#eef0e9", "#1b211d"],
+  /** Meadow at the height of the plain. */
+  ground: ["#d6e2bc", "#4f6148"],
   /** Colours of the highest hills and of the deepest water, as red, green and blue. */
   hill: [
-    [176, 160, 128],
-    [104, 96, 78],
+    [168, 148, 110],
+    [112, 102, 80],
   ],
   water: [
-    [126, 178, 221],
-    [35, 72, 112],
+    [86, 150, 205],
+    [38, 84, 132],
+  ],
+  shallow: [
+    [150, 200, 226],
+    [62, 112, 150],
+  ],
+  sand: [
+    [228, 214, 170],
+    [122, 114, 86],
   ],
   highway: ["#e0913a", "#c97a25"],
   largeRoad: ["#7d7468", "#a69c8e"],
@@ -48,15 +57,15 @@ export function onColorsChanged(listener: () => void): void {
 /** Colours indexed by zone value. Values 0 and 1 have no colour, because the map does not show them. */
 export const ZONE_COLORS = [null, null, "#8fd14f", "#3f9b3a", "#6ec6f5", "#2f7fd6", "#e8c53a", "#4fd0c4"];
 
-/** Smallest zone value that the map shows. ZONE_NAMES begins with this zone. */
-export const FIRST_SHOWN_ZONE_VALUE = 2;
-export const ZONE_NAMES = [
-  "Homes, low",
-  "Homes, high",
-  "Shops, low",
-  "Shops, high",
-  "Industry",
-  "Offices",
+/** Names of the zone values from FIRST_ZONE_VALUE on; smaller values are not shown. */
+export const FIRST_ZONE_VALUE = 2;
+export const ZONES = [
+  "ResidentialLow",
+  "ResidentialHigh",
+  "CommercialLow",
+  "CommercialHigh",
+  "Industrial",
+  "Office",
 ] as const;
 
 /** Colours of growable buildings by service, as in the game. They are darker than ZONE_COLORS. */
@@ -70,27 +79,26 @@ export const GROWABLE_COLORS: Readonly<Record<string, string>> = {
 export const DEMAND_COLORS = { residential: "#4caf50", commercial: "#3d8fe0", workplace: "#d9b21a" } as const;
 
 export interface ServiceStyle {
-  readonly label: string;
   /** Letter or symbol shown on the map. */
   readonly symbol: string;
   /** Colour of the service, dark enough for white letters. */
   readonly color: string;
 }
 
-/** Label, symbol and colour of each service, in the order of the legend. */
+/** Symbol and colour of each service, in the order of the legend. */
 export const SERVICE_STYLES: Readonly<Record<string, ServiceStyle>> = {
-  Electricity: { label: "Power", symbol: "E", color: "#8a6d00" },
-  Water: { label: "Water", symbol: "W", color: "#0b63a8" },
-  Garbage: { label: "Rubbish", symbol: "G", color: "#5d6b2f" },
-  HealthCare: { label: "Health", symbol: "H", color: "#b3261e" },
-  FireDepartment: { label: "Fire", symbol: "F", color: "#c2410c" },
-  PoliceDepartment: { label: "Police", symbol: "P", color: "#1e3a8a" },
-  Education: { label: "Schools", symbol: "S", color: "#6d28d9" },
-  PublicTransport: { label: "Transport", symbol: "T", color: "#475569" },
-  Beautification: { label: "Parks", symbol: "♣", color: "#3f6212" },
-  Monument: { label: "Monuments", symbol: "★", color: "#86198f" },
+  Electricity: { symbol: "E", color: "#8a6d00" },
+  Water: { symbol: "W", color: "#0b63a8" },
+  Garbage: { symbol: "G", color: "#5d6b2f" },
+  HealthCare: { symbol: "H", color: "#b3261e" },
+  FireDepartment: { symbol: "F", color: "#c2410c" },
+  PoliceDepartment: { symbol: "P", color: "#1e3a8a" },
+  Education: { symbol: "S", color: "#6d28d9" },
+  PublicTransport: { symbol: "T", color: "#475569" },
+  Beautification: { symbol: "♣", color: "#3f6212" },
+  Monument: { symbol: "★", color: "#86198f" },
 };
-const OTHER_SERVICE: ServiceStyle = { label: "Other", symbol: "•", color: "#57534e" };
+const OTHER_SERVICE: ServiceStyle = { symbol: "•", color: "#57534e" };
 
 export function serviceStyle(service: string): ServiceStyle {
   return SERVICE_STYLES[service] ?? OTHER_SERVICE;

@@ -1,7 +1,7 @@
 /** Notice of a city in debt: the services that are closed, and the bailout that the state offers. */
 import { type BudgetAnswer, read, sendCommand } from "./api.js";
-import { formatWholeNumber } from "./charts.js";
 import { button, byId, element } from "./panel.js";
+import { formatWholeNumber } from "./words.js";
 
 interface ClosedService {
   readonly displayName: string;

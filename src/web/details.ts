@@ -1,7 +1,8 @@
 /** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
 import { readOrNull, sendCommand } from "./api.js";
-import { formatWholeNumber } from "./charts.js";
-import { button, byId, camelCaseToWords, element } from "./panel.js";
+import { button, byId, element } from "./panel.js";
+import { SEVERITIES } from "./problems.js";
+import { formatWholeNumber, inWords, problemInWords } from "./words.js";
 
 export type Selection =
   | { readonly kind: "building" | "segment"; readonly id: number }
@@ -32,6 +33,7 @@ const BUILDING_FACTS: Readonly<Record<string, string>> = {
   load: "Load",
   capacity: "Capacity",
   taxRate: "Tax, %",
+  id: "Number",
 };
 const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   displayName: "Kind",
@@ -41,7 +43,8 @@ const SEGMENT_FACTS: Readonly<Record<string, string>> = {
   volumePerHour: "Cars per hour",
   densityPercent: "Traffic density, %",
   speedKmh: "Speed, km/h",
-  crossesWithoutNode: "Crosses segments without a junction",
+  crossesWithoutNode: "Crosses roads without a junction",
+  id: "Number",
 };
 
 /** Fields that are hidden if another field is 0: maps the hidden field to the other field. */
@@ -80,7 +83,7 @@ export class DetailsPanel {
   ) {
     this.#runCommand = runCommand;
     this.#onSelected = onSelected;
-    byId("details-close").addEventListener("click", () => this.#close());
+    byId("details-close").addEventListener("click", () => this.close());
   }
 
   get selection(): Selection | null {
@@ -105,15 +108,20 @@ export class DetailsPanel {
 
   async #entity({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
     const facts = await readOrNull<Facts>(`/state/${kind}s/${id}`);
-    const name = `${kind === "building" ? "Building" : "Segment"} ${id}`;
-    if (!facts) return [element("p", { textContent: `${name}: no details available.` })];
+    if (!facts)
+      return [
+        element("p", {
+          textContent: `${kind === "building" ? "Building" : "Road"} ${id}: no details available.`,
+        }),
+      ];
     Object.assign(facts, facts.traffic);
-    const title = element("h3", { textContent: `${String(facts.name || facts.displayName)} (${name})` });
+    const label = String(facts.name || facts.displayName);
+    const title = element("h3", { textContent: label });
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
     const entityType = kind === "building" ? "building" : "netSegment";
     const bulldoze = button("Bulldoze", () =>
-      this.#confirmed(`Bulldoze ${name}? This cannot be undone.`, () =>
-        sendCommand("bulldoze", { entityType, id }).then(() => this.#close()),
+      this.#confirmed(`Bulldoze ${label}? This cannot be undone.`, () =>
+        sendCommand("bulldoze", { entityType, id }).then(() => this.close()),
       ),
     );
     if (kind === "segment") return [title, list, bulldoze];
@@ -123,13 +131,14 @@ export class DetailsPanel {
         await sendCommand("set-building-active", { id, active: !active });
         await this.refresh();
       };
-      if (active) this.#confirmed(`Switch off ${name}? Its service stops.`, act);
+      if (active) this.#confirmed(`Switch off ${label}? Its service stops.`, act);
       else this.#runCommand(act);
     });
     return [title, list, turn, bulldoze];
   }
 
-  #close(): void {
+  /** Selects nothing. */
+  close(): void {
     this.#selection = null;
     this.#onSelected(null);
     byId("details").hidden = true;
@@ -151,7 +160,7 @@ function factList(facts: Facts, labels: Readonly<Record<string, string>>): HTMLE
   const known = Object.entries(labels).filter(([key]) => hasValue(facts[key]) && applies(facts, key));
   const rows = known.flatMap(([key, label]) => [
     element("dt", { textContent: label }),
-    element("dd", { textContent: inWords(facts[key]) }),
+    element("dd", { textContent: valueInWords(key, facts[key]) }),
   ]);
   return element("dl", {}, ...rows);
 }
@@ -168,10 +177,16 @@ function hasValue(value: unknown): boolean {
   );
 }
 
-function inWords(value: unknown): string {
+function valueInWords(key: string, value: unknown): string {
+  if (key === "problems")
+    return String(value)
+      .split(", ")
+      .filter((name) => !SEVERITIES.includes(name))
+      .map(problemInWords)
+      .join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return formatWholeNumber(value);
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  return Array.isArray(value) ? value.join(", ") : inWords(String(value));
 }
 
 interface CoverageAnswer {
@@ -183,9 +198,9 @@ interface CoverageAnswer {
 /** Shows how well services cover a place on the ground. */
 async function groundOf({ x, z }: { x: number; z: number }): Promise<Node[]> {
   const answer = await readOrNull<CoverageAnswer>(`/state/coverage?x=${x.toFixed(1)}&z=${z.toFixed(1)}`);
-  const title = element("h3", { textContent: `Ground at ${x.toFixed(0)}, ${z.toFixed(0)}` });
+  const title = element("h3", { textContent: "Services that reach this place" });
   const services = answer?.samples[0]?.services ?? [];
   const facts = services.map(({ service, quality }) => [service, `${Math.round(quality * 100)} %`] as const);
-  const labels = Object.fromEntries(facts.map(([service]) => [service, camelCaseToWords(service)]));
+  const labels = Object.fromEntries(facts.map(([service]) => [service, inWords(service)]));
   return [title, factList(Object.fromEntries(facts), labels)];
 }

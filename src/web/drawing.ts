@@ -17,8 +17,6 @@ export const CELL_METERS = 8;
 const HILL_RANGE_METERS = 60;
 /** Depth at which water has its full colour. */
 const DEEP_METERS = 15;
-const SHORE_SHARE = 0.15;
-const MAX_OPACITY = 230;
 
 /** Covers the whole canvas with a colour. */
 export function fillCanvas(context: CanvasRenderingContext2D, color: string, opacity: number): void {
@@ -30,31 +28,97 @@ export function fillCanvas(context: CanvasRenderingContext2D, color: string, opa
   context.restore();
 }
 
-/** Renders hills and water into an image with one pixel per sample, which `drawLand` scales to the map. */
+/** Pixels of the land's image for each sample, in x and z. */
+const FINENESS = 4;
+/** Height over which land and water blend, above and below the surface. */
+const SHORE_METERS = 4;
+/** Change of light on a slope of 45 degrees that faces the light in the north-west, or faces away. */
+const SHADE = 0.9;
+
+type Rgb = readonly [number, number, number];
+
+/** Renders shaded land and water into an image, which `drawLand` scales to the map. */
 export function renderLand(grid: TerrainGrid, colors: Colors): HTMLCanvasElement {
-  const size = grid.samplesPerRow;
+  const { samplesPerRow: samples, heights } = grid;
+  const size = (samples - 1) * FINENESS;
   const canvas = document.createElement("canvas");
   canvas.width = size;
   canvas.height = size;
   const context = canvas.getContext("2d") as CanvasRenderingContext2D;
   const image = context.createImageData(size, size);
-  const low = lowGround(grid.heights);
-  grid.heights.forEach((height, i) => {
-    const depth = grid.waterDepths[i] ?? 0;
-    const share = depth > 0 ? SHORE_SHARE + depth / DEEP_METERS : (height - low) / HILL_RANGE_METERS;
-    const opacity = Math.min(Math.max(share, 0), 1) * MAX_OPACITY;
-    image.data.set([...(depth > 0 ? colors.water : colors.hill), opacity], 4 * i);
-  });
+  const low = lowGround(heights);
+  const water = waterLevel(grid);
+  const lights = lightOf(grid);
+  const ground = rgbOf(colors.ground);
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column < size; column++) {
+      const [i, j] = [Math.floor(column / FINENESS), Math.floor(row / FINENESS)];
+      const [u, v] = [column / FINENESS - i, row / FINENESS - j];
+      const at = j * samples + i;
+      const between = (values: readonly number[]) => {
+        const near = (values[at] as number) * (1 - u) + (values[at + 1] as number) * u;
+        const far = (values[at + samples] as number) * (1 - u) + (values[at + samples + 1] as number) * u;
+        return near * (1 - v) + far * v;
+      };
+      const height = between(heights);
+      const color = landColor(height, low, water, ground, colors);
+      const light = height < water ? 1 : between(lights);
+      image.data.set([color[0] * light, color[1] * light, color[2] * light, 255], 4 * (row * size + column));
+    }
+  }
   context.putImageData(image, 0, 0);
   return canvas;
 }
 
+/** Light on each sample, from the north-west; 1 on flat ground. */
+function lightOf({ samplesPerRow: samples, heights, spacingMeters }: TerrainGrid): number[] {
+  const at = (column: number, row: number) => {
+    const [i, j] = [column, row].map((value) => Math.min(Math.max(value, 0), samples - 1)) as [
+      number,
+      number,
+    ];
+    return heights[j * samples + i] as number;
+  };
+  return heights.map((_, k) => {
+    const [i, j] = [k % samples, Math.floor(k / samples)];
+    const east = (at(i + 1, j) - at(i - 1, j)) / (2 * spacingMeters);
+    const north = (at(i, j + 1) - at(i, j - 1)) / (2 * spacingMeters);
+    return Math.min(Math.max(1 + SHADE * (east - north), 0.8), 1.08);
+  });
+}
+
+/** The shore is as wide as some pixels of the image, so that it has no steps. */
+function landColor(height: number, low: number, water: number, ground: Rgb, colors: Colors): Rgb {
+  const above = height - water;
+  if (above < -SHORE_METERS) return mix(colors.shallow, colors.water, -above / DEEP_METERS);
+  if (above < 0) return mix(colors.sand, colors.shallow, -above / SHORE_METERS);
+  return mix(colors.sand, mix(ground, colors.hill, (height - low) / HILL_RANGE_METERS), above / SHORE_METERS);
+}
+
+function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  const part = Math.min(Math.max(share, 0), 1);
+  return [0, 1, 2].map(
+    (i) => (from[i] as number) + ((to[i] as number) - (from[i] as number)) * part,
+  ) as unknown as Rgb;
+}
+
+/** Reads a colour such as #d6e2bc. */
+function rgbOf(color: string): Rgb {
+  const value = Number.parseInt(color.slice(1), 16);
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+/** Height of the water's surface; below all land if there is no water. */
+function waterLevel({ heights, waterDepths }: TerrainGrid): number {
+  const wet = waterDepths.findIndex((depth) => depth > 0);
+  return wet < 0 ? Number.NEGATIVE_INFINITY : (heights[wet] as number) + (waterDepths[wet] as number);
+}
+
 /** Draws the image of `renderLand`. Its first row is the southernmost row of the map. */
 export function drawLand(context: CanvasRenderingContext2D, grid: TerrainGrid, land: HTMLCanvasElement) {
-  const from = -grid.halfSizeMeters - grid.spacingMeters / 2;
-  const size = grid.samplesPerRow * grid.spacingMeters;
+  const from = -grid.halfSizeMeters;
   context.imageSmoothingEnabled = true;
-  context.drawImage(land, from, from, size, size);
+  context.drawImage(land, from, from, 2 * grid.halfSizeMeters, 2 * grid.halfSizeMeters);
 }
 
 /** Lower quartile of the heights. */
@@ -185,8 +249,8 @@ export function drawBuildingDensity(
 const VEIL_OPACITY = 0.7;
 const LAYER_OPACITY = 0.65;
 
-/** Draws a data layer from red (bad) to green (good) over a faded map. */
-export function drawDataLayer(
+/** Fades the map, and draws a data map over it as squares. For views in which single buildings are not visible. */
+export function drawDataSquares(
   context: CanvasRenderingContext2D,
   { cells, cellMeters, isGood }: LayerData,
   ground: string,
@@ -198,6 +262,51 @@ export function drawDataLayer(
     context.fillRect(x - cellMeters / 2, z - cellMeters / 2, cellMeters, cellMeters);
   }
   context.globalAlpha = 1;
+}
+
+/** Fades the map, and draws a data map in the lines of its buildings; traffic on its roads. */
+export function drawDataOn(
+  context: CanvasRenderingContext2D,
+  { layer, cells, cellMeters, isGood }: LayerData,
+  buildings: readonly BuildingRow[],
+  roads: readonly SegmentRow[],
+  ground: string,
+): void {
+  fillCanvas(context, ground, VEIL_OPACITY);
+  const keyOf = ({ x, z }: Place) => `${Math.floor(x / cellMeters)}:${Math.floor(z / cellMeters)}`;
+  const values = new Map(cells.map((cell) => [keyOf(cell), cell.value]));
+  const colorAt = (place: Place) => {
+    const value = values.get(keyOf(place));
+    return value === undefined ? null : scaleColor(isGood ? value : 100 - value);
+  };
+  if (layer !== "traffic") {
+    for (const building of buildings) {
+      const color = colorAt(building.position);
+      if (color) fillFootprint(context, building, color);
+    }
+    return;
+  }
+  context.lineCap = "butt";
+  for (const { start, end } of roads) {
+    const color = colorAt({ x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 });
+    if (!color) continue;
+    context.strokeStyle = color;
+    context.lineWidth = LINE_STYLES.small.widthMeters;
+    context.beginPath();
+    context.moveTo(start.x, start.z);
+    context.lineTo(end.x, end.z);
+    context.stroke();
+  }
+}
+
+function fillFootprint(context: CanvasRenderingContext2D, building: BuildingRow, color: string): void {
+  const [width, length] = [building.width * CELL_METERS, building.length * CELL_METERS];
+  context.save();
+  context.translate(building.position.x, building.position.z);
+  context.rotate((building.angleDegrees * Math.PI) / 180);
+  context.fillStyle = color;
+  context.fillRect(-width / 2, -length / 2, width - SEAM_METERS, length - SEAM_METERS);
+  context.restore();
 }
 
 const MARK_PIXELS = 4;

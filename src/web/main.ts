@@ -1,8 +1,11 @@
 /** The city page: polls the bridge and shows the city. */
+import { showAdvice } from "./advice.js";
 import {
+  type BudgetAnswer,
   BuildingTiles,
   type CityData,
   EMPTY_CITY_DATA,
+  errorInWords,
   type Health,
   type LayerData,
   omissionNotice,
@@ -19,12 +22,14 @@ import {
   type Summary,
 } from "./api.js";
 import { BuildTools } from "./build.js";
+import { offerCityMenu, offerTreasury } from "./city-menu.js";
 import { darknessAt } from "./colors.js";
 import { DetailsPanel } from "./details.js";
+import { isStreet } from "./drawing.js";
 import { CityMap } from "./map.js";
 import { byId, Controls, DataLayerMenu, LayerCheckboxes, showLog } from "./panel.js";
 import { listProblems } from "./problems.js";
-import { showTown } from "./town.js";
+import { forgetTown, showTown } from "./town.js";
 
 const EMBEDDED_INTERVAL_MS = 1000;
 /** Polling interval for a running game. It is longer because the game logs a line for every request. */
@@ -34,6 +39,7 @@ const ROUNDS_PER_CITY_READ = 3;
 const runCommand = (work: () => Promise<void>) =>
   void reportFailure(async () => {
     await work();
+    cityIsStale = true;
     await showSummary();
   });
 const layers = new LayerCheckboxes(byId("layers"), () => map.redraw());
@@ -43,9 +49,11 @@ const details = new DetailsPanel(runCommand, (selection) => map.mark(selection))
 const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
+let budget: BudgetAnswer | null = null;
 let landIsStale = true;
 /** True if the city must be read again, because something was built. */
 let cityIsStale = true;
+let shownCity = "";
 let shownBuildIndex = -1;
 let shownNetwork = "";
 let shownZones = "";
@@ -53,18 +61,17 @@ let shownZones = "";
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
 byId("zoom-out").addEventListener("click", () => map.view.zoomOut());
 byId("fit").addEventListener("click", () => map.fit());
-const tools = new BuildTools(
-  () => map.mark(details.selection),
-  () => void reportFailure(showZones),
-);
-map.sketch = tools.sketch;
-map.onPlace = (place) => tools.place(place);
-map.view.onHover = (place) => tools.hover(place);
+const tools = new BuildTools(map, () => void reportFailure(showZones));
 map.onSelect = (selection) => details.select(selection);
 
 async function showSummary(): Promise<void> {
+  const turn = nextTurn();
   const summary = await read<Summary>("/state/summary");
+  const money = await readOrNull<BudgetAnswer>("/state/budget?history=false");
+  if (!isNewest("summary", turn)) return;
+  budget = money;
   controls.show(summary);
+  controls.showMoney(budget);
   const { paused, selectedSpeed } = summary.simulation;
   map.setTime(darknessAt(summary.gameTime), paused ? 0 : selectedSpeed);
   cityIsStale ||= summary.buildIndex !== shownBuildIndex;
@@ -79,26 +86,60 @@ async function showCity(): Promise<void> {
   cityIsStale = false;
   const isChanged = await tiles.update();
   const hasTiles = isChanged !== null;
+  const isOther = shownCity !== "" && shownCity !== tiles.key;
+  if (isOther) forgetCity();
+  shownCity = tiles.key;
   const network = hasTiles ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
   const zones = hasTiles ? String(tiles.zoneRevision) : network;
-  if (network !== shownNetwork) show({ ...picture, ...(await readSegments()) });
+  const hadStreets = hasStreets();
+  if (network !== shownNetwork) await refresh("segments", readSegments);
   if (zones !== shownZones) await showZones();
   [shownNetwork, shownZones] = [network, zones];
-  if (hasTiles) {
+  await refresh("buildings", async () => {
+    if (!hasTiles) return readBuildings();
     const problems = [...tiles.problems(), ...(await readCityNetworkProblems())];
     const buildings = isChanged ? tiles.buildings() : picture.buildings;
-    show({ ...picture, buildings, buildingTotal: buildings.length, problems });
-  } else {
-    show({ ...picture, ...(await readBuildings()) });
-  }
+    return { buildings, buildingTotal: buildings.length, problems };
+  });
   listProblems(byId("problems"), picture.problems, visitProblem);
+  if (isOther || (hasStreets() && !hadStreets)) map.fit();
 }
 
-async function showZones(): Promise<void> {
-  const { isZoning } = tools;
-  const zones = await readZones(isZoning);
-  // If another tool was chosen meanwhile, its own read follows.
-  if (isZoning === tools.isZoning) show({ ...picture, ...zones });
+function hasStreets(): boolean {
+  return picture.segments.some(isStreet);
+}
+
+/** Another city was loaded: nothing of the former one stays on the page. */
+function forgetCity(): void {
+  [shownNetwork, shownZones] = ["", ""];
+  landIsStale = true;
+  details.close();
+  tools.reset();
+  forgetTown();
+  show(EMPTY_CITY_DATA);
+}
+
+function showZones(): Promise<void> {
+  return refresh("zones", () => readZones(tools.isZoning));
+}
+
+let turns = 0;
+/** The latest read of each kind that is shown. */
+const shownTurns = new Map<string, number>();
+const nextTurn = () => ++turns;
+
+/** Whether no later read of this kind has been shown yet; notes that this one is. */
+function isNewest(kind: string, turn: number): boolean {
+  if (turn < (shownTurns.get(kind) ?? 0)) return false;
+  shownTurns.set(kind, turn);
+  return true;
+}
+
+/** Reads and shows a part of the picture. A slow answer never replaces a newer one. */
+async function refresh(kind: string, readPart: () => Promise<Partial<CityData>>): Promise<void> {
+  const turn = nextTurn();
+  const part = await readPart();
+  if (isNewest(kind, turn)) show({ ...picture, ...part });
 }
 
 /** Moves the map to a problem and selects the entity there. */
@@ -120,18 +161,21 @@ function placeNamedIn(text: string): Place | undefined {
 }
 
 async function showTraffic(): Promise<void> {
-  if (map.showsCars) show({ ...picture, ...(await readTraffic()) });
+  if (map.showsCars) await refresh("traffic", readTraffic);
 }
 
 async function showLand(): Promise<void> {
   landIsStale = false;
-  show({ ...picture, ...(await readTerrain()) });
+  await refresh("land", readTerrain);
 }
 
 async function showLayer(): Promise<void> {
   const { chosen } = data;
-  const layer = chosen === "" ? null : await read<LayerData>(`/state/layer?layer=${chosen}`);
-  if (chosen === data.chosen) show({ ...picture, layer });
+  await refresh("layer", async () => {
+    const layer = chosen === "" ? null : await read<LayerData>(`/state/layer?layer=${chosen}`);
+    if (layer) data.explain(layer);
+    return { layer };
+  });
 }
 
 function show(next: CityData): void {
@@ -148,24 +192,18 @@ async function reportFailure(work: () => Promise<void>): Promise<boolean> {
     byId("status").textContent = omissionNotice(picture);
     return true;
   } catch (error) {
-    byId("status").textContent = inWords(error);
+    byId("status").textContent = errorInWords(error);
     return false;
   }
-}
-
-/** Browsers report an unreachable server as a TypeError without a reason. */
-function inWords(error: unknown): string {
-  if (error instanceof TypeError)
-    return "The city does not answer. It may be stopped or restarting; this page keeps trying.";
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function start(): Promise<void> {
   await showSummary();
   await showCity();
   map.fit();
-  await showTown(placeNamedIn, visit, runCommand);
   await showLand();
+  await showTown(budget, placeNamedIn, visit, runCommand);
+  await showAdvice(tools, visit, runCommand);
   await showTraffic();
   data.offer((await readOrNull<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
@@ -176,7 +214,8 @@ async function follow(round: number): Promise<void> {
     await showCity();
     if (data.chosen !== "") await showLayer();
     await showTraffic();
-    await showTown(placeNamedIn, visit, runCommand);
+    await showTown(budget, placeNamedIn, visit, runCommand);
+    await showAdvice(tools, visit, runCommand);
   }
   if (landIsStale) await showLand();
 }
@@ -198,6 +237,9 @@ async function run(): Promise<void> {
   } else {
     byId("feed").textContent = "A running game shows its messages itself.";
   }
+  const onChange = () => runCommand(async () => {});
+  offerCityMenu(isEmbedded, onChange);
+  offerTreasury(onChange);
   await tools.offer(isEmbedded);
   const pause = () =>
     new Promise((resolve) => setTimeout(resolve, isEmbedded ? EMBEDDED_INTERVAL_MS : GAME_INTERVAL_MS));

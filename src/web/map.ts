@@ -8,7 +8,8 @@ import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceStyle } fr
 import type { Selection } from "./details.js";
 import {
   drawBuildingDensity,
-  drawDataLayer,
+  drawDataOn,
+  drawDataSquares,
   drawLand,
   drawNetworks,
   drawSelection,
@@ -25,9 +26,10 @@ import { drawProblems } from "./problems.js";
 import { drawCars, drawStreetNames } from "./streets.js";
 import { type Frame, View } from "./view.js";
 
+/** The view of a city without streets: plain, highway and river. */
 const EMPTY_CITY_CORNERS: readonly Place[] = [
-  { x: -700, z: -700 },
-  { x: 700, z: 700 },
+  { x: -900, z: -500 },
+  { x: 1300, z: 800 },
 ];
 
 /** Zoom levels, in pixels per metre, from which single buildings, street names, cars and roofs are drawn. */
@@ -93,9 +95,17 @@ export class CityMap {
 
   /** Selects the entity at a place. */
   pick({ x, z }: Place): void {
+    this.onSelect(this.entityAt({ x, z }) ?? { kind: "ground", x, z });
+  }
+
+  entityAt(place: Place) {
     const { buildings, segments } = this.#picture;
-    const reach = PICK_PIXELS / this.view.pixelsPerMeter;
-    this.onSelect(entityAt({ x, z }, buildings, segments, reach) ?? { kind: "ground", x, z });
+    return entityAt(place, buildings, segments, PICK_PIXELS / this.view.pixelsPerMeter);
+  }
+
+  /** Whether the user works on the map by keyboard. */
+  get isFocusedByKeyboard(): boolean {
+    return this.#canvas.matches(":focus-visible");
   }
 
   /** Outlines the selection; null removes the outline. */
@@ -141,6 +151,11 @@ export class CityMap {
     this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
   }
 
+  /** Draws the sketch again. */
+  redrawSketch(): void {
+    this.#requestFrame();
+  }
+
   /** Repaints all layers. */
   redraw(): void {
     this.#frame = null;
@@ -160,6 +175,7 @@ export class CityMap {
     const [canvas, context, view] = [this.#canvas, this.#context, this.view];
     const width = Math.round(canvas.clientWidth * devicePixelRatio);
     const height = Math.round(canvas.clientHeight * devicePixelRatio);
+    if (width === 0 || height === 0) return;
     if (canvas.width !== width || canvas.height !== height) {
       Object.assign(canvas, { width, height });
       this.#frame = null;
@@ -247,7 +263,11 @@ export class CityMap {
     drawLines("water");
     drawLines("power");
     if (this.#darkness > 0) fillCanvas(context, NIGHT, this.#darkness * NIGHT_OPACITY);
-    if (layer) drawDataLayer(context, layer, palette.ground);
+    if (layer && pixelsPerMeter < BUILDINGS_FROM) drawDataSquares(context, layer, palette.ground);
+    else if (layer) {
+      const grown = buildings.filter(({ service, abandoned }) => service in GROWABLE_COLORS && !abandoned);
+      drawDataOn(context, layer, grown, segments, palette.ground);
+    }
     const moveTo = (place: Place) => view.drawAt(context, place);
     const isSolid = pixelsPerMeter >= SOLIDS_FROM;
     if (pixelsPerMeter >= NAMES_FROM && layers.shows("names"))

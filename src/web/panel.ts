@@ -1,15 +1,16 @@
 /** Panels beside the map: clock, demand and speed; layers; messages. */
-import { type Place, type Summary, sendCommand } from "./api.js";
+import { type BudgetAnswer, type LayerData, type Place, type Summary, sendCommand } from "./api.js";
 import {
   colors,
   DEMAND_COLORS,
-  FIRST_SHOWN_ZONE_VALUE,
+  FIRST_ZONE_VALUE,
   GROWABLE_COLORS,
   RUIN_COLOR,
   SERVICE_STYLES,
   ZONE_COLORS,
-  ZONE_NAMES,
+  ZONES,
 } from "./colors.js";
+import { formatWholeNumber, inWords, SCALES, SERVICE_SCALE } from "./words.js";
 
 /** @throws Error if the page has no such element */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
@@ -50,11 +51,25 @@ export class Controls {
       });
     this.#speedButtons = [
       button("Pause", () => setSpeed(true, this.#selectedSpeed)),
-      ...SPEEDS.map((speed) => button(`Speed ${speed}`, () => setSpeed(false, speed))),
+      ...SPEEDS.map((speed) => {
+        const made = button("▶".repeat(speed), () => setSpeed(false, speed));
+        return Object.assign(made, { ariaLabel: `Speed ${speed}`, title: `Speed ${speed}` });
+      }),
     ];
     byId("speed").append(...this.#speedButtons);
     this.#bars = DEMANDS.map(({ key, label }) => demandBar(label, DEMAND_COLORS[key]));
     byId("demand").append(...this.#bars);
+  }
+
+  /** Shows the money of now. Without a budget, the button of the top bar only offers taxes. */
+  showMoney(budget: BudgetAnswer | null): void {
+    byId("money-name").textContent = budget ? "Money" : "Taxes";
+    byId("balance").textContent = budget ? formatWholeNumber(budget.balance) : "";
+    const { weeklySurplus } = budget ?? {};
+    const weekly = weeklySurplus === undefined ? "" : formatWholeNumber(weeklySurplus);
+    byId("surplus").textContent =
+      weekly === "" ? "" : `${(weeklySurplus ?? 0) > 0 ? "+" : ""}${weekly} a week`;
+    byId("balance").classList.toggle("failed", (budget?.balance ?? 0) < 0);
   }
 
   show({ gameTime, citizens, simulation, demand }: Summary): void {
@@ -82,7 +97,7 @@ function demandBar(label: string, color: string): HTMLElement {
   const fill = element("div", { className: "fill" });
   fill.style.background = color;
   const bar = element("span", { className: "bar", role: "meter", ariaLabel: `Demand: ${label}` }, fill);
-  Object.assign(bar, { ariaValueMin: "0", ariaValueMax: "100" });
+  Object.assign(bar, { ariaValueMin: "0", ariaValueMax: "100", ariaValueNow: "0" });
   const name = element("span", { className: "name", textContent: label });
   return element("div", { className: "demand" }, name, bar, element("output", {}));
 }
@@ -109,12 +124,13 @@ const LAYERS = {
     label: "Terrain and water",
     keys: [
       ["Water", () => `rgb(${colors().water.join(" ")})`],
+      ["Meadow", () => colors().ground],
       ["Hills", () => `rgb(${colors().hill.join(" ")})`],
     ],
   },
   zones: {
     label: "Zones",
-    keys: ZONE_NAMES.map((label, i) => [label, () => ZONE_COLORS[i + FIRST_SHOWN_ZONE_VALUE] ?? ""] as const),
+    keys: ZONES.map((zone, i) => [inWords(zone), () => ZONE_COLORS[i + FIRST_ZONE_VALUE] ?? ""] as const),
   },
   roads: {
     label: "Roads and paths",
@@ -139,13 +155,13 @@ const LAYERS = {
   },
   services: {
     label: "Services",
-    keys: Object.values(SERVICE_STYLES).map(
-      ({ label, symbol, color }) => [label, () => color, symbol] as const,
+    keys: Object.entries(SERVICE_STYLES).map(
+      ([service, { symbol, color }]) => [inWords(service), () => color, symbol] as const,
     ),
   },
   names: { label: "Street names", keys: [] },
   cars: { label: "Cars", keys: [] },
-  night: { label: "Day and night", keys: [] },
+  night: { label: "Day and night", isHidden: true, keys: [] },
   water: { label: "Water pipes", isHidden: true, keys: [["Pipes", () => colors().waterPipe]] },
   power: { label: "Power lines", isHidden: true, keys: [["Lines", () => colors().powerLine]] },
   problems: { label: "Problems", keys: [["Problem", () => "#b3261e"]] },
@@ -192,11 +208,11 @@ export function legendEntry(color: string, label: string, symbol = ""): HTMLElem
   return element("span", { className: "key" }, swatch(color, symbol), label);
 }
 
-/** Menu that selects the data layer, with the legend of that layer. */
+/** Menu that selects the data map, with the legend of that map. */
 export class DataLayerMenu {
   readonly #select = byId<HTMLSelectElement>("data");
 
-  /** @param onChange called when another layer is chosen */
+  /** @param onChange called when another map is chosen */
   constructor(onChange: () => void) {
     this.#select.addEventListener("change", () => {
       byId("scale").hidden = this.chosen === "";
@@ -204,24 +220,26 @@ export class DataLayerMenu {
     });
   }
 
-  /** Name of the chosen layer; "" for none. */
+  /** Name of the chosen map; "" for none. */
   get chosen(): string {
     return this.#select.value;
   }
 
-  /** Fills the menu with the data layers. @param layers null if the bridge has none; the menu is then hidden */
+  /** Fills the menu with the data maps. @param layers null if the bridge has none; the menu is then hidden */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
     for (const name of layers ?? []) {
-      this.#select.append(element("option", { value: name, textContent: camelCaseToWords(name) }));
+      this.#select.append(element("option", { value: name, textContent: inWords(name) }));
     }
   }
-}
 
-/** Converts a name such as `landValue` to "Land value". */
-export function camelCaseToWords(name: string): string {
-  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return words.replace(/^./, (letter) => letter.toUpperCase());
+  /** Shows what the colours of a map mean. */
+  explain({ layer, isGood }: LayerData): void {
+    byId("scale-colors").classList.toggle("bad", !isGood);
+    const [least, most] = SCALES[layer] ?? SERVICE_SCALE;
+    byId("scale-least").textContent = least;
+    byId("scale-most").textContent = most;
+  }
 }
 
 const KEPT_LINES = 200;

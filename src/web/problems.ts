@@ -2,6 +2,7 @@
 import type { Place, ProblemRow } from "./api.js";
 import type { Colors } from "./colors.js";
 import { button, element } from "./panel.js";
+import { problemInWords } from "./words.js";
 
 interface Icon {
   readonly color: string;
@@ -34,7 +35,7 @@ const ICONS: Readonly<Record<string, Icon>> = {
 };
 const OTHER: Icon = { color: "#b3261e", shape: MARK };
 /** Entries of problem lists that give only a severity. They are not shown as problems. */
-const SEVERITIES = ["MajorProblem", "FatalProblem"];
+export const SEVERITIES = ["MajorProblem", "FatalProblem"];
 /** Radius of an icon on the map. On the screen, it is kept within RADIUS_PIXELS to be legible. */
 const RADIUS_METERS = 5;
 const RADIUS_PIXELS = { least: 2, most: 10, withSymbol: 6 };
@@ -81,7 +82,7 @@ export function listProblems(
   const byName = [...Map.groupBy(known, ({ name }) => name)].sort(([, a], [, b]) => b.length - a.length);
   const focused = list.querySelector<HTMLElement>(":focus")?.dataset.name;
   const buttons = byName.map(([name, all]) => {
-    const made = button(`${inWords(name)}: ${all.length}`, () => {
+    const made = button(`${problemInWords(name)}: ${all.length}`, () => {
       const turn = (turns.get(name) ?? -1) + 1;
       turns.set(name, turn);
       visit((all[turn % all.length] as (typeof all)[number]).problem);
@@ -103,9 +104,4 @@ const turns = new Map<string, number>();
 function iconOf(names: readonly string[]): Icon {
   const known = names.find((name) => name in ICONS);
   return (known && ICONS[known]) || OTHER;
-}
-
-/** "No customers" for `NoCustomers`. */
-function inWords(name: string): string {
-  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

@@ -1,19 +1,27 @@
 /** Citizens' messages, budget and weekly statistics. */
-import { type BudgetAnswer, type Chirp, type Place, read, readOrNull, type StatisticsRow } from "./api.js";
-import { formatWholeNumber, showCharts } from "./charts.js";
+import { type BudgetAnswer, type Chirp, type Place, read, type StatisticsRow } from "./api.js";
+import { showCharts } from "./charts.js";
 import { showDebt } from "./debt.js";
 import { byId, element, placeLink } from "./panel.js";
+import { formatWholeNumber, inWords } from "./words.js";
 
 const SHOWN_CHIRPS = 20;
 const SHOWN_WEEKS = 104;
-let newestWeek = "";
+let newestWeek = "?";
 let newestChirp = Number.NaN;
 
 /** Finds the place that a text names. */
 export type PlaceOf = (text: string) => Place | undefined;
 
-/** Reads and shows messages, budget and statistics. Hides budget and statistics if the bridge has none. */
+/** Forgets what is shown: another city is loaded. */
+export function forgetTown(): void {
+  newestWeek = "?";
+  newestChirp = Number.NaN;
+}
+
+/** Reads and shows messages and statistics. @param budget null if the bridge has none; budget and statistics are then hidden */
 export async function showTown(
+  budget: BudgetAnswer | null,
   placeOf: PlaceOf,
   visit: (place: Place) => void,
   runCommand: (work: () => Promise<void>) => void,
@@ -24,16 +32,15 @@ export async function showTown(
     newestChirp = newest;
     byId("chirps").replaceChildren(...chirps.map((chirp) => chirpItem(chirp, placeOf, visit)));
   }
-  const budget = await readOrNull<BudgetAnswer>("/state/budget?history=false");
   byId("money").hidden = budget === null;
   byId("course").hidden = budget === null;
   if (!budget) return;
-  byId("balance").textContent = formatWholeNumber(budget.balance);
   await showDebt(budget, runCommand);
   const week = await read<{ samples: StatisticsRow[] }>("/state/statistics?limit=1");
   const [last] = week.samples;
-  if (last && last.gameTime === newestWeek) return;
-  newestWeek = last?.gameTime ?? "";
+  const ended = last?.gameTime ?? "";
+  if (ended === newestWeek) return;
+  newestWeek = ended;
   const [income, expenses] = [budgetBody("Income", budget.income), budgetBody("Expenses", budget.expenses)];
   byId("budget").replaceChildren(income, expenses);
   const { samples } = await read<{ samples: StatisticsRow[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
@@ -56,7 +63,7 @@ function budgetBody(title: string, lines: BudgetAnswer["income"]): HTMLElement {
     element(
       "tr",
       {},
-      element(cell, { textContent: name }),
+      element(cell, { textContent: inWords(name) }),
       element(cell, { textContent: formatWholeNumber(amount) }),
     );
   const rows = lines

@@ -46,6 +46,12 @@ export class View {
   onFit: () => void = () => {};
   /** Called with the clicked place, or with the middle of the map on Enter. */
   onPick: (place: Place) => void = () => {};
+  /** Called on Enter. If it returns true, nothing is picked. */
+  onEnter: () => boolean = () => false;
+  /** Whether dragging with the main button or one finger draws, instead of moving the map. */
+  isDrawing: () => boolean = () => false;
+  /** Called while the user draws a line, and at its end. `to` is null if the drawing is given up. */
+  onDraw: (from: Place, to: Place | null, isDone: boolean) => void = () => {};
   /** Called with the place under the pointer, while no button is pressed. */
   onHover: (place: Place) => void = () => {};
 
@@ -62,7 +68,9 @@ export class View {
     "=": () => this.zoomIn(),
     "-": () => this.zoomOut(),
     "0": () => this.onFit(),
-    Enter: () => this.onPick(this.#center),
+    Enter: () => {
+      if (!this.onEnter()) this.onPick(this.#center);
+    },
   };
 
   /** Moves to a place, and zooms in until single buildings are visible. */
@@ -144,6 +152,14 @@ export class View {
     context.setTransform(unitX, 0, 0, unitY, x, y);
   }
 
+  /** Position of a place on the canvas, in CSS pixels. */
+  pixelOf({ x, z }: Place): { x: number; y: number } {
+    return {
+      x: this.#canvas.clientWidth / 2 + (x - this.#center.x) * this.pixelsPerMeter,
+      y: this.#canvas.clientHeight / 2 - (z - this.#center.z) * this.pixelsPerMeter,
+    };
+  }
+
   /** Map position of a canvas point. */
   #placeAt(x: number, y: number): Place {
     return {
@@ -171,25 +187,41 @@ export class View {
     this.#onChange();
   }
 
-  /** One pointer pans, two also zoom. */
+  /** One pointer pans or draws, two pan and zoom. */
   #listenToPointers(): void {
     const canvas = this.#canvas;
     const pointers = new Map<number, PointerEvent>();
     let pressed: PointerEvent | null = null;
+    let drawnFrom: Place | null = null;
+    const placeOf = ({ offsetX, offsetY }: PointerEvent) => this.#placeAt(offsetX, offsetY);
+    const isFar = (event: PointerEvent) =>
+      pressed !== null &&
+      Math.hypot(event.offsetX - pressed.offsetX, event.offsetY - pressed.offsetY) > CLICK_PIXELS;
+    const giveUp = () => {
+      if (drawnFrom) this.onDraw(drawnFrom, null, true);
+      drawnFrom = null;
+    };
+    canvas.addEventListener("contextmenu", (event) => event.preventDefault());
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, event);
-      pressed = pointers.size === 1 ? event : null;
-      canvas.classList.add("dragged");
+      if (pointers.size > 1) giveUp();
+      pressed = pointers.size === 1 && event.button === 0 ? event : null;
+      drawnFrom = pressed && this.isDrawing() ? placeOf(event) : null;
+      canvas.classList.toggle("dragged", !drawnFrom);
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = pointers.get(event.pointerId);
       if (!before) {
-        this.onHover(this.#placeAt(event.offsetX, event.offsetY));
+        this.onHover(placeOf(event));
         return;
       }
       const other = [...pointers.values()].find(({ pointerId }) => pointerId !== event.pointerId);
       pointers.set(event.pointerId, event);
+      if (drawnFrom) {
+        if (isFar(event)) this.onDraw(drawnFrom, placeOf(event), false);
+        return;
+      }
       const share = pointers.size;
       this.#pan((event.offsetX - before.offsetX) / share, (event.offsetY - before.offsetY) / share);
       if (other) this.#zoom(apart(event, other) / apart(before, other), other.offsetX, other.offsetY);
@@ -199,14 +231,16 @@ export class View {
       canvas.classList.toggle("dragged", pointers.size > 0);
     };
     canvas.addEventListener("pointerup", (event) => {
-      const { offsetX, offsetY } = event;
-      const isClick =
-        pressed && Math.hypot(offsetX - pressed.offsetX, offsetY - pressed.offsetY) <= CLICK_PIXELS;
-      if (isClick) this.onPick(this.#placeAt(offsetX, offsetY));
+      if (pressed && !isFar(event)) this.onPick(placeOf(event));
+      else if (drawnFrom) this.onDraw(drawnFrom, placeOf(event), true);
       pressed = null;
+      drawnFrom = null;
       release(event);
     });
-    canvas.addEventListener("pointercancel", release);
+    canvas.addEventListener("pointercancel", (event) => {
+      giveUp();
+      release(event);
+    });
   }
 }
 

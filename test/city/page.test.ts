@@ -21,7 +21,10 @@ const HOME = [0x2e, 0x7d, 0x32];
 const SERVICE = [0x8a, 0x6d, 0x00];
 const MARK = [0xc2, 0x18, 0x5b];
 /** Colour of cells that can be zoned, blended with the ground. */
-const FREE_CELL = [0xc0, 0xc5, 0xbf];
+const FREE_CELL = [0xb5, 0xbf, 0xaa];
+/** Colour of the value 100 on a data map where it is good. */
+const BEST = [26, 120, 60];
+const WATER = [86, 150, 205];
 const WATER_PIPE = [0x16, 0x66, 0xc5];
 
 describe("the city page", function () {
@@ -66,15 +69,18 @@ describe("the city page", function () {
       }
       return sum;
     })()`);
-  const count = ([red, green, blue]: readonly number[]) =>
-    sumOf(`red === ${red} && green === ${green} && blue === ${blue}`);
+  /** @param tolerance difference of each part of the colour that still counts */
+  const count = ([red, green, blue]: readonly number[], tolerance = 0) =>
+    sumOf(
+      `Math.max(Math.abs(red - ${red}), Math.abs(green - ${green}), Math.abs(blue - ${blue})) <= ${tolerance}`,
+    );
   /**
    * Counts green pixels: those whose green exceeds red and blue by more than `least`. The map draws homes and
    * high values of data layers in green.
    */
   const greens = (least: number) => sumOf(`green - red > ${least} && green - blue > ${least}`);
-  const untilCount = (color: readonly number[], satisfies: (pixels: number) => boolean) =>
-    eventually(() => count(color), satisfies);
+  const untilCount = (color: readonly number[], satisfies: (pixels: number) => boolean, tolerance = 0) =>
+    eventually(() => count(color, tolerance), satisfies);
 
   it("draws roads, buildings and services, and shows the city's state, money, history and messages", async () => {
     expect(await count(SMALL_ROAD)).to.be.above(1000);
@@ -91,7 +97,7 @@ describe("the city page", function () {
     await page.getByRole("img", { name: /^Demand over 2 weeks: Homes \d+, Shops \d+, Work \d+/ }).waitFor();
     const { balance } = await bridge.client.state("/state/budget");
     expect(await page.textContent("#balance")).to.equal(Math.round(balance).toLocaleString("en"));
-    await page.getByRole("row", { name: /^Electricity \d/ }).waitFor();
+    await page.getByRole("row", { name: /^Power \d/ }).waitFor();
     const { chirps } = await bridge.client.state("/state/chirps");
     await page.getByText(chirps[0].text).first().waitFor();
   });
@@ -153,19 +159,45 @@ describe("the city page", function () {
     await page.getByLabel("Buildings").check();
     await untilCount(HOME, (pixels) => pixels > 0);
 
-    const good = () => greens(30);
-    const before = await good();
-    await page.getByRole("combobox", { name: "Data" }).selectOption("power");
-    await eventually(good, (pixels) => pixels > before + 500);
-    expect(await count(HOME), "buildings fade behind the data").to.equal(0);
-    expect(await page.locator("#scale").isVisible()).to.equal(true);
-    for (const name of ["landValue", "pollution", "water", "fire"]) {
+    await page.getByRole("combobox", { name: "Data map" }).selectOption("power");
+    await untilCount(BEST, (pixels) => pixels > 100);
+    expect(await count(HOME), "buildings have the colours of the data").to.equal(0);
+    const legend = (await page.textContent("#scale"))?.replace(/\s+/g, " ").trim();
+    expect(legend).to.equal("0 25 50 75 100 no power power everywhere");
+    for (const name of ["landValue", "pollution", "water", "fire", "traffic"]) {
       const answered = page.waitForResponse((response) => response.url().includes(`layer=${name}`));
-      await page.getByRole("combobox", { name: "Data" }).selectOption(name);
+      await page.getByRole("combobox", { name: "Data map" }).selectOption(name);
       expect((await answered).status()).to.equal(200);
     }
-    await page.getByRole("combobox", { name: "Data" }).selectOption("");
-    await eventually(good, (pixels) => pixels <= before + 500);
+    await page.getByRole("combobox", { name: "Data map" }).selectOption("");
+    await untilCount(HOME, (pixels) => pixels > 0);
+  });
+
+  it("a slow answer does not replace a newer one", async () => {
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let layers = 0;
+    await page.route("**/state/networks?*", async (route) => {
+      await isReleased;
+      await route.continue();
+    });
+    // Only the first data map is answered, so that no later one hides a lost one.
+    await page.route("**/state/layer?layer=power*", (route) =>
+      layers++ === 0 ? route.continue() : undefined,
+    );
+    const asked = page.waitForRequest("**/state/networks?*");
+    await bridge.client.road(400, 300, 520, 300);
+    await asked;
+    await page.getByRole("combobox", { name: "Data map" }).selectOption("power");
+    await untilCount(BEST, (pixels) => pixels > 100);
+    const answered = page.waitForResponse("**/state/networks?*");
+    release();
+    await answered;
+    await page.waitForRequest("**/state/layer?layer=power*");
+    expect(await count(BEST)).to.be.above(100);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
   });
 
   it("draws all buildings at every zoom, as squares when zoomed out", async () => {
@@ -198,88 +230,179 @@ describe("the city page", function () {
   it("shows details on click, and asks before destructive actions", async () => {
     const turbine = facility("Wind Turbine");
     await clickAt(140, 60);
-    await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    await page.locator("#details-body").getByText(String(turbine), { exact: true }).first().waitFor();
     const stands = () => bridge.city.buildings.get(turbine) !== undefined;
-    await page.getByRole("button", { name: "Bulldoze" }).click();
+    await page.locator("#details-body").getByRole("button", { name: "Bulldoze" }).click();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.locator("#confirm").waitFor({ state: "hidden" });
     expect(stands()).to.equal(true);
-    await page.getByRole("button", { name: "Bulldoze" }).click();
+    await page.locator("#details-body").getByRole("button", { name: "Bulldoze" }).click();
     await page.getByRole("button", { name: "Yes, do it" }).click();
     await eventually(async () => !stands(), Boolean);
     await clickAt(400, 200);
-    await page.getByText(/\(Segment \d+\)$/).waitFor();
+    await page.locator("#details-body").getByText("Two-Lane Road").waitFor();
     await untilCount(MARK, (pixels) => pixels > 50);
     await clickAt(600, 200);
-    await page.getByText("Ground at").waitFor();
-    await page.locator("#details-body").getByText("High school").waitFor();
+    await page.getByText("Services that reach this place").waitFor();
+    await page.locator("#details-body").getByText("High schools").waitFor();
     await page.getByRole("button", { name: "Close details" }).click();
     await page.locator("#details").waitFor({ state: "hidden" });
     await untilCount(MARK, (pixels) => pixels === 0);
   });
 
-  it("builds a road, a zone and a service after a dry run; undo bulldozes them", async () => {
+  it("draws a road and a zone, places a service, and undoes all of it with the money back", async () => {
     const { city } = bridge;
     const plan = page.getByRole("region", { name: "Plan" });
-    const build = plan.getByRole("button", { name: "Build" });
-    const segments = city.segments.all().length;
+    const hint = page.locator("#hint");
+    const before = {
+      segments: city.segments.size,
+      buildings: city.buildings.size,
+      balance: city.ledger.balanceCents,
+    };
     await page.getByRole("button", { name: "Road", exact: true }).click();
-    await clickAt(400, 80);
-    await clickAt(490, 80);
-    await plan.getByText("The segment can be built.").waitFor();
-    await plan.getByText(/^Cost: \d/).waitFor();
-    expect(city.segments.all()).to.have.length(segments);
-    await build.click();
-    await plan.getByText(/^Built segment \d+\.$/).waitFor();
-    expect(city.segments.all()).to.have.length(segments + 1);
-    expect(city.segments.all().at(-1)?.startNodeId).to.be.oneOf(nodesAt(400, 80));
+    await drag([400, 80], [700, 80]);
+    await plan.getByText(/^\d+ m of Two-Lane Road: 1,[45]\d\d\.$/).waitFor();
+    expect(city.segments.size).to.equal(before.segments);
+    await page.keyboard.press("Enter");
+    await hint
+      .getByText(/^Built: Two-Lane Road: 1,[45]\d\d\. Undo within a minute pays it back\.$/)
+      .waitFor();
+    expect(city.segments.size).to.equal(before.segments + 4);
 
+    expect(await count(FREE_CELL, 5)).to.be.below(500);
     await page.getByRole("button", { name: "Zone", exact: true }).click();
-    await page.getByRole("combobox", { name: "Zone to build" }).selectOption("Offices");
+    await hint.getByText("Grey squares can be zoned.").waitFor();
+    await untilCount(FREE_CELL, (pixels) => pixels > 1500, 5);
+    await page.getByRole("radio", { name: "Offices" }).check();
     await clickAt(420, 130);
     await clickAt(490, 70);
-    await plan.getByText(/^[1-9]\d* cells would be changed\.$/).waitFor();
+    await plan.getByText(/^[1-9]\d* squares become: Offices\. Zoning is free\.$/).waitFor();
     const offices = () =>
       city.blocks
         .all()
         .flatMap(({ cells }) => [...cells])
         .filter((cell) => cell === 7).length;
     expect(offices()).to.equal(0);
-    await build.click();
-    await plan.getByText(/^[1-9]\d* cells were changed\.$/).waitFor();
+    await plan.getByRole("button", { name: "Zone" }).click();
+    await hint.getByText(/^Zoned: Offices\./).waitFor();
     expect(offices()).to.be.above(0);
-    await page.keyboard.press("Escape");
-    await plan.waitFor({ state: "hidden" });
 
     await page.getByRole("button", { name: "Service", exact: true }).click();
-    await page.getByRole("combobox", { name: "Service to build" }).selectOption("Fire House");
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Landmarks");
+    await page.getByText("Statue of Wealth").waitFor();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Fire");
+    await page
+      .getByText("12,000, 560 a week. Puts fires out, within 900 m; needs power, water, sewage.")
+      .waitFor();
+    await page.getByRole("radio", { name: "Fire House" }).check();
     await clickAt(460, 50);
-    await plan.getByText("Cost: ").waitFor();
-    await build.click();
-    await plan.getByText(/^Placed building \d+\.$/).waitFor();
-    const house = facility("Fire House");
-    await plan.getByRole("button", { name: "Undo" }).click();
-    await plan.getByText(`building ${house} was removed.`).waitFor();
-    expect(city.buildings.get(house)).to.equal(undefined);
+    await plan.getByText("Fire House: 12,000, 560 a week.").waitFor();
+    await plan.getByRole("button", { name: "Build" }).click();
+    await hint.getByText("Built: Fire House: 12,000.").waitFor();
+    expect(facility("Fire House")).to.be.above(0);
+
+    await page.getByRole("button", { name: "Undo" }).click();
+    await hint.getByText("Undone: Fire House. 12,000 came back.").waitFor();
+    await page.keyboard.press("Control+z");
+    await hint.getByText("Undone: Offices.").waitFor();
+    expect(offices()).to.equal(0);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await hint.getByText(/^Undone: Two-Lane Road\. 1,[45]\d\d came back\.$/).waitFor();
+    const { segments, buildings, ledger } = city;
+    expect({
+      segments: segments.size,
+      buildings: buildings.size,
+      balance: ledger.balanceCents,
+    }).to.deep.equal(before);
+    expect(await page.getByRole("button", { name: "Undo" }).isDisabled()).to.equal(true);
   });
 
-  it("lays a long road in pieces, shows the cells that can be zoned, and undoes all pieces", async () => {
+  it("bulldozes what is clicked, and says why an undo is refused", async () => {
+    const { city, client } = bridge;
+    const hint = page.locator("#hint");
+    await page.getByRole("button", { name: "Service", exact: true }).click();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Parks");
+    await clickAt(420, 230);
+    await page.getByRole("region", { name: "Plan" }).getByRole("button", { name: "Build" }).click();
+    await hint.getByText("Built: Small Park: 3,000.").waitFor();
+    await client.run("bulldoze", { entityType: "building", id: facility("Regular Park") });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await hint.getByText(/^Small Park cannot be undone: .* has changed/).waitFor();
+    complaints = complaints.filter((text) => !text.includes("500"));
+
+    const turbine = facility("Wind Turbine");
+    await page.getByRole("button", { name: "Bulldoze", exact: true }).click();
+    await clickAt(140, 60);
+    await page.getByText("Bulldoze Wind Turbine? This cannot be undone.").waitFor();
+    expect(city.buildings.get(turbine)).to.not.equal(undefined);
+    await page.locator("#map").focus();
+    await page.keyboard.press("Enter");
+    await hint.getByText("Removed: Wind Turbine.").waitFor();
+    expect(city.buildings.get(turbine)).to.equal(undefined);
+  });
+
+  it("begins a new city, forgets the old one, and leads to its first homes; saves and loads", async () => {
+    const dialog = page.getByRole("dialog", { name: "New, save, load" });
+    await clickAt(140, 60);
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    await page.getByRole("button", { name: "New, save, load" }).click();
+    await dialog.getByLabel("Name").fill("Old town");
+    await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    await dialog.getByText('"Old town" is saved.').waitFor();
+    await dialog.getByLabel("Land number").fill("1");
+    await dialog.getByRole("button", { name: "New city" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByRole("heading", { name: "First steps" }).waitFor();
+    await page.locator("#details").waitFor({ state: "hidden" });
+    await untilCount(HOME, (pixels) => pixels === 0);
+    await untilCount(WATER, (pixels) => pixels > 1000);
+    expect(await page.textContent("#course-weeks")).to.equal("of 0 weeks");
+    const steps = [
+      "Lay a street",
+      "Build a wind turbine",
+      "Build a water tower",
+      "Build a treatment plant",
+      "Zone homes",
+    ];
+    for (const name of [...steps, "Start the clock"]) {
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
+    }
+    const world = bridge.game.world;
+    expect(world?.seed).to.equal(1);
+    expect(world?.paused).to.equal(false);
+    expect(world?.blocks.all().some(({ cells }) => cells.includes(2))).to.equal(true);
+
+    await page.getByRole("button", { name: "New, save, load" }).click();
+    await dialog.getByRole("button", { name: "Load Old town" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await untilCount(HOME, (pixels) => pixels > 0);
+    await page.getByRole("img", { name: /^Citizens over 2 weeks/ }).waitFor();
+  });
+
+  it("shows the money of now; sets taxes, takes and repays loans", async () => {
     const { city } = bridge;
-    const plan = page.getByRole("region", { name: "Plan" });
-    const before = city.segments.all().length;
-    await page.getByRole("button", { name: "Road", exact: true }).click();
-    await clickAt(400, 80);
-    await clickAt(700, 80);
-    await plan.getByText("4 segments can be built.").waitFor();
-    await plan.getByRole("button", { name: "Build" }).click();
-    await plan.getByText("Built 4 segments.").waitFor();
-    expect(city.segments.all()).to.have.length(before + 4);
-    expect(await count(FREE_CELL)).to.equal(0);
-    await page.getByRole("button", { name: "Zone", exact: true }).click();
-    await plan.getByText("Grey cells can be zoned.").waitFor();
-    await untilCount(FREE_CELL, (pixels) => pixels > 500);
-    await page.keyboard.press("Escape");
-    await untilCount(FREE_CELL, (pixels) => pixels === 0);
+    const money = async () => Number((await page.textContent("#balance"))?.replace(/,/g, ""));
+    city.ledger.book("Grants", 1234);
+    const shown = Math.round(city.ledger.balanceCents / 100);
+    await eventually(money, (amount) => amount === shown);
+    await page.getByRole("button", { name: /^Money/ }).click();
+    await page.getByLabel("Shops, high").fill("11");
+    await page.keyboard.press("Tab");
+    await eventually(
+      async () => city.taxes.rate("CommercialHigh", 3),
+      (rate) => rate === 11,
+    );
+    expect(city.taxes.rate("CommercialLow", 1)).to.equal(9);
+    await page.getByRole("button", { name: "Borrow from Regional Trust" }).click();
+    await page.getByText("665 a week, 104 weeks left").waitFor();
+    await eventually(money, (amount) => amount === shown + 60_000);
+    await page.getByRole("button", { name: "Pay back Regional Trust" }).click();
+    await eventually(
+      async () => city.ledger.loans.length,
+      (loans) => loans === 0,
+    );
   });
 
   it("shows which services are closed for debt, and accepts the bailout", async () => {
@@ -301,7 +424,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Road", exact: true }).click();
     await clickAt(500, 80);
     await clickAt(502, 80);
-    await page.getByRole("region", { name: "Plan" }).getByText(/m/).waitFor();
+    await page.locator("#hint").getByText(/\d m/).waitFor();
     expect(await page.getByRole("button", { name: "Build", exact: true }).count()).to.equal(0);
     // The browser logs every rejected request as an error.
     complaints = complaints.filter((text) => !text.includes("500"));
@@ -310,17 +433,18 @@ describe("the city page", function () {
   it("moves the map to a clicked problem or command", async () => {
     const turbine = facility("Wind Turbine");
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
-    await page.getByRole("button", { name: "Turned off: 1" }).click();
-    await page.getByText(`Wind Turbine (Building ${turbine})`).waitFor();
+    await page.getByRole("button", { name: "Switched off: 1" }).click();
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
     await untilCount(MARK, (pixels) => pixels > 50);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });
     await page.getByRole("button", { name: "API OK: Build network Basic Road" }).click();
-    await page.getByText(/\(Segment \d+\)$/).waitFor();
+    await page.locator("#details-body").getByText("Two-Lane Road").waitFor();
   });
 
   it("turns dark at night", async () => {
     for (let i = 0; i < 3; i++) await page.getByRole("button", { name: "Zoom in" }).click();
     const light = () => sumOf("red + green + blue");
+    await page.getByLabel("Day and night").check();
     const day = await light();
     advance(bridge.city, (8 * TWO_WEEKS_FRAMES) / 2);
     await eventually(light, (now) => now < 0.8 * day);
@@ -345,25 +469,74 @@ describe("the city page", function () {
     expect(await count(HIGHWAY)).to.be.above(0);
   });
 
-  it("the page has no axe violations, also with details and a dialog open", async () => {
-    const barriers = async () => {
-      const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
-      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-    };
-    await page.evaluate(axe.source);
+  /** Violations of axe, with its rule for the size of targets. */
+  const barriers = async (on: Page) => {
+    await on.evaluate(axe.source);
+    const run = 'axe.run({ rules: { "target-size": { enabled: true } } })';
+    const { violations } = (await on.evaluate(run)) as axe.AxeResults;
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+  };
+
+  it("the page has no axe violations, also with tools, details and dialogs open", async () => {
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
+      await page.getByRole("button", { name: "Service", exact: true }).click();
+      expect(await barriers(page)).to.deep.equal([]);
       await page.getByRole("button", { name: "Road", exact: true }).click();
-      await clickAt(400, 80);
-      expect(await barriers()).to.deep.equal([]);
+      await drag([400, 80], [490, 80]);
+      await page.getByRole("region", { name: "Plan" }).waitFor();
+      expect(await barriers(page)).to.deep.equal([]);
+      await page.keyboard.press("Escape");
       await page.keyboard.press("Escape");
       await clickAt(140, 60);
-      await page.getByRole("button", { name: "Bulldoze" }).click();
+      await page.getByRole("button", { name: "Bulldoze" }).last().click();
       await page.getByRole("dialog").waitFor();
-      expect(await barriers()).to.deep.equal([]);
+      expect(await barriers(page)).to.deep.equal([]);
       await page.getByRole("button", { name: "Cancel" }).click();
-      expect(await barriers()).to.deep.equal([]);
+      for (const name of [/^Money/, "New, save, load"]) {
+        await page.getByRole("button", { name }).click();
+        expect(await barriers(page)).to.deep.equal([]);
+        await page.keyboard.press("Escape");
+      }
     }
+  });
+
+  it("an open tool leaves the map on a phone, which is told to tap; a low window shows the map", async () => {
+    const context = await browser.newContext({
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+    });
+    const phone = await context.newPage();
+    await phone.goto(bridge.client.url);
+    await phone.locator("#chirps li").first().waitFor();
+    expect(await barriers(phone)).to.deep.equal([]);
+    await phone.getByRole("button", { name: "Service", exact: true }).tap();
+    await phone
+      .locator("#hint")
+      .getByText(/^Tap near a road/)
+      .waitFor();
+    expect(await phone.locator("aside").isVisible()).to.equal(false);
+    const map = (await phone.locator("#map").boundingBox()) as {
+      x: number;
+      y: number;
+      width: number;
+      height: number;
+    };
+    expect(map.height).to.be.above(600);
+    await phone.touchscreen.tap(map.x + map.width / 2, map.y + map.height / 4);
+    await phone
+      .getByRole("region", { name: "Plan" })
+      .or(phone.locator("#hint").getByText("cannot"))
+      .first()
+      .waitFor();
+    const covered = (await phone.locator("#choices").boundingBox())?.height ?? 0;
+    expect(covered, "the list is folded").to.be.below(60);
+    await phone.setViewportSize({ width: 360, height: 225 });
+    const low = (await phone.locator("#map").boundingBox()) as { height: number };
+    expect(low.height).to.be.above(180);
+    expect(await phone.evaluate("document.documentElement.scrollWidth <= 360")).to.equal(true);
+    await context.close();
   });
 
   it("works in front of a running game, and hides layers that only the embedded city has", async () => {
@@ -375,6 +548,14 @@ describe("the city page", function () {
     expect(await page.getByLabel("Zones").isVisible()).to.equal(false);
     expect(await page.getByLabel("Services").isVisible()).to.equal(true);
     await page.getByText("A running game shows its messages itself.").waitFor();
+    expect(await page.getByRole("heading", { name: "Advice" }).isVisible()).to.equal(false);
+    await page.getByRole("button", { name: "Taxes" }).click();
+    await page.getByLabel("Industry").last().waitFor();
+    expect(await page.locator("#loans li").count()).to.equal(0);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "New, save, load" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "New city" }).isVisible()).to.equal(false);
     // Leave the page, because it would keep sending requests and logging errors.
     await page.goto("about:blank");
     expect(complaints.every((text) => text.includes("404"))).to.equal(true);
@@ -385,6 +566,24 @@ describe("the city page", function () {
 
   /** Zooms out to the whole city and clicks on a point of it. */
   async function clickAt(x: number, z: number): Promise<void> {
+    const position = await pixelOf(x, z);
+    await page.getByRole("button", { name: "Whole city" }).click();
+    await page.locator("#map").click({ position });
+  }
+
+  /** Zooms out to the whole city and draws a line. */
+  async function drag(from: [x: number, z: number], to: [x: number, z: number]): Promise<void> {
+    await page.getByRole("button", { name: "Whole city" }).click();
+    const box = (await page.locator("#map").boundingBox()) as { x: number; y: number };
+    const [start, end] = [await pixelOf(...from), await pixelOf(...to)];
+    await page.mouse.move(box.x + start.x, box.y + start.y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + end.x, box.y + end.y, { steps: 3 });
+    await page.mouse.up();
+  }
+
+  /** Point of the map's canvas while it shows the whole city. */
+  async function pixelOf(x: number, z: number): Promise<{ x: number; y: number }> {
     const box = (await page.locator("#map").boundingBox()) as { width: number; height: number };
     const places = [
       ...bridge.city.segments
@@ -397,17 +596,10 @@ describe("the city page", function () {
     const extent = (values: number[]) => Math.max(...values) - Math.min(...values) + 120;
     const [xs, zs] = [places.map((place) => place.x), places.map((place) => place.z)];
     const scale = Math.min(box.width / extent(xs), box.height / extent(zs));
-    const position = {
+    return {
       x: box.width / 2 + (x - middle(xs)) * scale,
       y: box.height / 2 - (z - middle(zs)) * scale,
     };
-    await page.getByRole("button", { name: "Whole city" }).click();
-    await page.locator("#map").click({ position });
-  }
-
-  function nodesAt(x: number, z: number): number[] {
-    const near = bridge.city.nodes.all().filter(({ position }) => position.x === x && position.z === z);
-    return near.map(({ id }) => id);
   }
 
   function facility(prefab: string): number {
@@ -478,7 +670,9 @@ async function startPlainGame(cityUrl: string): Promise<{ url: string; close: ()
   const server = createServer(async (request, response) => {
     const url = request.url ?? "";
     if (
-      /^\/(overlay|state\/(terrain|zone-blocks|map-tiles|layer|coverage|budget|buildings|segments))/.test(url)
+      /^\/(overlay|state\/(terrain|zone-blocks|map-tiles|layer|coverage|budget|advice|statistics|buildings|segments))/.test(
+        url,
+      )
     ) {
       response.writeHead(404).end('{"ok":false,"error":"Not found"}');
     } else if (url.startsWith("/health")) {

@@ -1,0 +1,105 @@
+/** Advice of the city in words, with a button for what it proposes. A new city shows its first steps. */
+import { type Place, readOrNull } from "./api.js";
+import type { BuildTools } from "./build.js";
+import { button, byId, element, placeLink } from "./panel.js";
+import { formatWholeNumber, inWords, problemInWords } from "./words.js";
+
+interface AdviceRow {
+  readonly topic: string;
+  readonly message: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly position: Place;
+  readonly commands: readonly {
+    readonly command: string;
+    readonly fields: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+const SHOWN = 6;
+const STEP_BUTTONS: Readonly<Record<string, string>> = {
+  "first street": "Lay a street",
+  "first power": "Build a wind turbine",
+  "first water": "Build a water tower",
+  "first drains": "Build a treatment plant",
+  "first homes": "Zone homes",
+  "first week": "Start the clock",
+};
+const DEMANDS: Readonly<Record<string, string>> = {
+  "residential demand": "People want more homes",
+  "commercial demand": "People want more shops",
+  "workplace demand": "People want more work",
+};
+
+/** @param runCommand runs `work`, and shows the error if `work` fails */
+export async function showAdvice(
+  tools: BuildTools,
+  visit: (place: Place) => void,
+  runCommand: (work: () => Promise<void>) => void,
+): Promise<void> {
+  const answer = await readOrNull<{ advice: AdviceRow[] }>(`/state/advice?limit=${SHOWN}`);
+  const rows = answer?.advice ?? [];
+  const steps = rows.filter(({ unit }) => unit === "step");
+  const shown = steps.length > 0 ? steps : rows;
+  byId("advice").hidden = shown.length === 0;
+  byId("advice-title").textContent = steps.length > 0 ? "First steps" : "Advice";
+  const list = byId("advice-list");
+  const state = JSON.stringify(shown);
+  // New buttons on every poll would lose the focus.
+  if (list.dataset.state === state) return;
+  list.dataset.state = state;
+  const hadFocus = list.contains(document.activeElement);
+  const act = (label: string, commands: AdviceRow["commands"]) =>
+    button(label, () => {
+      const sent = commands.map(({ command: name, fields: body }) => ({ name, body }));
+      runCommand(async () => {
+        await tools.operations.run(label, sent);
+        await showAdvice(tools, visit, runCommand);
+      });
+    });
+  list.replaceChildren(...shown.map((row) => item(row, tools, visit, act)));
+  if (hadFocus) list.querySelector("button")?.focus();
+}
+
+function item(
+  row: AdviceRow,
+  tools: BuildTools,
+  visit: (place: Place) => void,
+  act: (label: string, commands: AdviceRow["commands"]) => HTMLElement,
+): HTMLElement {
+  const { topic, unit, position, commands } = row;
+  const isStep = unit === "step";
+  const text = element("p", {}, isStep ? row.message : placeLink(textOf(row), position, visit));
+  const doable = commands.filter(({ fields }) => fields.suggest !== true);
+  const made = isStep && doable.length > 0 ? [act(STEP_BUTTONS[topic] ?? "Do it", doable)] : [];
+  const buttons = isStep ? made : doable.map((each) => act(labelOf(each, tools), [each]));
+  return element("li", {}, text, ...buttons);
+}
+
+function textOf({ topic, message, value, unit }: AdviceRow): string {
+  const demand = DEMANDS[topic];
+  if (demand) return `${demand} (${formatWholeNumber(value)} of 100).`;
+  if (unit === "buildings") return `${problemInWords(topic)}: ${formatWholeNumber(value)} buildings.`;
+  return message.replace(new RegExp(`\\b${topic}\\b`), inWords(topic).toLowerCase());
+}
+
+function labelOf({ command, fields }: AdviceRow["commands"][number], tools: BuildTools): string {
+  switch (command) {
+    case "place-building":
+      return `Build: ${tools.labelOf(String(fields.buildingPrefab))}`;
+    case "set-zone":
+      return `Zone: ${inWords(String(fields.zone))}`;
+    case "set-tax-rate":
+      return `Set taxes to ${fields.rate} %`;
+    case "upgrade-road":
+      return "Widen the road";
+    case "set-building-active":
+      return "Switch off the service that is needed least";
+    case "set-building-emptying":
+      return "Empty it";
+    case "accept-bailout":
+      return "Accept the money";
+    default:
+      return inWords(command.replaceAll("-", " "));
+  }
+}

@@ -1,0 +1,143 @@
+/** Dialogs of the top bar: new city, save and load; taxes and loans. */
+import { type BudgetAnswer, errorInWords, read, readOrNull, sendCommand } from "./api.js";
+import { button, byId, element } from "./panel.js";
+import { formatWholeNumber, inWords } from "./words.js";
+
+interface SaveRow {
+  readonly name: string;
+  readonly lastWriteTimeUtc: string;
+}
+
+/** @param onChange called when the city, its money or its saves have changed */
+export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
+  const dialog = byId<HTMLDialogElement>("city-dialog");
+  const say = sayIn("city-dialog-status");
+  const seed = byId<HTMLInputElement>("seed");
+  byId("new-city").hidden = !isEmbedded;
+  byId("open-city").addEventListener("click", () => {
+    seed.value = String(Math.floor(Math.random() * 10_000));
+    byId("city-dialog-status").textContent = "";
+    dialog.showModal();
+    say(() => listSaves(isEmbedded, replaceCity));
+  });
+  const replaceCity = (name: string, body: object) =>
+    say(async () => {
+      byId("city-dialog-status").textContent = "One moment...";
+      await sendCommand(name, { paused: true, ...body });
+      dialog.close();
+      onChange();
+    });
+  byId("new-city").addEventListener("submit", (event) => {
+    event.preventDefault();
+    replaceCity("new-city", { seed: Number(seed.value) });
+  });
+  byId("save").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { value: name } = byId<HTMLInputElement>("save-name");
+    say(async () => {
+      await sendCommand("save", { name });
+      byId("city-dialog-status").textContent = `"${name}" is being saved...`;
+      await untilListed(name);
+      byId("city-dialog-status").textContent = `"${name}" is saved.`;
+      await listSaves(isEmbedded, replaceCity);
+    });
+  });
+}
+
+const SAVE_POLLS = 40;
+const SAVE_POLL_MS = 250;
+
+/** A save is written in the background. @throws Error if it is not listed in time */
+async function untilListed(name: string): Promise<void> {
+  const since = Date.now() - 5000;
+  for (let poll = 0; poll < SAVE_POLLS; poll++) {
+    const { saves } = await read<{ saves: SaveRow[] }>("/state/saves");
+    const found = saves.find((save) => save.name === name);
+    if (found && Date.parse(`${found.lastWriteTimeUtc}Z`) >= since) return;
+    await new Promise((resolve) => setTimeout(resolve, SAVE_POLL_MS));
+  }
+  throw new Error(`"${name}" is not listed as saved yet.`);
+}
+
+async function listSaves(
+  isEmbedded: boolean,
+  replaceCity: (name: string, body: object) => void,
+): Promise<void> {
+  const { saves } = await read<{ saves: SaveRow[] }>("/state/saves");
+  const items = saves.map(({ name, lastWriteTimeUtc }) => {
+    const time = new Date(`${lastWriteTimeUtc}Z`).toLocaleString();
+    const load = button("Load", () => replaceCity("load-city", { name }));
+    load.ariaLabel = `Load ${name}`;
+    const textContent = name.startsWith("AutoSave ") ? "Saved automatically" : name;
+    const words = element("span", {}, element("b", { textContent }), ` ${time}`);
+    return element("li", {}, words, ...(isEmbedded ? [load] : []));
+  });
+  byId("saves").replaceChildren(...(items.length > 0 ? items : [element("li", { textContent: "None yet" })]));
+}
+
+interface TaxRow {
+  readonly service: string;
+  readonly subService: string;
+  readonly rate: number;
+}
+
+export function offerTreasury(onChange: () => void): void {
+  const say = sayIn("treasury-status");
+  const run = (name: string, body: object) =>
+    say(async () => {
+      await sendCommand(name, body);
+      await list();
+      onChange();
+    });
+  const list = async () => {
+    const { aggregateTaxRates } = await read<{ aggregateTaxRates: TaxRow[] }>("/state/economy");
+    byId("taxes").replaceChildren(...aggregateTaxRates.map((row) => taxInput(row, run)));
+    const budget = await readOrNull<BudgetAnswer>("/state/budget?history=false");
+    byId("loans").replaceChildren(
+      ...(budget?.loanOffers ?? []).map((offer) => loanItem(offer, budget?.loans, run)),
+    );
+  };
+  byId("open-treasury").addEventListener("click", () => {
+    byId("treasury-status").textContent = "";
+    byId<HTMLDialogElement>("treasury").showModal();
+    say(list);
+  });
+}
+
+type Run = (name: string, body: object) => void;
+
+function taxInput({ service, subService, rate }: TaxRow, run: Run): HTMLElement {
+  const input = element("input", { type: "number", min: "0", max: "29", value: String(rate) });
+  input.addEventListener("change", () => {
+    if (input.reportValidity()) run("set-tax-rate", { service, subService, rate: Number(input.value) });
+  });
+  return element("label", {}, inWords(subService), input, "%");
+}
+
+function loanItem(
+  { lender, amount, weeks, weeklyPayment }: NonNullable<BudgetAnswer["loanOffers"]>[number],
+  loans: BudgetAnswer["loans"] = [],
+  run: Run,
+): HTMLElement {
+  const running = loans.find((loan) => loan.lender === lender);
+  const cost = formatWholeNumber(weeklyPayment);
+  const terms = running
+    ? `${cost} a week, ${running.weeksLeft} weeks left`
+    : `${formatWholeNumber(amount)}, paid back with ${cost} a week for ${weeks} weeks`;
+  const label = running ? "Pay back" : "Borrow";
+  const act = button(label, () => run("take-loan", { lender, repay: running !== undefined }));
+  act.ariaLabel = running ? `Pay back ${lender}` : `Borrow from ${lender}`;
+  const words = element("span", {}, element("b", { textContent: lender }), ` ${terms}`);
+  return element("li", {}, words, act);
+}
+
+/** Returns a function that runs `work` and shows its error in a status line. */
+function sayIn(id: string): (work: () => Promise<void>) => void {
+  return async (work) => {
+    try {
+      await work();
+    } catch (error) {
+      byId(id).textContent = errorInWords(error);
+    }
+  };
+}
