@@ -67,7 +67,7 @@ function copyDocs() {
 function bundleStudio() {
   const { metafile } = createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
-    entryPoints: ["src/web/studio/main.tsx"],
+    entryPoints: ["src/web/studio/main.tsx", "src/web/studio/listen.tsx"],
     outdir: "dist/web/studio",
     splitting: true,
     tsconfig: "src/web/studio/tsconfig.json",
@@ -78,17 +78,20 @@ function bundleStudio() {
     logLevel: "warning",
     metafile: true,
   });
-  preloadImports(metafile.outputs["dist/web/studio/main.js"]);
+  preloadImports("index.html", metafile.outputs["dist/web/studio/main.js"]);
+  preloadImports("listen.html", metafile.outputs["dist/web/studio/listen.js"]);
 }
 
-/** Lists the scripts that the main script imports in the page, so that browsers request them together with it. */
-function preloadImports({ imports }) {
-  const page = join(projectRoot, "dist/web/studio/index.html");
+/** Lists the scripts that the page's script imports in the page, so that browsers request them together with it. */
+function preloadImports(name, { imports }) {
   const links = imports
     .filter(({ kind }) => kind === "import-statement")
     .map(({ path }) => `    <link rel="modulepreload" href="${path.replace("dist/web", "")}">\n`);
-  const html = readFileSync(join(projectRoot, "src/web/studio/index.html"), "utf8");
-  writeFileSync(page, html.replace("  </head>", `${links.join("")}  </head>`));
+  const html = readFileSync(join(projectRoot, "src/web/studio", name), "utf8");
+  writeFileSync(
+    join(projectRoot, "dist/web/studio", name),
+    html.replace("  </head>", `${links.join("")}  </head>`),
+  );
 }
 
 // Entry point of npm run build.

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import express, { type RequestHandler, Router } from "express";
 
 /** The relative path to dist/web is the same from src/http/ and dist/http/. */
-const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
+export const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
 
 type Policy = Readonly<Record<string, string>>;
 
@@ -30,7 +30,7 @@ export interface Page {
   policy?: Policy;
 }
 
-function pageHeaders(changes: Policy = {}): Record<string, string> {
+export function pageHeaders(changes: Policy = {}): Record<string, string> {
   const directives = Object.entries({ ...POLICY, ...changes });
   return {
     "Content-Security-Policy": directives.map((directive) => directive.join(" ")).join("; "),

@@ -15,6 +15,7 @@ import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
 import { keyFromBaseAddress } from "./acestep-cpp/base-address.js";
 import { answerErrors, detailFilter } from "./errors.js";
+import { listeningPage } from "./listening-page.js";
 import { BodyReader } from "./request/body.js";
 import { endpointRouter, musicDocument } from "./routes/endpoints.js";
 import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
@@ -146,6 +147,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
     compression({ filter: isCompressible, brotli: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } } }),
   );
   app.use(pageRoutes(STUDIO));
+  app.use(listeningPage(service, authenticator, STUDIO));
   app.use(pageRoutes(DOCS));
   app.post(
     "/mcp",

@@ -5,6 +5,7 @@
  */
 
 import { z } from "zod";
+import { encodePng } from "../../system/png.js";
 import { PLACE_PARAMETERS } from "../read-route.js";
 import { RefusedError } from "../refusal.js";
 import type { World } from "../simulation/state/world.js";
@@ -12,7 +13,6 @@ import { inSteps } from "../steps.js";
 import type { Layer } from "../terms.js";
 import type { Query } from "../wire/requests.js";
 import { PALETTE } from "./palette.js";
-import { encodePng } from "./raster.js";
 import { paint } from "./scene.js";
 
 /** Data layer of each info view of the game, by the view's name. */
@@ -62,7 +62,8 @@ export async function capture(world: World, query: Query) {
       `The area at ${center.x}, ${center.z} is blank; pass allowBlank=true to return it anyway`,
     );
   }
-  return { png: await encodePng(raster, PALETTE), mode, distinctColors };
+  const picture = { width: pixels, height: pixels, pixels: raster.pixels, palette: PALETTE };
+  return { png: await encodePng(picture), mode, distinctColors };
 }
 
 function countColors(pixels: Uint8Array): number {

@@ -1,5 +1,5 @@
 /** Colours of a captured map, those of the city page's light scheme, as indices into PALETTE. */
-import type { Rgb } from "./raster.js";
+import type { Rgb } from "../../system/png.js";
 
 const GROUND: Rgb = [238, 240, 233];
 const HILL: Rgb = [176, 160, 128];

@@ -1,6 +1,4 @@
-/** Raster of a square of the map, north up: fills convex shapes and writes a PNG. */
-import { promisify } from "node:util";
-import { crc32, deflate } from "node:zlib";
+/** Raster of a square of the map, north up: fills convex shapes. */
 import { distance, type GroundPoint } from "../geometry.js";
 
 export interface ImageFrame {
@@ -12,8 +10,6 @@ export interface ImageFrame {
 
 /** A convex shape on the ground, its corners in order. */
 export type Shape = readonly GroundPoint[];
-
-export type Rgb = readonly [red: number, green: number, blue: number];
 
 export class Raster {
   /** Palette index per pixel, row by row from the top. */
@@ -77,37 +73,4 @@ export function thickLine(start: GroundPoint, end: GroundPoint, widthMeters: num
     { x: end.x - across.x, z: end.z - across.z },
     { x: start.x - across.x, z: start.z - across.z },
   ];
-}
-
-const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-const BIT_DEPTH = 8;
-const INDEXED_COLOR = 3;
-const NO_FILTER = 0;
-const compress = promisify<Buffer, Buffer>(deflate);
-
-/** Encodes the raster as a PNG file. Node's zlib compresses in another thread. */
-export async function encodePng({ pixels, frame }: Raster, palette: readonly Rgb[]): Promise<Buffer> {
-  const edge = frame.pixels;
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(edge, 0);
-  header.writeUInt32BE(edge, 4);
-  header[8] = BIT_DEPTH;
-  header[9] = INDEXED_COLOR;
-  const rows = Buffer.alloc((edge + 1) * edge, NO_FILTER);
-  for (let y = 0; y < edge; y++) rows.set(pixels.subarray(y * edge, (y + 1) * edge), y * (edge + 1) + 1);
-  return Buffer.concat([
-    SIGNATURE,
-    chunk("IHDR", header),
-    chunk("PLTE", Buffer.from(palette.flat())),
-    chunk("IDAT", await compress(rows)),
-    chunk("IEND", Buffer.alloc(0)),
-  ]);
-}
-
-function chunk(type: string, data: Buffer): Buffer {
-  const typed = Buffer.concat([Buffer.from(type, "latin1"), data]);
-  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
-  length.writeUInt32BE(data.length);
-  checksum.writeUInt32BE(crc32(typed));
-  return Buffer.concat([length, typed, checksum]);
 }

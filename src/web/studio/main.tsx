@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { CarillonError, type TaskChanges } from "../../client/index.js";
-import { carillon, type Parameters, type Song, submit, type Task } from "./api.js";
+import { carillon, hasSession, type Parameters, type Song, submit, type Task } from "./api.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
 import {
@@ -145,7 +145,9 @@ function Studio() {
     share: (task: Task) =>
       attempt(
         () => navigator.clipboard.writeText(new URL(songUrl(task), location.href).href),
-        t("The link is copied."),
+        hasSession()
+          ? t("The link is copied. Whoever opens it needs the key of this server.")
+          : t("The link is copied."),
       ),
     reference: (task: Task, song: Song) =>
       replace(

@@ -16,6 +16,9 @@ import { formatTime } from "./words.js";
 const RadioControls = lazy(() => import("./radio-controls.js").then((module) => module.RadioControls));
 const Karaoke = lazy(() => import("./karaoke.js").then((module) => module.Karaoke));
 
+/** Folder of the songs that the page brings along, which need no download. */
+const PAGE_FILES = "/studio/";
+
 const unfinished = () => ({
   queued: "",
   running: `· ${t("still being made")}`,
@@ -128,7 +131,9 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       <SpectrogramButton wave={wave} label={t("the song that plays")} />
       <SleepTimer onSleep={() => (isPlaying ? wave?.pause() : station !== null && close())} />
       <Volume wave={wave} />
-      {track && song && <Download name={songName(track.task)} song={song} />}
+      {track && song && !song.file.startsWith(PAGE_FILES) && (
+        <Download name={songName(track.task)} song={song} />
+      )}
       <RoundButton class="close" icon="close" label={t("Close player")} onClick={close} />
     </section>
   );

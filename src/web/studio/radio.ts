@@ -21,6 +21,8 @@ const ITEM = "carillon-radio";
 export const radio = new Store<RadioMemory | null>(load());
 
 function load(): RadioMemory | null {
+  // The page of a single song plays no radio. It goes on when the tab shows the studio again.
+  if (location.pathname !== "/") return null;
   try {
     return JSON.parse(sessionStorage.getItem(ITEM) ?? "null");
   } catch {

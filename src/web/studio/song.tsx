@@ -110,9 +110,9 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
   );
 }
 
-/** URL that opens the studio with this song. */
+/** URL of the page of this song. */
 export function songUrl({ task_id }: Task): string {
-  return `/?song=${task_id}`;
+  return `/song/${task_id}`;
 }
 
 export function versionLetter(index: number): string {

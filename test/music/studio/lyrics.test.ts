@@ -30,6 +30,18 @@ describe("lyrics in the studio", function () {
       .locator(".player .sung")
       .getByText(LINES.at(-1) as string, { exact: true })
       .waitFor();
+    await page.locator(".player .sung").click();
+    await page
+      .locator(".karaoke [aria-current]")
+      .getByText(LINES.at(-1) as string, { exact: true })
+      .waitFor();
+    await button(page, LINES[0] as string).click();
+    await page
+      .locator(".karaoke [aria-current]")
+      .getByText(LINES[0] as string)
+      .waitFor();
+    await page.locator(".player .sung").click();
+    await page.locator(".karaoke").waitFor({ state: "detached" });
     await button(page, "More of a lullaby").click();
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: "Lyrics with times" }).first().click();

@@ -61,6 +61,8 @@ describe("the studio's library and playlists", function () {
     await page.getByRole("link", { name: "Copy link" }).click();
     await page.getByText("The link is copied.").waitFor();
     await page.goto(await page.evaluate(() => navigator.clipboard.readText()));
+    await page.getByRole("heading", { name: "banjo" }).waitFor();
+    await page.getByRole("link", { name: "Open in the studio" }).click();
     await shows(page, ["banjo"]);
     await page.locator("select[name=list]").selectOption("");
     await shows(page, ["cello", "accordion", "banjo"]);

@@ -1,0 +1,103 @@
+/** The page of one song, which a shared link opens: cover, waveform, words, download. */
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { CarillonError } from "../../client/index.js";
+import { carillon, type Task } from "./api.js";
+import { CoverPicture } from "./cover.js";
+import { Karaoke } from "./karaoke.js";
+import { KeyEntry } from "./key.js";
+import { loadLanguage, t } from "./language.js";
+import { controls, usePlayback } from "./playback.js";
+import { Player } from "./player.js";
+import { songName, type Track } from "./song.js";
+import { applyTheme, storedTheme } from "./theme.js";
+import { lyricLines } from "./timed-lyrics.js";
+import { formatTime } from "./words.js";
+
+const id = decodeURIComponent(location.pathname.split("/").at(-1) ?? "");
+
+function Listening() {
+  const [track, setTrack] = useState<Track | null>(null);
+  const [task, setTask] = useState<Task | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const read = () =>
+    carillon.task(id).then((found) => {
+      setTask(found);
+      setFailure(null);
+      setTrack(found.songs.length > 0 ? { task: found, index: 0 } : null);
+    }, setFailure);
+  useEffect(() => void read(), []);
+  useEffect(() => {
+    if (task !== null) document.title = `${songName(task)} – Carillon`;
+  }, [task]);
+  return (
+    <>
+      <header>
+        <a class="home" href="/">
+          <img src="/studio/icon.svg" alt="" />
+          Carillon
+        </a>
+        <nav aria-label={t("Page")}>
+          <a href={`/?song=${encodeURIComponent(id)}`}>{t("Open in the studio")}</a>
+        </nav>
+      </header>
+      <main class="listening">
+        {task === null ? <Unread failure={failure} onUnlock={read} /> : <SongOf task={task} track={track} />}
+      </main>
+      <Player track={track} onTrack={(next) => next && setTrack(next)} onStep={() => controls.seek(0)} />
+    </>
+  );
+}
+
+/** Shown until the song is read. */
+function Unread({ failure, onUnlock }: { failure: unknown; onUnlock: () => Promise<void> }) {
+  const status = failure instanceof CarillonError ? failure.status : 0;
+  if (status === 401) {
+    return (
+      <>
+        <p>{t("To hear this song, enter the key of its server.")}</p>
+        <KeyEntry onUnlock={onUnlock} />
+      </>
+    );
+  }
+  if (failure === null) return <p role="status">{t("Loading…")}</p>;
+  return (
+    <>
+      <p role="alert">
+        {status === 404 || status === 400
+          ? t("This song is no longer here. It may have been deleted.")
+          : t("The server cannot be reached.")}
+      </p>
+      {status === 0 && (
+        <button type="button" onClick={onUnlock}>
+          {t("Try again")}
+        </button>
+      )}
+    </>
+  );
+}
+
+function SongOf({ task, track }: { task: Task; track: Track | null }) {
+  const { seconds, length } = usePlayback(true);
+  const song = task.songs[track?.index ?? 0];
+  if (song === undefined) return <p role="status">{t("still being made")}</p>;
+  const { duration, bpm, keyscale } = song.metas;
+  const facts = [duration && formatTime(duration), bpm && `${bpm} BPM`, keyscale].filter(Boolean);
+  const isTimed = lyricLines(song).length > 0;
+  return (
+    <>
+      <CoverPicture song={song} />
+      <h1 dir="auto">{songName(task)}</h1>
+      <p class="faint" dir="auto">
+        {[task.prompt, ...facts].filter(Boolean).join(" · ")}
+      </p>
+      {isTimed && (
+        <Karaoke song={song} seconds={seconds} onSeek={(at) => controls.seek(length > 0 ? at / length : 0)} />
+      )}
+      {!isTimed && song.lyrics !== "" && <pre dir="auto">{song.lyrics}</pre>}
+    </>
+  );
+}
+
+applyTheme(storedTheme());
+void loadLanguage().then(() => render(<Listening />, document.body));
