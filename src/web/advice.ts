@@ -16,7 +16,8 @@ interface AdviceRow {
   }[];
 }
 
-const SHOWN = 6;
+const SHOWN = 4;
+const MOST_STEPS = 6;
 const STEP_BUTTONS: Readonly<Record<string, string>> = {
   "first street": "Lay a street",
   "first power": "Build a wind turbine",
@@ -37,10 +38,10 @@ export async function showAdvice(
   visit: (place: Place) => void,
   runCommand: (work: () => Promise<void>) => void,
 ): Promise<void> {
-  const answer = await readOrNull<{ advice: AdviceRow[] }>(`/state/advice?limit=${SHOWN}`);
+  const answer = await readOrNull<{ advice: AdviceRow[] }>(`/state/advice?limit=${MOST_STEPS}`);
   const rows = answer?.advice ?? [];
   const steps = rows.filter(({ unit }) => unit === "step");
-  const shown = steps.length > 0 ? steps : rows;
+  const shown = steps.length > 0 ? steps : rows.slice(0, SHOWN);
   byId("advice").hidden = shown.length === 0;
   byId("advice-title").textContent = steps.length > 0 ? "First steps" : "Advice";
   const list = byId("advice-list");
@@ -49,14 +50,22 @@ export async function showAdvice(
   if (list.dataset.state === state) return;
   list.dataset.state = state;
   const hadFocus = list.contains(document.activeElement);
-  const act = (label: string, commands: AdviceRow["commands"]) =>
-    button(label, () => {
-      const sent = commands.map(({ command: name, fields: body }) => ({ name, body }));
+  const act = (label: string, commands: AdviceRow["commands"]) => {
+    const sent = commands.map(({ command: name, fields: body }) => ({ name, body }));
+    const made = button(label, () => {
+      // A second click while the network is slow would build twice.
+      made.disabled = true;
       runCommand(async () => {
-        await tools.operations.run(label, sent);
-        await showAdvice(tools, visit, runCommand);
+        try {
+          await tools.operations.run(label, sent);
+          await showAdvice(tools, visit, runCommand);
+        } finally {
+          made.disabled = false;
+        }
       });
     });
+    return made;
+  };
   list.replaceChildren(...shown.map((row) => item(row, tools, visit, act)));
   if (hadFocus) list.querySelector("button")?.focus();
 }
@@ -80,7 +89,10 @@ function textOf({ topic, message, value, unit }: AdviceRow): string {
   const demand = DEMANDS[topic];
   if (demand) return `${demand} (${formatWholeNumber(value)} of 100).`;
   if (unit === "buildings") return `${problemInWords(topic)}: ${formatWholeNumber(value)} buildings.`;
-  return message.replace(new RegExp(`\\b${topic}\\b`), inWords(topic).toLowerCase());
+  const plain = message
+    .replace(/ \d+ (has|is) /, " $1 ")
+    .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits)));
+  return plain.replace(new RegExp(`\\b${topic}\\b`), inWords(topic).toLowerCase());
 }
 
 function labelOf({ command, fields }: AdviceRow["commands"][number], tools: BuildTools): string {

@@ -48,7 +48,7 @@ const PLAN_GAP_PIXELS = { pointer: 14, edge: 8 };
 export class BuildTools {
   readonly #map: CityMap;
   readonly #onTool: () => void;
-  readonly #buttons: Readonly<Record<ToolName, HTMLElement>>;
+  readonly #buttons: Readonly<Record<ToolName, HTMLButtonElement>>;
   readonly #choices = new Choices(() => this.#restart());
   readonly operations = new Operations((text) => this.#say(text));
   /** Whether the city is embedded. A running game has fewer commands. */
@@ -66,7 +66,7 @@ export class BuildTools {
       const choose = () => this.#choose(this.#tool === name ? null : name);
       return [name, button(TOOLS[name].label, choose)] as const;
     });
-    this.#buttons = Object.fromEntries(entries) as Record<ToolName, HTMLElement>;
+    this.#buttons = Object.fromEntries(entries) as Record<ToolName, HTMLButtonElement>;
     byId("tools").prepend(...Object.values(this.#buttons));
     map.sketch = (context, pixelsPerMeter) => this.#sketch(context, pixelsPerMeter);
     map.onPlace = (place) => this.#place(place);
@@ -216,6 +216,7 @@ export class BuildTools {
 
   async #build(plan: Plan): Promise<void> {
     this.#showPlan(null);
+    this.#say("One moment...");
     const { name, body, label } = plan;
     const [reply] = await this.operations.run(label, [{ name, body }]);
     this.#corners = [];

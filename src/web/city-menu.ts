@@ -125,7 +125,10 @@ function loanItem(
     ? `${cost} a week, ${running.weeksLeft} weeks left`
     : `${formatWholeNumber(amount)}, paid back with ${cost} a week for ${weeks} weeks`;
   const label = running ? "Pay back" : "Borrow";
-  const act = button(label, () => run("take-loan", { lender, repay: running !== undefined }));
+  const act = button(label, () => {
+    act.disabled = true;
+    run("take-loan", { lender, repay: running !== undefined });
+  });
   act.ariaLabel = running ? `Pay back ${lender}` : `Borrow from ${lender}`;
   const words = element("span", {}, element("b", { textContent: lender }), ` ${terms}`);
   return element("li", {}, words, act);

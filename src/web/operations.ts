@@ -25,7 +25,7 @@ export class Operations {
   /** @param say shows a text to the user */
   constructor(say: (text: string) => void) {
     this.#say = say;
-    this.#undoButton = button("Undo", () => void this.undo()) as HTMLButtonElement;
+    this.#undoButton = button("Undo", () => void this.undo());
     byId("tools").append(this.#undoButton);
     document.addEventListener("keydown", (event) => {
       const isTyped = event.target instanceof HTMLInputElement && event.target.type !== "radio";

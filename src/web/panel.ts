@@ -87,7 +87,7 @@ export class Controls {
   }
 }
 
-export function button(label: string, onClick: () => void): HTMLElement {
+export function button(label: string, onClick: () => void): HTMLButtonElement {
   const made = element("button", { type: "button", textContent: label });
   made.addEventListener("click", onClick);
   return made;
