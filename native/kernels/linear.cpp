@@ -29,40 +29,70 @@ bool is_differentiated(const at::Tensor& x, const Matrix& weight) {
   return at::GradMode::is_enabled() && (x.requires_grad() || weight.data.requires_grad());
 }
 
-#if defined(CARILLON_AVX512)
-bool can_multiply_bfloat16(const at::Tensor& x, const Matrix& weight) {
-  const auto is_bfloat16 = [](const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kBFloat16; };
-  return has_avx512() && is_bfloat16(x) && is_bfloat16(weight.data) && weight.data.is_contiguous() &&
-         weight.columns() % 2 == 0;
+StoredMatrix stored(const Matrix& weight) {
+  constexpr StoredForm kForms[] = {StoredForm::kBfloat16, StoredForm::kInt8, StoredForm::kInt4};
+  const auto* scales = weight.is_quantized() ? static_cast<const uint16_t*>(weight.scales.const_data_ptr()) : nullptr;
+  return {kForms[static_cast<int>(weight.quantization())], weight.data.const_data_ptr(), scales, weight.outputs(),
+          weight.columns()};
 }
 
-void gemv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y) {
-  const int64_t outputs = weight.size(0), depth = weight.size(1);
-  const auto* px = static_cast<const uint16_t*>(x.const_data_ptr());
-  const auto* pw = static_cast<const uint16_t*>(weight.const_data_ptr());
-  const auto* pb = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-  auto* py = static_cast<uint16_t*>(y.data_ptr());
-  const int64_t rows = x.size(0);
-  // With more than kGemvRows rows, the weight is read several times, so it is split into parts that fit the cache.
-  const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / (2 * depth));
-  at::parallel_for(0, outputs, kBytesWorthAThread / (2 * depth) + 1, [&](int64_t begin, int64_t end) {
+/// The bias as the CPU kernels read it: float32, or undefined.
+at::Tensor wide(const at::Tensor& bias) { return bias.defined() ? bias.to(at::kFloat).contiguous() : bias; }
+
+/// Multiplies many rows by tiles. The rows are float32, or bfloat16.
+at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
+  at::Tensor y = at::empty({rows.size(0), weight.outputs()}, rows.options());
+  matmul_unpacked(rows, stored(weight), wide(bias), y);
+  return y;
+}
+
+#if defined(CARILLON_AVX512)
+bool can_multiply_bfloat16(const at::Tensor& x, const Matrix& weight) {
+  const bool is_stored = weight.is_quantized() || weight.data.scalar_type() == at::kBFloat16;
+  return has_avx512() && x.scalar_type() == at::kBFloat16 && weight.data.is_cpu() && is_stored &&
+         weight.data.is_contiguous() && weight.columns() % 2 == 0;
+}
+
+/// Calls pass(first row, number of rows, part of the weight, the part's first output) for parts of the weight on
+/// several threads and up to kGemvRows rows. More rows read a part several times, so it must fit the cache.
+template <typename Pass>
+void in_passes(int64_t rows, const Matrix& weight, const Pass& pass) {
+  const int64_t outputs = weight.outputs(), row_bytes = static_cast<int64_t>(weight.data.nbytes()) / outputs;
+  const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / row_bytes);
+  at::parallel_for(0, outputs, kBytesWorthAThread / row_bytes + 1, [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += part) {
+      const StoredMatrix some = stored(weight.rows(first, std::min(part, end - first)));
       for (int64_t row = 0; row < rows; row += kGemvRows) {
-        gemv_avx512(px + row * depth, static_cast<int>(std::min<int64_t>(kGemvRows, rows - row)), pw + first * depth,
-                    std::min(part, end - first), depth, pb ? pb + first : nullptr, py + row * outputs + first, outputs);
+        pass(row, static_cast<int>(std::min<int64_t>(kGemvRows, rows - row)), some, first);
       }
     }
   });
 }
 
-at::Tensor multiply_bfloat16(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias) {
-  const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat).contiguous() : bias;
-  at::Tensor y = at::empty({rows.size(0), weight.size(0)}, rows.options());
-  if (rows.size(0) <= kFewRows) {
-    gemv(rows, weight, wide_bias, y);
-  } else {
-    matmul_unpacked(rows, weight, wide_bias, y);
+at::Tensor multiply_few_bfloat16(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
+  const int64_t count = rows.size(0), outputs = weight.outputs(), depth = weight.columns();
+  const at::Tensor wide_bias = wide(bias);
+  const auto* const b = bias.defined() ? wide_bias.const_data_ptr<float>() : nullptr;
+  const auto bias_at = [&](int64_t output) { return b ? b + output : nullptr; };
+  const auto* const x = static_cast<const uint16_t*>(rows.const_data_ptr());
+  at::Tensor y = at::empty({count, outputs}, rows.options());
+  auto* const out = static_cast<uint16_t*>(y.data_ptr());
+  if (!weight.is_quantized()) {
+    in_passes(count, weight, [&](int64_t row, int some_rows, const StoredMatrix& part, int64_t first) {
+      gemv_avx512(x + row * depth, some_rows, static_cast<const uint16_t*>(part.data), part.outputs, depth,
+                  bias_at(first), out + row * outputs + first, outputs);
+    });
+    return y;
   }
+  const int64_t pairs = (depth / kCodeBlock + 1) / 2;
+  const at::Tensor numbers = at::empty({count, pairs, 2 * kCodeBlock}, rows.options());
+  const at::Tensor sums = at::empty({count, pairs, 16}, at::kFloat);
+  const CodeRows all{static_cast<uint16_t*>(numbers.data_ptr()), sums.mutable_data_ptr<float>()};
+  arrange_rows_avx512(x, count, depth, stored(weight).form, all);
+  in_passes(count, weight, [&](int64_t row, int some_rows, const StoredMatrix& part, int64_t first) {
+    const CodeRows some{all.numbers + row * pairs * 2 * kCodeBlock, all.sums + row * pairs * 16};
+    gemv_codes_avx512(some, some_rows, part, bias_at(first), out + row * outputs + first, outputs);
+  });
   return y;
 }
 #endif
@@ -76,13 +106,6 @@ bool can_stream(const at::Tensor& x, const Matrix& weight) {
          weight.columns() % kCodeBlock == 0 && (weight.is_quantized() || x.scalar_type() != weight.data.scalar_type());
 }
 
-StoredMatrix stored(const Matrix& weight) {
-  constexpr StoredForm kForms[] = {StoredForm::kBfloat16, StoredForm::kInt8, StoredForm::kInt4};
-  const auto* scales = weight.is_quantized() ? static_cast<const uint16_t*>(weight.scales.const_data_ptr()) : nullptr;
-  return {kForms[static_cast<int>(weight.quantization())], weight.data.const_data_ptr(), scales, weight.outputs(),
-          weight.columns()};
-}
-
 /// Splits the rows of a weight between threads. Each thread calls use(part, index of the part's first row).
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
@@ -90,26 +113,32 @@ void in_parts(const Matrix& weight, const Use& use) {
                    [&](int64_t begin, int64_t end) { use(stored(weight.rows(begin, end - begin)), begin); });
 }
 
-at::Tensor stream_few(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
-  at::Tensor x = rows.to(at::kFloat).contiguous();
-  if (!weight.is_quantized()) {
-    const at::Tensor split = at::empty_like(x);
-    split_pairs_float(x.const_data_ptr<float>(), x.numel(), split.mutable_data_ptr<float>());
-    x = split;
-  }
-  const at::Tensor y = at::empty({rows.size(0), weight.outputs()}, x.options());
+/// y [rows, outputs] of a matrix of codes. Converts x to 16-bit integers first.
+void stream_codes(const at::Tensor& x, const Matrix& weight, float* y) {
+  const int64_t count = x.size(0), depth = weight.columns(), blocks = depth / kCodeBlock;
+  const at::Tensor numbers = at::empty({count, depth}, at::kShort), scales = at::empty({2, count, blocks}, at::kFloat);
+  auto* const of_scales = scales.mutable_data_ptr<float>();
+  const RoundedRows rounded{numbers.mutable_data_ptr<int16_t>(), of_scales, of_scales + count * blocks};
+  round_rows(x.const_data_ptr<float>(), count, depth, stored(weight).form, rounded);
   in_parts(weight, [&](const StoredMatrix& part, int64_t first) {
-    gemv_float(x.const_data_ptr<float>(), static_cast<int>(x.size(0)), part, y.mutable_data_ptr<float>() + first,
-               weight.outputs());
+    gemv_codes(rounded, static_cast<int>(count), part, y + first, weight.outputs());
   });
-  if (bias.defined()) y.add_(bias);
-  return y.to(rows.scalar_type());
 }
 
-at::Tensor multiply_tiles(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
-  at::Tensor y = at::empty({rows.size(0), weight.outputs()}, rows.options());
-  matmul_unpacked(rows, stored(weight), bias.defined() ? bias.to(at::kFloat).contiguous() : bias, y);
-  return y;
+void stream_bfloat16(const at::Tensor& x, const Matrix& weight, float* y) {
+  const at::Tensor split = at::empty_like(x);
+  split_pairs_float(x.const_data_ptr<float>(), x.numel(), split.mutable_data_ptr<float>());
+  in_parts(weight, [&](const StoredMatrix& part, int64_t first) {
+    gemv_float(split.const_data_ptr<float>(), static_cast<int>(x.size(0)), part, y + first, weight.outputs());
+  });
+}
+
+at::Tensor stream_few(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
+  const at::Tensor x = rows.to(at::kFloat).contiguous();
+  const at::Tensor y = at::empty({rows.size(0), weight.outputs()}, x.options());
+  (weight.is_quantized() ? stream_codes : stream_bfloat16)(x, weight, y.mutable_data_ptr<float>());
+  if (bias.defined()) y.add_(bias);
+  return y.to(rows.scalar_type());
 }
 
 /// For many rows. Splits the weight into parts that fit the processor's cache, and converts each part to the type of x
@@ -142,7 +171,9 @@ at::Tensor multiply_by_row(const at::Tensor& rows, const Matrix& weight, const a
 
 at::Tensor multiply(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
 #if defined(CARILLON_AVX512)
-  if (can_multiply_bfloat16(rows, weight)) return multiply_bfloat16(rows, weight.data, bias);
+  if (can_multiply_bfloat16(rows, weight)) {
+    return (rows.size(0) <= kFewRows ? multiply_few_bfloat16 : multiply_tiles)(rows, weight, bias);
+  }
 #endif
 #if defined(CARILLON_FLOAT_TILES)
   if (can_stream(rows, weight)) {

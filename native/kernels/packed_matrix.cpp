@@ -91,9 +91,9 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
   });
 }
 
-void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out) {
-  const int64_t rows = x.size(0), outputs = weight.size(0);
-  const int64_t words = weight.size(1) / 2;
+static void unpacked_bfloat16(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias,
+                              at::Tensor& out) {
+  const int64_t rows = x.size(0), outputs = weight.outputs, words = weight.depth / 2;
   const at::Tensor spread = spread_rows(x);
   TileEpilogue epilogue;
   if (bias.defined()) epilogue.bias = bias.const_data_ptr<float>();
@@ -102,18 +102,24 @@ void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Te
   const TileInput input{static_cast<const uint32_t*>(spread.const_data_ptr()), spread.stride(0) / 2, 0, 1, words};
   const Matmul job{input, epilogue, outputs};
   const int64_t strip = job.kernel.strip_rows;
-  const auto* source = static_cast<const uint32_t*>(weight.const_data_ptr());
+  const bool is_coded = weight.form != StoredForm::kBfloat16;
   // Two panels share each strip of x while it is in the L1 or L2 cache.
   constexpr int64_t kGroup = 2 * kPanel;
   at::parallel_for(0, ceil_divide(outputs, kGroup), 1, [&](int64_t begin, int64_t end) {
     const at::Tensor buffer = at::empty({2, words, kPanel}, at::kInt);
+    const at::Tensor decoded = is_coded ? at::empty({kPanel, words}, at::kInt) : at::Tensor();
     auto* panels = static_cast<uint32_t*>(buffer.data_ptr());
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group * kGroup;
       const int64_t last = std::min(outputs, first + kGroup);
       for (int64_t output = first; output < last; output += kPanel) {
-        pack_panel_avx512(source + output * words, words, static_cast<int>(std::min<int64_t>(kPanel, last - output)),
-                          words, panels + (output - first) * words);
+        const int64_t count = std::min<int64_t>(kPanel, last - output);
+        const auto* source = static_cast<const uint32_t*>(weight.data) + output * words;
+        if (is_coded) {
+          decode_rows_avx512(weight, output, count, static_cast<uint16_t*>(decoded.data_ptr()));
+          source = static_cast<const uint32_t*>(decoded.const_data_ptr());
+        }
+        pack_panel_avx512(source, words, static_cast<int>(count), words, panels + (output - first) * words);
       }
       for (int64_t row = 0; row < rows; row += strip) {
         const int64_t count = std::min(strip, rows - row);
@@ -131,7 +137,7 @@ constexpr const char* kNoTiles = "matrices can be packed as bfloat16 only in a b
 
 PackedMatrix pack(const at::Tensor&) { TORCH_CHECK(false, kNoTiles); }
 void matmul(const PackedMatrix&, const TileInput&, int64_t, const TileEpilogue&) { TORCH_CHECK(false, kNoTiles); }
-void matmul_unpacked(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) {
+static void unpacked_bfloat16(const at::Tensor&, const StoredMatrix&, const at::Tensor&, at::Tensor&) {
   TORCH_CHECK(false, kNoTiles);
 }
 #endif
@@ -163,7 +169,7 @@ void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t row
   });
 }
 
-void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out) {
+static void unpacked_float(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out) {
   constexpr int64_t kDepthBlock = 1024;  // 64 KiB of a panel, which stay in the L2 cache
   const int64_t panels = (weight.outputs + kFloatPanel - 1) / kFloatPanel, depth = weight.depth;
   FloatTileEpilogue begin_sum, go_on;
@@ -186,9 +192,17 @@ void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::
   });
 }
 #else
+constexpr const char* kNoFloatTiles = "float32 tiles need AVX2 or NEON";
 void matmul(const PackedMatrix&, const FloatTileInput&, int64_t, const FloatTileEpilogue&) {
-  TORCH_CHECK(false, "float32 tiles need AVX2 or NEON");
+  TORCH_CHECK(false, kNoFloatTiles);
+}
+static void unpacked_float(const at::Tensor&, const StoredMatrix&, const at::Tensor&, at::Tensor&) {
+  TORCH_CHECK(false, kNoFloatTiles);
 }
 #endif
+
+void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out) {
+  (x.scalar_type() == at::kBFloat16 ? unpacked_bfloat16 : unpacked_float)(x, weight, bias, out);
+}
 
 }  // namespace carillon::kernels

@@ -24,13 +24,8 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
 void matmul(const PackedMatrix& matrix, const FloatTileInput& input, int64_t rows, const FloatTileEpilogue& epilogue);
 
 /// Computes out [rows, outputs] = x [rows, columns] * weight [outputs, columns]^T + bias. Packs the rows of the weight
-/// during the product, because adapters may change the weight between calls. All tensors are contiguous bfloat16 on the
-/// CPU, except the bias, which is float32 or undefined.
-void matmul_unpacked(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
-
-#if defined(CARILLON_FLOAT_TILES)
-/// Like matmul_unpacked above, but x and out are contiguous float32, and the weight may have any storage type.
+/// during the product, because adapters may change the weight between calls. x and out are contiguous CPU tensors: both
+/// bfloat16 (requires has_avx512()) or both float32 (requires has_float_tiles()). The bias is float32 or undefined.
 void matmul_unpacked(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias, at::Tensor& out);
-#endif
 
 }  // namespace carillon::kernels

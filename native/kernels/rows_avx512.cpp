@@ -44,9 +44,12 @@ inline void dot(const uint16_t* x, const uint16_t* weight, int64_t depth, float 
   }
 }
 
-template <int kRows>
-void gemv(const uint16_t* x, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias, uint16_t* y,
-          int64_t y_stride) {
+template <int kRows = kGemvRows>
+void gemv(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
+          uint16_t* y, int64_t y_stride) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return gemv<kRows - 1>(x, rows, weight, outputs, depth, bias, y, y_stride);
+  }
   for (int64_t o = 0; o < outputs; ++o) {
     dot<kRows>(x, weight + o * depth, depth, bias ? bias[o] : 0.0f, y + o, y_stride);
   }
@@ -56,24 +59,7 @@ void gemv(const uint16_t* x, const uint16_t* weight, int64_t outputs, int64_t de
 
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride) {
-  switch (rows) {
-    case 1:
-      return gemv<1>(x, weight, outputs, depth, bias, y, y_stride);
-    case 2:
-      return gemv<2>(x, weight, outputs, depth, bias, y, y_stride);
-    case 3:
-      return gemv<3>(x, weight, outputs, depth, bias, y, y_stride);
-    case 4:
-      return gemv<4>(x, weight, outputs, depth, bias, y, y_stride);
-    case 5:
-      return gemv<5>(x, weight, outputs, depth, bias, y, y_stride);
-    case 6:
-      return gemv<6>(x, weight, outputs, depth, bias, y, y_stride);
-    case 7:
-      return gemv<7>(x, weight, outputs, depth, bias, y, y_stride);
-    default:
-      return gemv<8>(x, weight, outputs, depth, bias, y, y_stride);
-  }
+  gemv(x, rows, weight, outputs, depth, bias, y, y_stride);
 }
 
 namespace {

@@ -1,61 +1,13 @@
-// On x86-64 this file is compiled for AVX2 with FMA and F16C. It uses GCC's vector extensions.
-#include <cstring>
-
-#include "kernels/vector_kernels.h"
+#include "kernels/simd_float.h"
 
 namespace carillon::kernels {
 namespace {
 
-constexpr int kLanes = 8, kVectors = kCodeBlock / kLanes;
-using Vector = float __attribute__((vector_size(4 * kLanes)));
-using Unaligned = float __attribute__((vector_size(4 * kLanes), aligned(4)));
-using Words = uint32_t __attribute__((vector_size(4 * kLanes)));
-using Integers = int32_t __attribute__((vector_size(4 * kLanes)));
-using Shorts = uint16_t __attribute__((vector_size(2 * kLanes)));
-#if defined(__aarch64__)
-using Half = __fp16;
-#else
-using Half = _Float16;
-#endif
-
-template <typename T>
-inline T read(const void* p) {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
-inline Vector all(float value) { return value - Vector{}; }
-inline float widen(uint16_t half) { return static_cast<float>(read<Half>(&half)); }
-
-/// Hardware prefetching stops at the end of a page, so the data two pages ahead is prefetched here.
-inline void prefetch_ahead(const void* p) {
-  constexpr int64_t kAheadBytes = 8192;
-  __builtin_prefetch(static_cast<const char*>(p) + kAheadBytes);
-}
+constexpr int kVectors = kCodeBlock / kLanes;
 
 // Each struct below reads a matrix row of one storage type. `block(k, w)` loads block k of kCodeBlock numbers into w.
-// gemv_float uses the reader that `InGemv` names.
-
-/// Reads 16 numbers in the order of split_pairs_float: first the even positions, then the odd positions. This takes
-/// half as many instructions as reading them one after another.
-struct Bfloat16Pairs {
-  const uint16_t* data;
-
-  Bfloat16Pairs(const StoredMatrix& matrix, int64_t row)
-      : data(static_cast<const uint16_t*>(matrix.data) + row * matrix.depth) {}
-  [[gnu::always_inline]] void block(int64_t k, Vector (&w)[kVectors]) const {
-    prefetch_ahead(data + k * kCodeBlock);
-    for (int i = 0; i < kVectors; i += 2) {
-      const auto pairs = read<Words>(data + k * kCodeBlock + i * kLanes);
-      w[i] = (Vector)(pairs << 16);
-      w[i + 1] = (Vector)(pairs & 0xffff0000u);
-    }
-  }
-};
 
 struct Bfloat16Row {
-  using InGemv = Bfloat16Pairs;
   const uint16_t* data;
 
   Bfloat16Row(const StoredMatrix& matrix, int64_t row)
@@ -70,7 +22,6 @@ struct Bfloat16Row {
 };
 
 struct Int8Row {
-  using InGemv = Int8Row;
   const int8_t* data;
   const uint16_t* scales;
 
@@ -89,7 +40,6 @@ struct Int8Row {
 };
 
 struct Int4Row {
-  using InGemv = Int4Row;
   const uint8_t* data;
   const uint16_t* scales;
 
@@ -107,26 +57,23 @@ struct Int4Row {
   }
 };
 
-inline float sum(Vector v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
-/// Multiplies kOutputs rows of the matrix by kRows rows of x. The results are the same for any kOutputs and kRows.
-template <typename Row, int kRows, int kOutputs>
+/// Multiplies kOutputs rows of a bfloat16 matrix by kRows rows of x in the order of split_pairs_float, which takes half
+/// as many instructions as the order of the matrix. The results are the same for any kOutputs and kRows.
+template <int kRows, int kOutputs>
 inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
+  const auto* const weight = static_cast<const uint16_t*>(matrix.data) + output * matrix.depth;
   Vector acc[kRows][kOutputs] = {};
-  for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k) {
+  for (int64_t k = 0; k < matrix.depth; k += 2 * kLanes) {
 #pragma GCC unroll 4
     for (int o = 0; o < kOutputs; ++o) {
-      Vector w[kVectors];
-      Row(matrix, output + o).block(k, w);
+      prefetch_ahead(weight + o * matrix.depth + k);
+      const auto pairs = read<Words>(weight + o * matrix.depth + k);
+      const Vector even = (Vector)(pairs << 16), odd = (Vector)(pairs & 0xffff0000u);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const float* const row = x + r * matrix.depth + k * kCodeBlock;
-#pragma GCC unroll 4
-        for (int i = 0; i < kVectors; ++i) {
-          acc[r][o] += *reinterpret_cast<const Unaligned*>(row + i * kLanes) * w[i];
-        }
+        const float* const row = x + r * matrix.depth + k;
+        acc[r][o] += load(row) * even;
+        acc[r][o] += load(row + kLanes) * odd;
       }
     }
   }
@@ -135,33 +82,13 @@ inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output,
   }
 }
 
-/// Reads the matrix from memory once, for any number of rows.
-template <typename Row, int kOutputs>
-void some_outputs(const float* x, int rows, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
-  for (; rows >= 4; rows -= 4, x += 4 * matrix.depth, y += 4 * y_stride) {
-    multiply<Row, 4, kOutputs>(x, matrix, output, y, y_stride);
-  }
-  if (rows == 3) multiply<Row, 3, kOutputs>(x, matrix, output, y, y_stride);
-  if (rows == 2) multiply<Row, 2, kOutputs>(x, matrix, output, y, y_stride);
-  if (rows == 1) multiply<Row, 1, kOutputs>(x, matrix, output, y, y_stride);
-}
-
-template <typename Row, int kOutputs>
-void all_outputs(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  int64_t output = 0;
-  for (; output + kOutputs <= matrix.outputs; output += kOutputs) {
-    some_outputs<Row, kOutputs>(x, rows, matrix, output, y, y_stride);
-  }
-  for (; output < matrix.outputs; ++output) some_outputs<Row, 1>(x, rows, matrix, output, y, y_stride);
-}
-
 template <typename Row>
 void widen_rows(const StoredMatrix& matrix, float* out) {
   for (int64_t row = 0; row < matrix.outputs; ++row) {
     for (int64_t k = 0; k < matrix.depth / kCodeBlock; ++k, out += kCodeBlock) {
       Vector w[kVectors];
       Row(matrix, row).block(k, w);
-      for (int i = 0; i < kVectors; ++i) *reinterpret_cast<Unaligned*>(out + i * kLanes) = w[i];
+      for (int i = 0; i < kVectors; ++i) store(out + i * kLanes, w[i]);
     }
   }
 }
@@ -197,7 +124,7 @@ void pack_lanes(const StoredMatrix& matrix, int64_t first, float* panel) {
       Vector v[kLanes];
       for (int lane = 0; lane < kLanes; ++lane) v[lane] = block[lane][i];
       transpose(v);
-      for (int j = 0; j < kLanes; ++j, panel += kFloatPanel) *reinterpret_cast<Unaligned*>(panel) = v[j];
+      for (int j = 0; j < kLanes; ++j, panel += kFloatPanel) store(panel, v[j]);
     }
   }
 }
@@ -218,19 +145,18 @@ void with_form(StoredForm form, const Use& use) {
 }  // namespace
 
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  // Computes four or three outputs at a time, so that all accumulators fit into registers.
-  with_form(matrix.form, [&]<typename Row>(Row*) {
-    using Reader = typename Row::InGemv;
-    rows <= 2 ? all_outputs<Reader, 4>(x, rows, matrix, y, y_stride)
-              : all_outputs<Reader, 3>(x, rows, matrix, y, y_stride);
-  });
+  const auto tile = [&]<int kRows, int kOutputs>(int row, int64_t output) {
+    multiply<kRows, kOutputs>(x + row * matrix.depth, matrix, output, y + row * y_stride, y_stride);
+  };
+  // Four or three outputs at a time: all accumulators fit into registers.
+  rows <= 2 ? for_each_tile<4>(rows, matrix.outputs, tile) : for_each_tile<3>(rows, matrix.outputs, tile);
 }
 
 void split_pairs_float(const float* x, int64_t count, float* out) {
   for (int64_t i = 0; i < count; i += 2 * kLanes) {
     const auto a = read<Vector>(x + i), b = read<Vector>(x + i + kLanes);
-    *reinterpret_cast<Unaligned*>(out + i) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-    *reinterpret_cast<Unaligned*>(out + i + kLanes) = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+    store(out + i, __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
+    store(out + i + kLanes, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
   }
 }
 

@@ -39,37 +39,12 @@ void accumulate(const TileInput& input, const uint32_t* panel, __m512 (&acc)[kTi
   for (int m = 0; m < kRows; ++m) acc[m][0] = sum[m][0], acc[m][1] = sum[m][1];
 }
 
+template <int kRows = kTileRows>
 void accumulate_rows(const TileInput& input, int rows, const uint32_t* panel, __m512 (&acc)[kTileRows][2]) {
-  switch (rows) {
-    case 14:
-      return accumulate<14>(input, panel, acc);
-    case 13:
-      return accumulate<13>(input, panel, acc);
-    case 12:
-      return accumulate<12>(input, panel, acc);
-    case 11:
-      return accumulate<11>(input, panel, acc);
-    case 10:
-      return accumulate<10>(input, panel, acc);
-    case 9:
-      return accumulate<9>(input, panel, acc);
-    case 8:
-      return accumulate<8>(input, panel, acc);
-    case 7:
-      return accumulate<7>(input, panel, acc);
-    case 6:
-      return accumulate<6>(input, panel, acc);
-    case 5:
-      return accumulate<5>(input, panel, acc);
-    case 4:
-      return accumulate<4>(input, panel, acc);
-    case 3:
-      return accumulate<3>(input, panel, acc);
-    case 2:
-      return accumulate<2>(input, panel, acc);
-    default:
-      return accumulate<1>(input, panel, acc);
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return accumulate_rows<kRows - 1>(input, rows, panel, acc);
   }
+  accumulate<kRows>(input, panel, acc);
 }
 
 /// Transposes 16 outputs of 16 words. Before, rows[i] holds the words of output i; after, word i of each output.

@@ -1,17 +1,7 @@
-// Uses GCC's vector extensions. On x86-64 this file is compiled for AVX2 with FMA. NEON registers are half as wide, so
-// the compiler splits each vector into two.
-#include "kernels/vector_kernels.h"
+#include "kernels/simd_float.h"
 
 namespace carillon::kernels {
 namespace {
-
-constexpr int kLanes = 8;
-using Vector = float __attribute__((vector_size(4 * kLanes)));
-using Unaligned = float __attribute__((vector_size(4 * kLanes), aligned(4)));
-
-inline Vector load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
-inline void store(float* p, Vector v) { *reinterpret_cast<Unaligned*>(p) = v; }
-inline Vector all(float value) { return value - Vector{}; }
 
 /// Rounds |x| < 2^22 to the nearest integer: floats near kWhole = 1.5 * 2^23 have no fraction bits.
 inline Vector round(Vector x) {
@@ -54,21 +44,12 @@ inline void accumulate(const FloatTileInput& input, const float* panel, Vector (
   for (int m = 0; m < kRows; ++m) acc[m][0] = sum[m][0], acc[m][1] = sum[m][1];
 }
 
+template <int kRows = kFloatRows>
 void accumulate_rows(const FloatTileInput& input, int rows, const float* panel, Vector (&acc)[kFloatRows][2]) {
-  switch (rows) {
-    case 6:
-      return accumulate<6>(input, panel, acc);
-    case 5:
-      return accumulate<5>(input, panel, acc);
-    case 4:
-      return accumulate<4>(input, panel, acc);
-    case 3:
-      return accumulate<3>(input, panel, acc);
-    case 2:
-      return accumulate<2>(input, panel, acc);
-    default:
-      return accumulate<1>(input, panel, acc);
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return accumulate_rows<kRows - 1>(input, rows, panel, acc);
   }
+  accumulate<kRows>(input, panel, acc);
 }
 
 /// A vector; only its first `count` elements are read or written.

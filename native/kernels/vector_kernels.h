@@ -64,6 +64,16 @@ using FloatTileEpilogue = BasicTileEpilogue<float>;
 /// How many neighbouring numbers of a row share a scale (matrix.h).
 inline constexpr int64_t kCodeBlock = 32;
 
+/// Storage type and pointers of a matrix (matrix.h). `depth`, its number of columns, is a multiple of
+/// kCodeBlock for codes.
+enum class StoredForm { kBfloat16, kInt8, kInt4 };
+struct StoredMatrix {
+  StoredForm form;
+  const void* data;
+  const uint16_t* scales;  // bits of float16
+  int64_t outputs, depth;
+};
+
 /// Maximum number of rows of x for one pass over a weight.
 inline constexpr int kGemvRows = 8;
 
@@ -73,21 +83,27 @@ void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, 
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many rows as the registers of AVX2 hold
 
-/// Storage type and pointers of a matrix (matrix.h). `depth`, its number of columns, is a multiple of kCodeBlock.
-enum class StoredForm { kBfloat16, kInt8, kInt4 };
-struct StoredMatrix {
-  StoredForm form;
-  const void* data;
-  const uint16_t* scales;  // bits of float16
-  int64_t outputs, depth;
-};
-
-/// y[r, o] = sum over k of x[r, k] * matrix[o, k]. x is [rows, depth]. The order of summation is fixed. For a bfloat16
-/// matrix, x must have the order of split_pairs_float.
+/// y[r, o] = sum over k of x[r, k] * matrix[o, k], for a bfloat16 matrix. x is [rows, depth], in the order of
+/// split_pairs_float. The order of summation is fixed.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
 /// Copies x to `out`, and in each group of 16 numbers puts the even positions before the odd ones. `count` is the
 /// number of floats, a multiple of 16.
 void split_pairs_float(const float* x, int64_t count, float* out);
+
+/// Rows of x, rounded to 16 bits: number i of block k is numbers[i] * scales[k]. The numbers of a block are in the
+/// order in which gemv_codes unpacks the codes.
+struct RoundedRows {
+  int16_t* numbers;  // [rows, depth]
+  float* scales;     // [rows, blocks]
+  float* means;      // [rows, blocks] sum of a block's rounded numbers, divided by the lanes of a vector
+};
+/// Rounds x [rows, depth] for products with a matrix of this form. The error of a number is at most 2^-16 of the
+/// largest in its block, far below that of codes of 8 bits. A block with a number that is not finite becomes NaN.
+void round_rows(const float* x, int64_t rows, int64_t depth, StoredForm form, const RoundedRows& out);
+/// y[r, o] = sum over k of x[r, k] * matrix[o, k], for a matrix of codes. Sums of a block are exact; the order of
+/// summation of the blocks is fixed.
+void gemv_codes(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
+
 /// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
 /// Writes the outputs `first` .. first + kFloatPanel - 1 of the matrix to a panel [depth][kFloatPanel]. Outputs beyond
@@ -109,6 +125,18 @@ void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, 
 /// [outputs, depth]. x, weight and y are bfloat16, and the sums are float32. bias may be null.
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride);
+
+/// Rows of x for gemv_codes_avx512, in pairs of blocks; a last single block is followed by zeros. 64-byte aligned.
+struct CodeRows {
+  uint16_t* numbers;  // [rows, pairs, 2 * kCodeBlock], in the order in which the codes are unpacked
+  float* sums;        // [rows, pairs, 16]: the numbers that are multiplied in each lane
+};
+void arrange_rows_avx512(const uint16_t* x, int64_t rows, int64_t depth, StoredForm form, const CodeRows& out);
+/// gemv_avx512 for a matrix of codes.
+void gemv_codes_avx512(const CodeRows& x, int rows, const StoredMatrix& matrix, const float* bias, uint16_t* y,
+                       int64_t y_stride);
+/// Converts rows first .. first + count - 1 of a matrix of codes to bfloat16: out [count, depth].
+void decode_rows_avx512(const StoredMatrix& matrix, int64_t first, int64_t count, uint16_t* out);
 
 /// Keys or values of one head: rows of `dim` bfloat16, `stride` elements apart.
 struct HeadRows {
