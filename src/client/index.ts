@@ -16,12 +16,13 @@ import type { ChangeEvent, TaskEvent } from "../music/queue/task-events.js";
 import type { TaskRow } from "../music/queue/task-row.js";
 import type { generationSchema } from "../music/request/schema.js";
 import type { taskChanges } from "../music/request/service-bodies.js";
+import type { Note } from "../notes.js";
 import type { BodyOf } from "../parameters.js";
 import { withTimeLimit } from "../system/time-limit.js";
 
 export type Task = TaskRow;
 export type Song = TaskRow["songs"][number];
-export type { ChangeEvent, TaskEvent };
+export type { ChangeEvent, Note, TaskEvent };
 export type AcceptedTask = z.output<typeof acceptedTask>;
 export type RemovedTask = z.output<typeof removedTask>;
 export type TaskPage = z.output<typeof taskPage>;
@@ -111,6 +112,8 @@ export class CarillonError extends Error {
     message: string,
     /** Seconds of the response's Retry-After header; null without one. */
     readonly retryAfterSeconds: number | null,
+    /** The message with a code, if it has one. */
+    readonly note?: Note,
   ) {
     super(message);
     this.name = "CarillonError";
@@ -473,21 +476,22 @@ function fieldsOf(value: unknown): (string | Blob)[] {
 }
 
 async function errorOf(response: Response): Promise<CarillonError> {
-  const text = await response.text();
+  const { detail, note } = errorBodyOf(await response.text());
   const seconds = Number(response.headers.get("retry-after"));
   return new CarillonError(
     response.status,
-    detailOf(text) ?? `${response.status} ${response.statusText}`,
+    detail ?? `${response.status} ${response.statusText}`,
     seconds > 0 ? seconds : null,
+    note,
   );
 }
 
-function detailOf(text: string): string | undefined {
+function errorBodyOf(text: string): { detail?: string; note?: Note } {
   try {
-    return (JSON.parse(text) as { detail?: string }).detail;
+    return JSON.parse(text);
   } catch {
     // The body is not JSON, for example the error page of a proxy.
-    return undefined;
+    return {};
   }
 }
 

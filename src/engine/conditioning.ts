@@ -2,6 +2,8 @@
  * Inputs of the renderer: instruction, text prompt and lyric prompt with their token ids, and the lyric tokens to
  * timestamp.
  */
+
+import { say } from "../notes.js";
 import { meansUnset } from "../parameters.js";
 import type { PromptIds, TaskType } from "./addon.js";
 import { canonicalKeyScale, canonicalLanguage, canonicalTimeSignature } from "./metadata.js";
@@ -141,8 +143,8 @@ async function withFinalToken(
   const whole = await tokenizer.encode(parts);
   const content = whole.subarray(0, maxTokens - 1);
   if (content.length < whole.length) {
-    const share = Math.round((100 * content.length) / whole.length);
-    warnings.push(`the ${field} are too long for the model: about the first ${share} % were used`);
+    const percent = Math.round((100 * content.length) / whole.length);
+    warnings.push(say("text_cut", { text: field, percent }));
   }
   return Int32Array.from([...content, tokenizer.controlId(END_OF_TEXT)]);
 }

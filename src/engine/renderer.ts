@@ -1,4 +1,6 @@
 /** A loaded DiT with the tokenizer of its text encoder. Renders songs, described in musical terms, to audio. */
+
+import { say } from "../notes.js";
 import { AdapterCache, adapterWarnings } from "./adapters.js";
 import type {
   CallOptions,
@@ -229,7 +231,7 @@ export class Renderer {
     const samplesPerCode = framesPerCode * samplesPerFrame;
     if (codesPerSong < codes.length) {
       const seconds = (codesPerSong * samplesPerCode) / sampleRate;
-      warnings.push(`audio codes beyond ${seconds} s were dropped: that is the longest song of ${this.name}`);
+      warnings.push(say("codes_cut", { seconds, model: this.name }));
     }
     return { samples: Math.min(samples, codesPerSong * samplesPerCode), codesPerSong };
   }

@@ -10,6 +10,7 @@ import type { NativeErrorCode } from "../engine/addon.js";
 import type { EngineErrorCode } from "../engine/errors.js";
 import { errorHandler, isUnreadable } from "../http/guards.js";
 import { HttpError } from "../http/http-error.js";
+import { noteOf } from "../notes.js";
 import { UnusableFileError } from "../system/regular-file.js";
 
 export { HttpError };
@@ -152,7 +153,10 @@ export function detailFilter(config: Config): (detail: string) => string {
 /** Body of an error response. */
 export type ErrorBody = (status: number, detail: string) => object;
 
-const ownError: ErrorBody = (_status, detail) => ({ detail, error: detail });
+const ownError: ErrorBody = (_status, detail) => {
+  const note = noteOf(detail);
+  return { detail, error: detail, ...(note.code !== "other" && { note }) };
+};
 
 /** Sets the format of errors of this response, for clients of other servers. */
 export function setErrorBody(response: Response, body: ErrorBody): void {

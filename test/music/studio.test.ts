@@ -59,7 +59,7 @@ describe("the studio", function () {
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("2");
     await page.getByText("All settings").click();
-    await page.getByLabel("Inference steps").fill("1");
+    await page.getByLabel("Steps", { exact: true }).fill("1");
     await page.getByText("All settings").click();
   }
 
@@ -94,6 +94,11 @@ describe("the studio", function () {
     await button("Vary").click();
     await page.getByText("Queued.").waitFor();
     await songs().nth(1).waitFor();
+    await button("Play a slow waltz for two flutes (variation)").waitFor();
+    await page.getByRole("link", { name: "variation of a slow waltz for two flutes" }).click();
+    await page.getByRole("heading", { name: "Songs 1" }).waitFor();
+    await button("Play version A of a slow waltz for two flutes").waitFor();
+    await page.locator("select[name=list]").selectOption("");
     const { tasks } = (await server.client.get("/v1/tasks")).body.data;
     const seeds = tasks.map((task: { songs: { seed: number }[] }) => task.songs[0]?.seed);
     expect(tasks[0].parameters).to.include({ prompt: "a slow waltz for two flutes", inference_steps: 1 });
@@ -210,8 +215,7 @@ describe("the studio", function () {
     await button("Unload").click();
     await page.getByText("Adapter unloaded.").waitFor();
     expect((await status()).lora_loaded).to.equal(false);
-    await page.locator("datalist#adapters option[value='flutes/final']").waitFor({ state: "attached" });
-    await page.getByLabel("Adapter on the server").fill("flutes/final");
+    await page.getByLabel("Style", { exact: true }).selectOption("flutes");
     await button("Load adapter").click();
     await page.getByText("The adapter is loaded.").waitFor();
     expect((await status()).lora_loaded).to.equal(true);

@@ -2,6 +2,8 @@
  * Parses tempo, key and metre from a caption. The grammar is here, the vocabulary in words.ts. Each position is
  * visited once and phrases are short, so the time is linear.
  */
+
+import { say } from "../../notes.js";
 import { TIME_SIGNATURES } from "../metadata.js";
 import { readKey } from "./key.js";
 import { isNegated } from "./negation.js";
@@ -60,9 +62,7 @@ function onlyOne<Value>(
   if (first === undefined) return null;
   const other = spotted.find(({ value }) => sameAs(value) !== sameAs(first.value));
   if (other !== undefined) {
-    remarks.push(
-      `the prompt names more than one ${what}, "${first.words}" and "${other.words}"; the first was used`,
-    );
+    remarks.push(say("fact_ambiguous", { name: what, words: first.words, others: other.words }));
   }
   return { value: first.value, words: first.words };
 }
@@ -105,9 +105,6 @@ function readMetre(text: TokenText, start: number, found: MentionedFacts): numbe
   );
   if (isNegated(text, start)) return end;
   if (known !== undefined) found.metres.push(statementAt(text, start, end, known));
-  else
-    found.remarks.push(
-      `the metre "${text.wordsOf({ start, end })}" is not supported, only 2/4, 3/4, 4/4 and 6/8`,
-    );
+  else found.remarks.push(say("metre_unsupported", { words: text.wordsOf({ start, end }) }));
   return end;
 }

@@ -1,4 +1,6 @@
 /** Parses tempos in captions: stated, or usual for a pace or genre. */
+
+import { say } from "../../notes.js";
 import { BPM_RANGE } from "../metadata.js";
 import { isNegated } from "./negation.js";
 import {
@@ -54,9 +56,7 @@ function take(text: TokenText, { start, end }: TokenSpan, range: TempoRange, fou
   const words = text.wordsOf({ start: boundBefore(text, start)?.start ?? start, end });
   if (isNegated(text, start) || lexicon.HEART_RATES.before(text, start) !== null) return end;
   if (range.min < BPM_RANGE.min || range.max > BPM_RANGE.max) {
-    found.remarks.push(
-      `the prompt's tempo "${words}" was ignored: it must be from ${BPM_RANGE.min} to ${BPM_RANGE.max}`,
-    );
+    found.remarks.push(say("tempo_out_of_range", { words, ...BPM_RANGE }));
   } else {
     found.tempos.push({ value: range, words, start, end });
   }

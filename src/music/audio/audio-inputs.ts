@@ -4,6 +4,7 @@ import { copyFile, link, realpath, rm, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SAMPLE_RATE } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import { describe } from "../../parameters.js";
 import { UnusableFileError } from "../../system/regular-file.js";
 import { type Caller, ConcurrencyLimit } from "../access/concurrency-limit.js";
@@ -70,9 +71,7 @@ export class AudioInputs {
     const { kind } = input;
     const path = uploadPath(uploads.directory, kind, kept);
     if (!(await uploads.fetch(kept, signal)) || !(await isLinked(kept, path))) {
-      throw new RequestError(
-        `the recording ${describe(input.path)} is no longer stored: send the file again`,
-      );
+      throw new RequestError(say("recording_gone", { path: describe(input.path) }));
     }
     return { kind, path, isUpload: true, bytes: (await stat(path)).size };
   }
@@ -97,7 +96,11 @@ export class AudioInputs {
       const { seconds } = await this.#measure(source, caller);
       if (source.kind === "sourceAudio" && seconds < MIN_SOURCE_SECONDS) {
         throw new RequestError(
-          `src_audio lasts ${seconds.toFixed(3)} seconds; the minimum is ${MIN_SOURCE_SECONDS}`,
+          say("recording_too_short", {
+            name: "src_audio",
+            seconds: seconds.toFixed(3),
+            min: MIN_SOURCE_SECONDS,
+          }),
         );
       }
       repaintWindows(request, seconds);
@@ -105,7 +108,7 @@ export class AudioInputs {
     if (reference !== null) {
       const { peak } = await this.#measure(reference, caller);
       if (peak !== null && peak < SILENT_PEAK) {
-        throw new RequestError("reference_audio is silent and has no timbre; send another file or none");
+        throw new RequestError(say("recording_silent", { name: "reference_audio" }));
       }
     }
     return located;

@@ -2,6 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { type PlanarAudio, SAMPLE_RATE } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import { openRegular, UnusableFileError } from "../../system/regular-file.js";
 import { FfmpegError, INPUT_PATH, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 
@@ -122,12 +123,15 @@ async function* decodedParts(job: DecodeJob, maxWaitSeconds: number): AsyncGener
       const allowed = { left: part.left.subarray(0, end), right: part.right.subarray(0, end) };
       frames += part.left.length;
       if (frames > maxFrames + PADDING_SECONDS * SAMPLE_RATE) {
-        throw new DecodeError("TOO_LONG", `${job.name} lasts longer than ${job.maxSeconds} seconds`);
+        throw new DecodeError(
+          "TOO_LONG",
+          say("recording_too_long", { name: job.name, seconds: job.maxSeconds }),
+        );
       }
       if (allowed.left.length > 0) yield allowed;
     }
     await exited;
-    if (frames === 0) throw new DecodeError("EMPTY", `${job.name} is empty`);
+    if (frames === 0) throw new DecodeError("EMPTY", say("recording_empty", { name: job.name }));
   } catch (error) {
     job.signal?.throwIfAborted();
     throw decodeFailure(error, job.name);
@@ -165,7 +169,7 @@ function decodeFailure(error: unknown, name: string): unknown {
     const message = `${name} took longer than ${TIMEOUT_SECONDS} seconds to decode`;
     return new DecodeError(error.code, message, { cause: error });
   }
-  return new DecodeError("UNDECODABLE", `${name} contains no decodable audio`, { cause: error });
+  return new DecodeError("UNDECODABLE", say("recording_undecodable", { name }), { cause: error });
 }
 
 /** Streaming parser of AU files with big-endian floats, the only format whose header contains the channel count. */

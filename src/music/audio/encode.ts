@@ -49,6 +49,8 @@ export interface EncodeJob {
   /** Path of the output file, which is written atomically. */
   path: string;
   signal?: AbortSignal | undefined;
+  /** Called with the part of the samples that the encoder took. */
+  onProgress?: ((progress: { done: number; total: number }) => void) | undefined;
 }
 
 export interface EncodedFile {
@@ -139,10 +141,7 @@ async function runFfmpeg(
     maxWaitSeconds: MAX_WAIT_SECONDS,
     signal: job.signal,
   });
-  const fed = pipeline(
-    Readable.from(interleave(job.audio, job.samplesPerChannel, level), { objectMode: true }),
-    stdin,
-  );
+  const fed = pipeline(Readable.from(samplesOf(job, level), { objectMode: true }), stdin);
   const [exit, feed] = await Promise.allSettled([exited, fed]);
   // A failure of ffmpeg also breaks the pipe to its stdin. Only the rejection of `exited` has the reason.
   if (exit.status === "rejected") throw exit.reason;
@@ -204,10 +203,21 @@ export function wavHeader(
 function* wavOf(job: EncodeJob, sample: "int16" | "float32", level: SongLevel): Generator<Uint8Array> {
   const info = job.tags === undefined ? new Uint8Array() : wavInfoChunk(job.tags);
   yield wavHeader(sample, job.sampleRate, job.samplesPerChannel, info.length);
-  for (const piece of interleave(job.audio, job.samplesPerChannel, level)) {
+  for (const piece of samplesOf(job, level)) {
     yield sample === "float32" ? piece : int16Of(new Float32Array(piece.buffer));
   }
   if (info.length > 0) yield info;
+}
+
+/** Interleaved samples. The encoder reads them as fast as it encodes. */
+function* samplesOf(job: EncodeJob, level: SongLevel): Generator<Uint8Array> {
+  const { audio, samplesPerChannel: total, onProgress } = job;
+  let done = 0;
+  for (const piece of interleave(audio, total, level)) {
+    yield piece;
+    done = Math.min(done + CHUNK_FRAMES, total);
+    onProgress?.({ done, total });
+  }
 }
 
 /** Rounds and clips samples to 16 bits. The gain changes linearly from `startGain` to `endGain`. */

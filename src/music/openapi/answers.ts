@@ -3,6 +3,7 @@
  * describes the field `data` of the envelope.
  */
 import { z } from "zod";
+import { noteSchema } from "../../notes.js";
 import { workerStatus } from "../queue/task-queue.js";
 import { taskRowSchema } from "../queue/task-row.js";
 
@@ -17,6 +18,7 @@ export const errorAnswer = z
       .union([text, z.object({ message: text, type: text, param: z.null(), code: z.int() })])
       .optional()
       .meta({ description: "same as `detail`, for clients that read this field" }),
+    note: noteSchema.optional().meta({ description: "`detail` with a code; absent without one" }),
   })
   .meta({ id: "Error" });
 

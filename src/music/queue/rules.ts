@@ -1,4 +1,6 @@
 /** Rules that all queues share: fair turns between clients, retry limits and delays, job statistics. */
+
+import { say } from "../../notes.js";
 import type { TaskState } from "./store.js";
 
 /**
@@ -29,7 +31,7 @@ export function retryAfterSeconds(averageJobSeconds: number, places: number): nu
 }
 
 export function crashMessage(crashes: number): string {
-  return `the server stopped ${crashes} times while this task ran; the task is not tried again`;
+  return say("server_stopped", { count: crashes });
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { EventEmitter } from "node:events";
 import { z } from "zod";
+import { say } from "../../notes.js";
 import { StoreError } from "../errors.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import type { SubmissionKey } from "../request/idempotency.js";
@@ -13,7 +14,7 @@ import type { SongResult, StoredTask, Task, TaskState } from "./store.js";
 
 export class QueueFullError extends Error {
   constructor(readonly retryAfterSeconds: number) {
-    super("Server busy: queue is full");
+    super(say("queue_full", {}));
   }
 }
 

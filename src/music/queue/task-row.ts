@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { Seed } from "../../engine/types.js";
+import { noteOf, noteSchema } from "../../notes.js";
 import type { AudioFiles } from "../audio/audio-files.js";
 import { lostUploadFields, parametersOf } from "../request/replay.js";
 import { TASK_TYPES } from "../request/task-types.js";
@@ -68,7 +69,9 @@ export const taskRowSchema = z
       .meta({ description: "result of an analysis; `latents` is their URL; null for songs" }),
     lm_model: z.string(),
     error: z.string().nullable(),
+    error_note: noteSchema.nullable().meta({ description: "`error` with a code" }),
     warnings: z.array(z.string()).meta({ description: "changes that the server made to the request" }),
+    notes: z.array(noteSchema).meta({ description: "`warnings` with codes" }),
     callback: z
       .object({
         state: z.enum(["pending", "delivered", "failed"]),
@@ -113,7 +116,9 @@ export function taskRow(task: Task, live: LiveState, audioFiles: AudioFiles): Ta
       : null,
     lm_model,
     error,
+    error_note: error === null ? null : noteOf(error),
     warnings,
+    notes: warnings.map(noteOf),
     callback: callbackOf(task),
   };
 }

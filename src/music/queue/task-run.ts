@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { v4 as uuid } from "uuid";
+import { say } from "../../notes.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import type { TaskProgress } from "../song/progress.js";
 import type { SongResult, Task } from "./store.js";
@@ -45,10 +46,7 @@ export class TaskRun {
   /** Runs the task. Returns null if the GPU was lost: the process must exit, and the run counts as interrupted. */
   async run(task: Task, runner: TaskRunner, options: RunOptions): Promise<RunOutcome | null> {
     const { timeoutSeconds } = options;
-    const timeout = new TaskAborted(
-      "timeout",
-      `the job ran longer than ${timeoutSeconds} seconds, the limit of SVC_JOB_TIMEOUT_SECONDS`,
-    );
+    const timeout = new TaskAborted("timeout", say("took_too_long", { seconds: timeoutSeconds }));
     const timer =
       timeoutSeconds > 0
         ? setTimeout(() => this.controller.abort(timeout), Math.min(timeoutSeconds * 1000, MAX_TIMER_MS))

@@ -1,4 +1,6 @@
 /** Names the parameters that the client set and that have no effect, in lines for `warnings`. */
+
+import { say } from "../../notes.js";
 import { namesOf, type Rule, usesOf } from "../../parameters.js";
 import { type GenerationParameters, generationSchema, parameterGroups } from "./schema.js";
 import { ANALYSES, type Analysis } from "./task-types.js";
@@ -62,8 +64,10 @@ function warningsOf(reasons: readonly { key: Key; reason: string | null }[]): st
   for (const { key, reason } of reasons) {
     if (reason !== null) names.set(reason, [...(names.get(reason) ?? []), nameInWarnings(key)]);
   }
-  return [...names].map(
-    ([reason, ignored]) =>
-      `${ignored.join(", ")} ${ignored.length === 1 ? "was" : "were"} ignored: ${reason}`,
+  return [...names].map(([reason, ignored]) =>
+    say(ignored.length === 1 ? "parameter_ignored" : "parameters_ignored", {
+      names: ignored.join(", "),
+      reason,
+    }),
   );
 }

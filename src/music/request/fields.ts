@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { RangePolicy } from "../../config.js";
+import { say } from "../../notes.js";
 import {
   describe,
   type Fields,
@@ -105,7 +106,12 @@ function isEmpty(value: unknown): boolean {
 function readObject(name: string, value: unknown, warnings: string[]): Fields {
   const read = typeof value === "string" ? tryParseClientJson(value, name) : value;
   if (isObject(read)) return read;
-  warnings.push(`${name} was ignored: it must be an object or JSON text of one, got ${describe(value)}`);
+  warnings.push(
+    say("parameter_ignored", {
+      names: name,
+      reason: `it must be an object or JSON text of one, got ${describe(value)}`,
+    }),
+  );
   return {};
 }
 
@@ -146,8 +152,8 @@ export function parseField<S extends z.ZodType>(
   const found = sources.find(names);
   const ignored = sources.findIgnored(names);
   if (found && ignored) {
-    const [lost, used] = [ignored, found].map(({ name, value }) => `${name} ${describe(value)}`);
-    warnings.push(`${lost} was ignored: ${used} counts`);
+    const spell = ({ name, value }: NamedValue) => `${name} ${describe(value)}`;
+    warnings.push(say("field_counts", { lost: spell(ignored), used: spell(found) }));
   }
   const result = schema.safeParse(found?.value);
   if (result.success) return result.data;
@@ -159,7 +165,7 @@ export function parseField<S extends z.ZodType>(
   if (replacement === undefined) throw new RequestError(complaint);
 
   const corrected = schema.parse(replacement.use);
-  warnings.push(`${complaint}; ${describe(replacement.use ?? corrected)} was used`);
+  warnings.push(say("value_corrected", { reason: complaint, value: describe(replacement.use ?? corrected) }));
   return corrected;
 }
 

@@ -1,5 +1,6 @@
 /** Facts of a song in a request: known terms, and facts that the prompt states. */
 import { canonicalKeyScale, LANGUAGES, UNKNOWN_METADATA } from "../../engine/metadata.js";
+import { say } from "../../notes.js";
 import { describe } from "../../parameters.js";
 import { NOTHING_STATED, type StatedFacts, statedFacts } from "../song/stated-facts.js";
 import type { GenerationParameters } from "./schema.js";
@@ -16,12 +17,11 @@ export function factsStatedIn(
 ): StatedFacts {
   const { analysis, prompt, sampleQuery, taskType, hasCodes, keyScale, vocalLanguage, verbatim } = parameters;
   if (keyScale !== "" && canonicalKeyScale(keyScale) === undefined) {
-    warnings.push(`key_scale ${describe(keyScale)} is unknown to the models: use a key such as "F# minor"`);
+    warnings.push(say("key_unknown", { value: describe(keyScale) }));
   }
   if (vocalLanguage !== null && !LANGUAGES.includes(vocalLanguage)) {
-    warnings.push(
-      `vocal_language ${describe(vocalLanguage)} is unknown to the models: use one of ${LANGUAGES.join(", ")}`,
-    );
+    const languages = LANGUAGES.join(", ");
+    warnings.push(say("language_unknown", { value: describe(vocalLanguage), languages }));
   }
   if (analysis === "metadata") return statedFacts(prompt, UNKNOWN_METADATA, true, warnings);
   if ((analysis !== null && analysis !== "plan") || verbatim) return NOTHING_STATED;

@@ -1,6 +1,7 @@
 /** Stems that a task makes: `track_name` and `track_classes`. */
 import { closest, distance } from "fastest-levenshtein";
 import { STEMS } from "../../engine/conditioning.js";
+import { say } from "../../notes.js";
 import { describe } from "../../parameters.js";
 import { RequestError } from "../errors.js";
 import type { GenerationParameters } from "./schema.js";
@@ -29,7 +30,7 @@ export function normalizeTracks(
   const names = wantsAll ? [...STEMS] : namesOf(requested, taskType);
   if (trackName !== "" && !wantsAll) return { trackName: names[0] as string, trackClasses: [] };
   if (names.length > 0) return { trackName: "", trackClasses: names, batchSize: names.length };
-  warnings.push(`${taskType} has no stem: set track_name, or track_classes for several, to ${list()}`);
+  warnings.push(say("stem_missing", { task_type: taskType, stems: list() }));
   return {};
 }
 

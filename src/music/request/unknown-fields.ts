@@ -1,5 +1,6 @@
 /** Warns about fields that are no parameters, and suggests the parameter that was probably meant. */
 import { distance } from "fastest-levenshtein";
+import { say } from "../../notes.js";
 import { describe, type Fields } from "../../parameters.js";
 
 /** Maximum number of unknown field names in a warning. The warning then gives the number of the other fields. */
@@ -63,7 +64,7 @@ export function unknownFieldReporter(
     const ordered = [...compared.filter(hasSuggestion), ...compared.filter((name) => !hasSuggestion(name))];
     const shown = ordered.slice(0, MAX_SHOWN).map(withSuggestion).join(", ");
     const rest = unknown.length > MAX_SHOWN ? `, and ${unknown.length - MAX_SHOWN} more` : "";
-    return [`unknown fields were ignored: ${shown}${rest}`];
+    return [say("fields_unknown", { names: shown + rest })];
   };
 }
 

@@ -7,6 +7,7 @@ import {
   SAMPLE_RATE,
   type SongLatents,
 } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import { peakOf } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
@@ -45,7 +46,7 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
   const { index, recordings, lm, slot, song, rendered, writesTags, destination } = parts;
   const { output } = request;
   progress.beginSongs(index, 1);
-  progress.enter("encode");
+  const onProgress = progress.enter("encode");
   warnings.push(...rendered.warnings);
   const { audio, model, samplesPerChannel } = rendered;
   const seconds = samplesPerChannel / SAMPLE_RATE;
@@ -71,6 +72,7 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
     ...(writesTags && { tags }),
     path,
     signal,
+    onProgress,
   });
   warnOfQuietSong(output, loudness, warnings);
   const latents = output.returnLatents
@@ -130,9 +132,7 @@ function warnOfLongFades(
 ): void {
   for (const [name, seconds] of Object.entries({ fade_in: fadeInSeconds, fade_out: fadeOutSeconds })) {
     if (seconds !== null && seconds > songSeconds) {
-      warnings.push(
-        `${name} of ${seconds} seconds was shortened to the length of the song, ${songSeconds.toFixed(2)}`,
-      );
+      warnings.push(say("fade_shortened", { name, seconds, length: songSeconds.toFixed(2) }));
     }
   }
 }
@@ -144,7 +144,7 @@ function warnOfQuietSong(
 ): void {
   if (wanted === null || peakClip !== null || (loudness !== null && loudness > wanted - 0.1)) return;
   const found = loudness === null ? "silent" : `at ${loudness.toFixed(1)} LUFS`;
-  warnings.push(`loudness ${wanted} was not reached: the song is ${found} with its highest peak`);
+  warnings.push(say("loudness_not_reached", { value: wanted, found }));
 }
 
 /** Length in seconds of the fade-out of a song that was cut off. Stems keep their ends, and so does a kept source. */

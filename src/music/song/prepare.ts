@@ -1,5 +1,6 @@
 /** Loads the models of a task, and applies their limits to it. */
 import type { LanguageModelInfo } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import { findModelByName, selectSlot } from "../models/models.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { MAX_TURBO_STEPS } from "../request/schema.js";
@@ -35,7 +36,7 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
     if (needsLanguageModel(request)) throw new Error(`5Hz LM init failed: ${message}`, { cause: error });
-    warnings.push(`the song was made without the language model: ${message}`);
+    warnings.push(say("made_without_language_model", { reason: message }));
     return null;
   }
 }
@@ -54,11 +55,11 @@ export async function prepareSlot({
     selected.model === null ? await engine.loader.loadSlot(selected.slot, null, call) : selected;
   const used = model ?? "";
   if (request.model !== null && findModelByName([used], request.model) === undefined) {
-    warnings.push(`model ${JSON.stringify(request.model)} is not loaded; ${used} was used`);
+    warnings.push(say("model_not_loaded", { model: request.model, used }));
   }
   const entry = engine.catalog.models().find(({ name }) => name === used);
   if (request.analysis === null && entry && !supportedTaskTypes(entry).includes(request.taskType)) {
-    warnings.push(`${used} was not trained for task_type ${request.taskType}: use a base model`);
+    warnings.push(say("model_not_trained", { model: used, task_type: request.taskType }));
   }
   // At submission the limit was unknown if another model, or none, was loaded.
   const { inferenceSteps } = request.denoise;

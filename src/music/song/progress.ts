@@ -1,8 +1,9 @@
 /** Progress of a job as clients see it: a rising fraction, a stage name and a line of text. */
 import type { Progress } from "../../engine/addon.js";
+import { STAGE_NAMES, STAGES, type StageName, type StageSeconds } from "./stages.js";
 
 export interface TaskProgress {
-  /** Fraction of the job that is done, 0 to 1; never falls. */
+  /** Share of the job's time that is over, as far as known; 0 to 1, never falls. */
   value: number;
   stage: string;
   /** Progress line in tqdm format; clients parse it. */
@@ -11,48 +12,36 @@ export interface TaskProgress {
   previewSeconds: number;
 }
 
-/**
- * Range of a step in the progress of the job; the name shown as `stage`, with # for the songs; and the start of the
- * progress line. Clients match the names, and "processing source", "LLM usage", "DiT diffusion", "decoding", "saving".
- */
-type Stage = readonly [from: number, to: number, name: string, label: string];
+export type JobStep = Exclude<StageName, `${string} ${string}`>;
 
-/** Stages by step, and by step and what the engine reports. */
-const STAGES = {
-  load: [0.01, 0.02, "Initializing...", "Initializing"],
-  source: [0.02, 0.03, "Reading source audio...", "Processing source audio"],
-  codes: [0.03, 0.5, "Extracting audio codes...", "Processing source audio"],
-  understand: [0.5, 0.98, "Describing the recording...", "LLM usage (understanding)"],
-  sample: [0.03, 0.06, "Writing a song sheet...", "LLM usage (song sheet)"],
-  format: [0.06, 0.1, "Formatting caption and lyrics...", "LLM usage (format)"],
-  plan: [0.1, 0.2, "Phase 1: Generating CoT metadata (#)...", "LLM usage (metadata)"],
-  "plan codes": [0.2, 0.5, "Phase 2: Generating audio codes (#)...", "LLM usage (audio codes)"],
-  render: [0.51, 0.52, "Preparing inputs...", "Preparing inputs"],
-  "render denoise": [0.52, 0.79, "Generating music (#)...", "DiT diffusion"],
-  "render decode": [0.8, 0.98, "Decoding audio...", "Decoding audio"],
-  encode: [0.99, 1, "Preparing audio data...", "Saving audio"],
-} as const satisfies Record<string, Stage>;
+/** Progress in a step; the engine also says in which of its stages. */
+type StepProgress = Omit<Progress, "stage"> & Partial<Progress>;
 
-export type JobStep = Exclude<keyof typeof STAGES, `${string} ${string}`>;
+/** Starts the progress of a job: clients see it before the first step. */
+const START = 0.01;
+/** A job is not done before its record is stored. */
+const MAX = 0.99;
 
-/**
- * Bounds of the two phases in the progress of a job: all songs are composed, then each song is rendered and
- * encoded.
- */
-const COMPOSE_FROM = 0.03;
-const RENDER_FROM = 0.5;
-const RENDER_TO = 0.99;
+/** A stage in progress. */
+interface Current {
+  name: StageName;
+  title: string;
+  startedMs: number;
+}
 
 export class SongProgress {
-  #value = 0.01;
   #first = 0;
   #count = 1;
-  #stage = "running";
-  #stageStartedMs = performance.now();
-  #latest: TaskProgress = { value: 0.01, stage: "running", text: "", previewSeconds: 0 };
+  #current: Current = { name: "load", title: "running", startedMs: performance.now() };
+  #latest: TaskProgress = { value: START, stage: "running", text: "", previewSeconds: 0 };
+  /** Number of songs that are done, by stage. */
+  readonly #done = new Map<StageName, number>();
+  readonly #seconds = new Map<StageName, number>();
 
+  /** @param expected seconds for each song */
   constructor(
     private readonly batchSize: number,
+    private readonly expected: StageSeconds,
     private readonly onProgress: (progress: TaskProgress) => void,
   ) {}
 
@@ -63,29 +52,58 @@ export class SongProgress {
   }
 
   /** Starts `step`. Returns the progress callback to pass to the engine. */
-  enter(step: JobStep, first: Progress = { stage: "load", done: 0, total: 0 }): (progress: Progress) => void {
-    this.#update(step, first);
+  enter(step: JobStep): (progress: StepProgress) => void {
+    this.#update(step, { done: 0, total: 0 });
     return (progress) => this.#update(step, progress);
   }
 
-  #update(step: JobStep, { stage: reported, done, total }: Progress): void {
+  /** Ends the last stage. @returns the seconds that the stages took for each song */
+  end(): StageSeconds {
+    this.#measure();
+    return new Map([...this.#seconds].map(([name, seconds]) => [name, seconds / this.batchSize]));
+  }
+
+  #update(step: JobStep, { stage: reported, done, total }: StepProgress): void {
     const numbers =
       this.#count === 1
         ? `song ${this.#first + 1}`
         : `songs ${this.#first + 1} to ${this.#first + this.#count}`;
-    const stages: Readonly<Record<string, Stage>> = STAGES;
-    const [from, to, name, label] = stages[`${step} ${reported}`] ?? STAGES[step];
-    const stage = name.replace("#", `${numbers} of ${this.batchSize}`);
-    if (stage !== this.#stage) {
-      this.#stage = stage;
-      this.#stageStartedMs = performance.now();
+    const detailed = `${step} ${reported}`;
+    const name = isStage(detailed) ? detailed : step;
+    const { name: pattern, label } = STAGES[name];
+    const title = pattern.replace("#", `${numbers} of ${this.batchSize}`);
+    if (title !== this.#current.title) {
+      this.#measure();
+      this.#current = { name, title, startedMs: performance.now() };
     }
     const fraction = total > 0 ? Math.min(done / total, 1) : 0;
-    const value = this.#withinJob(from + fraction * (to - from));
-    this.#value = Math.min(Math.max(this.#value, value), 0.99);
-    const elapsedSeconds = (performance.now() - this.#stageStartedMs) / 1000;
+    const elapsedSeconds = (performance.now() - this.#current.startedMs) / 1000;
     const text = total > 0 ? progressLine(label, done, total, elapsedSeconds) : label;
-    this.#notify({ value: Math.round(this.#value * 1e4) / 1e4, stage, text });
+    this.#notify({ value: this.#advance(name, fraction), stage: title, text });
+  }
+
+  /** Adds the time of the current stage. */
+  #measure(): void {
+    const { name, startedMs } = this.#current;
+    const seconds = (performance.now() - startedMs) / 1000;
+    this.#seconds.set(name, (this.#seconds.get(name) ?? 0) + seconds);
+  }
+
+  /** @returns the share of the expected time of the job that is over */
+  #advance(current: StageName, fraction: number): number {
+    const reach = (name: StageName, songs: number) =>
+      this.#done.set(name, Math.max(this.#done.get(name) ?? 0, songs));
+    for (const name of STAGE_NAMES.slice(0, STAGE_NAMES.indexOf(current)))
+      reach(name, this.#first + this.#count);
+    reach(current, this.#first + fraction * this.#count);
+    let over = 0;
+    let all = 0;
+    for (const [name, seconds] of this.expected) {
+      over += seconds * (this.#done.get(name) ?? 0);
+      all += seconds * this.batchSize;
+    }
+    const value = Math.min(Math.max(this.#latest.value, all > 0 ? over / all : 0), MAX);
+    return Math.round(value * 1e4) / 1e4;
   }
 
   reportPreview(previewSeconds: number): void {
@@ -96,14 +114,10 @@ export class SongProgress {
     this.#latest = { ...this.#latest, ...change };
     this.onProgress(this.#latest);
   }
+}
 
-  /** Maps the progress of the current songs to the progress of the batch. */
-  #withinJob(value: number): number {
-    if (value <= COMPOSE_FROM) return value;
-    const [from, to] = value <= RENDER_FROM ? [COMPOSE_FROM, RENDER_FROM] : [RENDER_FROM, RENDER_TO];
-    const fraction = (value - from) / (to - from);
-    return from + ((this.#first + fraction * this.#count) / this.batchSize) * (to - from);
-  }
+function isStage(name: string): name is StageName {
+  return name in STAGES;
 }
 
 /** Returns a progress line such as `DiT diffusion: 50%|#####     | 4/8 [00:02<00:02, 1.60steps/s]`. */

@@ -7,6 +7,7 @@ import {
   type RenderSong,
   SAMPLE_RATE,
 } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import type { PlannedComposition } from "./composition.js";
 import { estimateLength } from "./lyric-length.js";
 import type { ReadySlot } from "./prepare.js";
@@ -131,6 +132,6 @@ function plannedSeconds({ requested, codes, metadata }: PlannedComposition): num
 
 function estimatedSeconds({ lyrics, metadata }: PlannedComposition, warnings: string[]): number {
   const { seconds, reason } = estimateLength(lyrics, metadata);
-  warnings.push(`audio_duration was not set: using ${seconds} s, ${reason}`);
+  warnings.push(say("length_chosen", { seconds, reason }));
   return seconds;
 }

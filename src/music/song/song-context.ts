@@ -6,6 +6,7 @@ import type { LanguageModelInfo, MusicEngine, Plan, PlanRequest, SongAdapter } f
 import { EncodeError } from "../audio/encode.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { SongProgress, type TaskProgress } from "./progress.js";
+import { expectedStages } from "./stages.js";
 
 /** Like `planSongs` of the engine, but the first argument is the language model of the task. */
 export type PlanSongs = (
@@ -53,13 +54,14 @@ export interface JobOptions {
  */
 export function startJob(
   engine: MusicEngine,
-  { songs, warnings }: GenerationRequest,
+  request: GenerationRequest,
   options: JobOptions,
 ): Omit<SongContext, "engine" | "request"> {
   const { maxSourceSeconds, usesLmByDefault = false, adapters } = options;
   const { planSongs = (_lm, requests, call) => engine.planner.planSongs(requests, call) } = options;
   const failed = new AbortController();
-  const progress = new SongProgress(songs.length, (reached) => {
+  const expected = expectedStages(engine, request, usesLmByDefault);
+  const progress = new SongProgress(request.songs.length, expected, (reached) => {
     try {
       const reported: unknown = options.onProgress?.(reached);
       if (reported instanceof Promise) reported.catch((error: unknown) => failed.abort(error));
@@ -76,7 +78,7 @@ export function startJob(
     planSongs,
     signal: AbortSignal.any([...(options.signal ? [options.signal] : []), failed.signal]),
     failed: failed.signal,
-    warnings: [...warnings],
+    warnings: [...request.warnings],
   };
 }
 

@@ -3,6 +3,7 @@ import { readCaption } from "../../engine/caption/facts.js";
 import type { Statement, TempoRange } from "../../engine/caption/text.js";
 import { canonicalKeyScale } from "../../engine/metadata.js";
 import type { Metadata, Seed } from "../../engine/types.js";
+import { say } from "../../notes.js";
 import { indexFromSeed } from "./seeds.js";
 
 /** Facts that a caption states; null or "" if it states none. Stored as JSON, so it holds only plain data. */
@@ -35,7 +36,7 @@ export function statedFacts(
   remarks.push(...doubts);
   const { bpm } = fields;
   if (bpm === null && usual !== null) {
-    remarks.push(`bpm was not set: ${spell(usual.value)} is usual for ${JSON.stringify(usual.words)}`);
+    remarks.push(say("tempo_usual", { value: spell(usual.value), words: usual.words }));
   }
   const line = <Value>(
     name: string,
@@ -44,10 +45,10 @@ export function statedFacts(
     spelt: (value: Value) => string,
   ): void => {
     if (stated === null) return;
-    const words = JSON.stringify(stated.words);
-    if (!field.isSet) remarks.push(`${name} ${spelt(stated.value)} was taken from the prompt's ${words}`);
-    else if (!field.agrees(stated.value)) {
-      remarks.push(`${name} ${field.used} was used as sent, although the prompt says ${words}`);
+    const { value, words } = stated;
+    if (!field.isSet) remarks.push(say("fact_stated", { name, value: spelt(value), words }));
+    else if (!field.agrees(value)) {
+      remarks.push(say("fact_contradicted", { name, value: String(field.used), words }));
     }
   };
   const inRange = ({ min, max }: TempoRange) => bpm !== null && min <= bpm && bpm <= max;

@@ -5,30 +5,53 @@ import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
 
+/** Value of the menu for a file that the server does not list. */
+const OTHER = " ";
+
+/** Name of a style in place of its path: trained styles lie in a folder `final` of their own. */
+function styleName(path: string): string {
+  return path.replace(/\/final$/, "");
+}
+
 export function Adapters({ attempt }: { attempt: Attempt }) {
   const [status] = useEndpoint<AdapterStatus>("/v1/lora/status");
   const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
-  const [path, setPath] = useState("");
+  const [chosen, setChosen] = useState("");
+  const [typed, setTyped] = useState("");
+  const names = available?.adapters ?? [];
+  const isTyped = names.length === 0 || chosen === OTHER;
+  const path = isTyped ? typed.trim() : chosen;
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => carillon.call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
     <WorkshopSection title={t("Adapters")}>
       <div class="row">
-        <input
-          aria-label={t("Adapter on the server")}
-          list="adapters"
-          placeholder={t("Path on the server, such as zydeco/final")}
-          value={path}
-          onInput={(event) => setPath(event.currentTarget.value)}
-        />
-        <datalist id="adapters">
-          {available?.adapters.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
+        {names.length > 0 && (
+          <select
+            aria-label={t("Style")}
+            value={chosen}
+            onChange={(event) => setChosen(event.currentTarget.value)}
+          >
+            <option value="">{t("Choose a style")}</option>
+            {names.map((each) => (
+              <option key={each} value={each}>
+                {styleName(each)}
+              </option>
+            ))}
+            <option value={OTHER}>{t("Another file on the server")}</option>
+          </select>
+        )}
+        {isTyped && (
+          <input
+            aria-label={t("Adapter on the server")}
+            placeholder={t("Path on the server, such as zydeco/final")}
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
         <button
           type="button"
-          disabled={path.trim() === ""}
+          disabled={path === ""}
           onClick={() => change("load", { lora_path: path }, t("The adapter is loaded."))}
         >
           {t("Load adapter")}

@@ -1,8 +1,10 @@
 /** Fields for all parameters that have no other control in the form. Generated from GET /openapi.json. */
 import { useEffect, useState } from "preact/hooks";
-import { carillon, type Parameters } from "./api.js";
+import { carillon, type ModelInventory, type Parameters } from "./api.js";
+import { useEndpoint } from "./endpoint.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { t } from "./language.js";
+import { parameterName } from "./parameters.js";
 
 /**
  * Parameters without a generated field, because the form has another control for them, or because they have
@@ -33,16 +35,19 @@ interface Description {
   >;
 }
 
+const PLANNER = /^(lm_|use_cot|constrained|allow_lm|use_format)/;
+
 /** Groups of fields. A field belongs to the first group whose pattern matches its parameter name. */
 const GROUPS: readonly (readonly [title: () => string, names: RegExp])[] = [
-  [() => t("Planner"), /^(lm_|use_cot|constrained|allow_lm|use_format)/],
+  [() => t("Every song"), /^(seed|use_random_seed|inference_steps|instrumental)$/],
   [() => t("Guidance"), /^(guidance|cfg|use_adg|eta|momentum|norm_threshold|dcw)/],
   [
     () => t("Source"),
     /^(repaint|chunk_mask|cover|src_|ref_|instruction|global_caption|extract_|full_analysis)/,
   ],
-  [() => t("File"), /^(mp3|sample_rate|normalization|fade|return_|get_scores)/],
-  [() => t("Model"), /^(inference|shift|timesteps|infer_|velocity|latent|seed|use_random_seed|loras)/],
+  [() => t("File"), /^(mp3|sample_rate|normalization|enable_norm|loudness|peak|fade|return_|get_scores)/],
+  [() => t("Model"), /^(shift|timesteps|free_|infer_|velocity|latent|loras)/],
+  [() => t("Planner"), PLANNER],
   [() => t("Other settings"), /./],
 ];
 
@@ -76,6 +81,9 @@ export function AdvancedFields({ values, set }: AdvancedProps) {
       (error: Error) => setFailure(error.message),
     );
   }, [isOpen]);
+  const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
+  const hasPlanner = (inventory?.lm_models.length ?? 0) > 0;
+  const shown = hasPlanner ? schemas : schemas.filter(([name]) => !PLANNER.test(name));
   const changed = schemas.filter(([name]) => values[name] !== undefined).length;
   return (
     <Group
@@ -85,7 +93,7 @@ export function AdvancedFields({ values, set }: AdvancedProps) {
       onToggle={setOpen}
     >
       {failure !== "" && <p class="failed">{failure}</p>}
-      {grouped(schemas).map(([title, fields]) => (
+      {grouped(shown).map(([title, fields]) => (
         <fieldset class="settings" key={title}>
           <legend>{title}</legend>
           <div class="grid">
@@ -109,7 +117,7 @@ function SchemaField({ name, schema, values, set }: { name: string; schema: Sche
   const kinds = Array.isArray(type) ? type.filter((kind) => kind !== "null") : [type];
   const isOpen = fallback === null || fallback === undefined || fallback === "" || String(fallback) === "";
   const common = {
-    label: wordsOf(name),
+    label: parameterName(name),
     name,
     values,
     set,
@@ -147,13 +155,4 @@ function FlagField({ label, name, placeholder, values, set }: FlagFieldProps) {
       set={(change) => set({ [name]: change[name] === "" ? null : change[name] === "yes" })}
     />
   );
-}
-
-function wordsOf(name: string): string {
-  const words = name
-    .replaceAll("_", " ")
-    .replace(/\blm\b/g, "LM")
-    .replace(/\bcfg\b/g, "CFG")
-    .replace(/\badg\b/g, "ADG");
-  return words[0]?.toUpperCase() + words.slice(1);
 }

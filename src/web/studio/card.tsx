@@ -1,33 +1,18 @@
 /** A song of the library: cover, waveform, versions and actions. */
 import { useState } from "preact/hooks";
-import type { Parameters, Song, Task } from "./api.js";
-import { SongPlan } from "./codes.js";
+import type { Song, Task } from "./api.js";
+import { CardMenu, type SongActions } from "./card-menu.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
 import { Description } from "./description.js";
 import { Icon, RoundButton } from "./icons.js";
 import { t } from "./language.js";
+import { search } from "./live.js";
+import { kindInWords, madeFrom, useOriginal } from "./originals.js";
 import { controls, usePlayback } from "./playback.js";
-import { expiryText, useRetention } from "./retention.js";
-import { SaveSettings } from "./settings-file.js";
-import { Download, LyricsFile, songName, songUrl, type Track, versionLetter } from "./song.js";
+import { songName, songUrl, type Track, versionLetter } from "./song.js";
+import { songs } from "./songs.js";
 import { recordingTasks } from "./source.js";
 import { formatTime, timeAgo } from "./words.js";
-
-export interface SongActions {
-  again: (task: Task) => void;
-  vary: (task: Task) => void;
-  reuse: (task: Task) => void;
-  fill: (parameters: Parameters, done: string) => void;
-  edit: (task: Task, song: Song) => void;
-  remove: (task: Task) => void;
-  describe: (task: Task, song: Song) => void;
-  useDescription: (values: Parameters) => void;
-  /** Copies a link to the song. */
-  share: (task: Task) => void;
-  /** Uses the song as the reference recording of the next song. */
-  reference: (task: Task, song: Song) => void;
-  change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
-}
 
 interface CardProps {
   task: Task;
@@ -45,7 +30,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
   const isHeard = isCurrent && isPlaying;
   const song = task.songs[isCurrent ? (track?.index ?? 0) : 0];
   return (
-    <div class={isCurrent ? "card current" : "card"}>
+    <div id={`song-${task.task_id}`} class={isCurrent ? "card current" : "card"}>
       <button
         type="button"
         class="play cover"
@@ -70,6 +55,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
             {name}
           </span>
         )}
+        <Origin task={task} />
         <span class="faint facts">
           {isCurrent && failure !== "" && <span class="failed">{t("Not loaded")} · </span>}
           <Badges task={task} />
@@ -108,7 +94,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
       {task.songs.map(({ file }) => (
         <Description key={file} recording={file} name={name} onUse={on.useDescription} />
       ))}
-      {isOpen && <More task={task} on={on} onRename={() => setRenaming(true)} />}
+      {isOpen && <CardMenu task={task} on={on} onRename={() => setRenaming(true)} />}
     </div>
   );
 }
@@ -157,7 +143,7 @@ function Position({ name, task, song, isCurrent, onPlay }: PositionProps) {
 
 /** Badges of songs made from a recording: task type and stems. */
 function Badges({ task }: { task: Task }) {
-  const kind = recordingTasks()[task.task_type]?.name;
+  const kind = kindInWords(task) === "" ? recordingTasks()[task.task_type]?.name : undefined;
   const stems = task.songs.flatMap(({ track_name: stem }) => stem ?? []);
   const { track_name = "", track_classes = [] } = task.parameters;
   const named = stems.length > 0 ? stems : [track_name, track_classes].flat().filter(Boolean).map(String);
@@ -171,6 +157,29 @@ function Badges({ task }: { task: Task }) {
         </span>
       ))}{" "}
     </>
+  );
+}
+
+/** Says what a variation or an edit was made from; a press shows the original. */
+function Origin({ task }: { task: Task }) {
+  const original = useOriginal(task);
+  if (original === null) return null;
+  return (
+    <a
+      class="faint origin"
+      href={songUrl(original)}
+      onClick={(event) => {
+        event.preventDefault();
+        search({
+          ...songs.value.query,
+          search: "",
+          favorite: false,
+          list: { name: "", ids: [original.task_id] },
+        });
+      }}
+    >
+      {madeFrom(task, songName(original))}
+    </a>
   );
 }
 
@@ -194,101 +203,6 @@ function Rename({ task, onDone }: { task: Task; onDone: (title?: string) => void
       />
       <button type="submit">{t("Save")}</button>
     </form>
-  );
-}
-
-interface MoreProps extends Pick<CardProps, "task" | "on"> {
-  onRename: () => void;
-}
-
-function More({ task, on, onRename }: MoreProps) {
-  const [isSure, setSure] = useState(false);
-  const retention = useRetention(task.task_id, task.favorite ? 1 : 2);
-  const expiry = retention === null ? "" : expiryText(task, retention);
-  const { songs } = task;
-  return (
-    <div class="details">
-      <div class="row">
-        <button type="button" onClick={() => on.again(task)} title={t("The same settings and seeds")}>
-          {t("Make again")}
-        </button>
-        <button type="button" onClick={() => on.vary(task)} title={t("The same settings, new seeds")}>
-          {t("Vary")}
-        </button>
-        <button type="button" onClick={() => on.reuse(task)} title={t("Fills the form with the settings")}>
-          {t("Use settings")}
-        </button>
-        <SaveSettings task={task} />
-        <a
-          class="button"
-          href={songUrl(task)}
-          onClick={(event) => {
-            // Pages without TLS cannot use the clipboard, so the browser opens the link instead.
-            if (navigator.clipboard === undefined) return;
-            event.preventDefault();
-            on.share(task);
-          }}
-        >
-          {t("Copy link")}
-        </a>
-        <button type="button" onClick={onRename}>
-          {t("Rename")}
-        </button>
-        <button
-          type="button"
-          class={isSure ? "danger" : ""}
-          onClick={() => (isSure ? on.remove(task) : setSure(true))}
-        >
-          {isSure ? t("Delete for good") : t("Delete")}
-        </button>
-      </div>
-      {songs.map((song, index) => (
-        <div class="row" key={song.file}>
-          {songs.length > 1 && <strong>{versionLetter(index)}</strong>}
-          <button type="button" onClick={() => on.edit(task, song)}>
-            {t("Edit")}
-          </button>
-          <button
-            type="button"
-            onClick={() => on.reference(task, song)}
-            title={t("The next song sounds like this one")}
-          >
-            {t("Use as reference")}
-          </button>
-          <button
-            type="button"
-            onClick={() => on.describe(task, song)}
-            title={t("Tempo, key, language and style")}
-          >
-            {t("Describe")}
-          </button>
-          <Download name={songName(task)} song={song} />
-          {song.lrc && <LyricsFile name={songName(task)} lrc={song.lrc} />}
-          <span class="faint">
-            {t("seed {seed}", { seed: String(song.seed) })} · {song.dit_model}
-          </span>
-          <SongPlan
-            task={task}
-            index={index}
-            onReuse={(parameters) =>
-              on.fill(parameters, t("The codes and their settings are in the form now."))
-            }
-          />
-        </div>
-      ))}
-      {expiry !== "" && <p class="faint stay">{expiry}</p>}
-      {task.warnings.map((warning) => (
-        <p class="faint" key={warning}>
-          {warning}
-        </p>
-      ))}
-      {songs[0] && songs[0].caption !== "" && <p dir="auto">{songs[0].caption}</p>}
-      {songs[0] && songs[0].lyrics !== "" && <pre dir="auto">{songs[0].lyrics}</pre>}
-      <details>
-        <summary class="faint">{t("Settings")}</summary>
-        <pre>{JSON.stringify(task.parameters, null, 2)}</pre>
-      </details>
-    </div>
   );
 }
 

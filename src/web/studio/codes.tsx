@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { carillon, type Parameters, type Song, type Task } from "./api.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
-import { songName } from "./song.js";
+import { songName, versionLetter } from "./song.js";
 import { formatTime } from "./words.js";
 
 const CODES_PER_SECOND = 5;
@@ -57,7 +57,9 @@ export function SongPlan(props: PlanProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="whole" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary class="faint">{t("Plan")}</summary>
+      <summary class="faint">
+        {t("Plan")} {props.task.songs.length > 1 && versionLetter(props.index)}
+      </summary>
       {isOpen && <PlanContent {...props} />}
     </details>
   );

@@ -5,6 +5,7 @@ import { carillon, type Parameters, type Task } from "./api.js";
 import { descriptions, forgetDescription } from "./descriptions.js";
 import { language, t } from "./language.js";
 import { watchTasks } from "./live.js";
+import { failureOf } from "./notes.js";
 import { useStore } from "./store.js";
 import { formatTime } from "./words.js";
 
@@ -34,7 +35,7 @@ export function Description({ recording, name, onUse }: DescriptionProps) {
         </button>
       </div>
       <p role="status" class={task?.state === "failed" ? "failed" : ""}>
-        {found === null ? (task?.error ?? t("Listening to it…")) : String(found.prompt ?? "")}
+        {found === null ? (task && failureOf(task)) || t("Listening to it…") : String(found.prompt ?? "")}
       </p>
       {found !== null && <Facts analysis={found} />}
     </section>

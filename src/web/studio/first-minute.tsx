@@ -25,16 +25,22 @@ const moods = (): [string, string][] => [
 ];
 
 interface FirstMinuteProps {
+  /** Whether the first song is being made. */
+  isMaking: boolean;
   track: Track | null;
   onPlay: (track: Track) => void;
   /** Puts a description into the form. */
   onDescribe: (prompt: string) => void;
 }
 
-export function FirstMinute({ track, onPlay, onDescribe }: FirstMinuteProps) {
+export function FirstMinute({ isMaking, track, onPlay, onDescribe }: FirstMinuteProps) {
   return (
     <>
-      <p>{t("No songs yet. Hear what the built-in model makes:")}</p>
+      <p>
+        {isMaking
+          ? t("Your first song is on its way. Until then, hear what the built-in model makes:")
+          : t("No songs yet. Hear what the built-in model makes:")}
+      </p>
       <ul class="examples">
         {examples().map((task) => (
           <Example key={task.task_id} task={task} track={track} onPlay={onPlay} />
@@ -61,7 +67,7 @@ export function FirstMinute({ track, onPlay, onDescribe }: FirstMinuteProps) {
   );
 }
 
-function Example({ task, track, onPlay }: Omit<FirstMinuteProps, "onDescribe"> & { task: Task }) {
+function Example({ task, track, onPlay }: Pick<FirstMinuteProps, "track" | "onPlay"> & { task: Task }) {
   const isCurrent = track?.task.task_id === task.task_id;
   const { isPlaying } = usePlayback(isCurrent);
   const isHeard = isCurrent && isPlaying;

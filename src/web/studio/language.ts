@@ -38,5 +38,12 @@ export async function loadLanguage(): Promise<void> {
 
 /** Translates a text. `{name}` is replaced by the value of that name. */
 export function t(text: string, values: Readonly<Record<string, string | number>> = {}): string {
-  return (texts[text] ?? text).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+  return (texts[text] ?? text).replace(/\{(\w+)\}/g, (_, name: string) =>
+    isolated(String(values[name] ?? "")),
+  );
+}
+
+/** Keeps the order of a sentence around Arabic and Hebrew words. */
+function isolated(value: string): string {
+  return /[\u0590-\u08ff]/.test(value) ? `\u2068${value}\u2069` : value;
 }

@@ -1,17 +1,18 @@
 /** The library: all songs, newest first. */
-import { useCallback, useRef, useState } from "preact/hooks";
-import type { Task } from "./api.js";
-import { Card, type SongActions } from "./card.js";
+import { useCallback, useRef } from "preact/hooks";
+import { Card } from "./card.js";
+import type { SongActions } from "./card-menu.js";
 import { SelectField } from "./fields.js";
 import { t } from "./language.js";
 import { lazy } from "./lazy.js";
-import { search, view } from "./live.js";
+import { queue, search, view } from "./live.js";
 import { PlaylistOrdering } from "./ordering.js";
 import type { Attempt } from "./part.js";
+import { PlaylistBar } from "./playlist-bar.js";
 import { setPlaylist, usePlaylists } from "./playlists.js";
 import { retentionText, useRetention } from "./retention.js";
-import { Selection } from "./selection.js";
-import { songName, type Track } from "./song.js";
+import { ChoiceBox, Selection, useChoice } from "./selection.js";
+import type { Track } from "./song.js";
 import { type LibraryQuery, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { VirtualList } from "./virtual-list.js";
@@ -29,11 +30,13 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
   const { query, rows, isRead } = useStore(songs);
   const total = rows.length;
   const heading = useRef<HTMLHeadingElement>(null);
-  /** Selected songs; null while not selecting. */
-  const [chosen, setChosen] = useState<ReadonlyMap<string, Task> | null>(null);
+  const choice = useChoice(attempt);
+  const { chosen } = choice;
+  const isMaking = useStore(queue).active.length > 0;
   const retention = useRetention(null, total);
   const playlists = usePlaylists();
   const { list } = query;
+  const isPlaylist = list !== null && list.name in playlists;
   const isFiltered = query.search !== "" || query.favorite || list !== null;
   const find = (change: Partial<LibraryQuery>) => search({ ...query, ...change });
   const keyOf = useCallback((index: number) => rows[index]?.task_id ?? `row ${index}`, [rows]);
@@ -43,8 +46,8 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
     const card = <Card task={task} track={track} onPlay={onPlay} on={on} />;
     return (
       <>
-        {chosen !== null && <Choice task={task} chosen={chosen} onChoose={setChosen} />}
-        {list !== null && list.name in playlists ? (
+        {chosen !== null && <ChoiceBox task={task} index={index} choice={choice} />}
+        {list !== null && isPlaylist && !list.isShuffled ? (
           <PlaylistOrdering
             task={task}
             ids={list.ids}
@@ -111,17 +114,19 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
           />
         )}
         {total > 0 && chosen === null && (
-          <button type="button" onClick={() => setChosen(new Map())}>
+          <button type="button" onClick={choice.begin}>
             {t("Select")}
           </button>
         )}
       </div>
+      {isPlaylist && <PlaylistBar key={list.name} name={list.name} onPlay={onPlay} attempt={attempt} />}
       {chosen !== null && (
         <Selection
           chosen={[...chosen.values()]}
           attempt={attempt}
+          onAll={choice.chooseAll}
           onEnd={() => {
-            setChosen(null);
+            choice.end();
             heading.current?.focus();
           }}
         />
@@ -132,6 +137,7 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
             <p>{t("No songs match.")}</p>
           ) : (
             <FirstMinute
+              isMaking={isMaking}
               track={track}
               onPlay={onPlay}
               onDescribe={(prompt) => on.fill({ prompt }, t("The radio's description is in the form."))}
@@ -141,25 +147,5 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
       )}
       {total > 0 && <VirtualList count={total} keyOf={keyOf} row={row} onView={view} />}
     </section>
-  );
-}
-
-interface ChoiceProps {
-  task: Task;
-  chosen: ReadonlyMap<string, Task>;
-  onChoose: (chosen: ReadonlyMap<string, Task>) => void;
-}
-
-function Choice({ task, chosen, onChoose }: ChoiceProps) {
-  return (
-    <input
-      type="checkbox"
-      aria-label={t("Select {song}", { song: songName(task) })}
-      checked={chosen.has(task.task_id)}
-      onChange={(event) => {
-        const others = [...chosen].filter(([id]) => id !== task.task_id);
-        onChoose(new Map(event.currentTarget.checked ? [...others, [task.task_id, task]] : others));
-      }}
-    />
   );
 }

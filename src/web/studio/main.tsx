@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { CarillonError, type TaskChanges } from "../../client/index.js";
 import { carillon, hasSession, type Parameters, type Song, submit, type Task } from "./api.js";
+import { showNewest, useArrivals } from "./arrivals.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
 import {
@@ -19,7 +20,8 @@ import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
 import { language, loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { connection, notifyTabs, queue, refresh, startLive } from "./live.js";
+import { connection, notifyTabs, queue, refresh, search, startLive } from "./live.js";
+import { errorInWords } from "./notes.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
@@ -38,20 +40,32 @@ type View = "make" | "songs";
 interface NoticeText {
   text: string;
   isError: boolean;
-  /** Undoes the action that the notice reports. */
-  undo?: (() => void) | undefined;
+  /** Undoes the action that the notice reports, or shows its song. */
+  action?: { label: string; run: () => void } | undefined;
 }
 
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
   const [notice, setNotice] = useState<NoticeText | null>(null);
   const [view, setView] = useState<View>(sharedSong() === null ? "make" : "songs");
-  const notify = (text: string, isError = false, undo?: () => void) => setNotice({ text, isError, undo });
-  const replace = (change: DraftChange, done: string) => notify(done, false, replaceDraft(change));
+  const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
+    setNotice({ text, isError, action });
+  const replace = (change: DraftChange, done: string) =>
+    notify(done, false, { label: t("Undo"), run: replaceDraft(change) });
   const [track, setTrack] = useTrack((task) =>
     notify(t("{song} was deleted, so it no longer plays.", { song: songName(task) }), true),
   );
   const isLocked = useStore(connection) === "locked";
+  const showSong = () => {
+    setView("songs");
+    search({ search: "", favorite: false, order: "newest", list: null });
+    showNewest();
+  };
+  useArrivals((words) =>
+    setNotice((now) =>
+      now?.isError ? now : { text: words, isError: false, action: { label: t("Show"), run: showSong } },
+    ),
+  );
   useEffect(() => {
     if (isLocked) setTrack(null);
   }, [isLocked]);
@@ -69,7 +83,7 @@ function Studio() {
       await work();
       if (done !== "") notify(done);
     } catch (error) {
-      notify(error instanceof Error ? error.message : String(error), true);
+      notify(errorInWords(error), true);
     }
     notifyTabs();
     await refresh();
@@ -88,8 +102,7 @@ function Studio() {
         ? t("These settings are in the form now. Add the recording again.")
         : t("These settings are in the form now."),
     );
-  const again = (task: Task, change: Parameters = {}) =>
-    task.uploads.length > 0 ? reuse(task) : void send({ ...task.parameters, ...change });
+  const again = (task: Task) => (task.uploads.length > 0 ? reuse(task) : void send(task.parameters));
   const edit = (task: Task, song: Song) => {
     const words = { prompt: song.prompt, lyrics: song.lyrics };
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
@@ -133,8 +146,9 @@ function Studio() {
   };
 
   const on = useLatest({
-    again: (task: Task) => again(task),
-    vary: (task: Task) => again(task, { use_random_seed: true, seed: -1 }),
+    again,
+    vary: (task: Task) =>
+      task.uploads.length > 0 ? reuse(task) : attempt(() => carillon.retake(task.task_id), t("Queued.")),
     reuse,
     fill,
     edit,
@@ -238,15 +252,15 @@ function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () =>
       {notice && (
         <p class={notice.isError ? "failed" : ""}>
           {notice.text}{" "}
-          {notice.undo && (
+          {notice.action && (
             <button
               type="button"
               onClick={() => {
-                notice.undo?.();
+                notice.action?.run();
                 onClose();
               }}
             >
-              {t("Undo")}
+              {notice.action.label}
             </button>
           )}
           <button type="button" class="plain" aria-label={t("Close message")} onClick={onClose}>

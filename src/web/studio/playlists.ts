@@ -35,7 +35,19 @@ export function usePlaylists(): Playlists {
 /** Replaces a playlist; without songs it is removed. */
 export function setPlaylist(name: string, ids: readonly string[]): void {
   const { [name]: _, ...others } = load();
-  localStorage.setItem(ITEM, JSON.stringify(ids.length === 0 ? others : { ...others, [name]: ids }));
+  store(ids.length === 0 ? others : { ...others, [name]: ids });
+}
+
+/** @returns whether there was no other playlist with this name */
+export function renamePlaylist(name: string, next: string): boolean {
+  const lists = load();
+  if (next in lists) return false;
+  store(Object.fromEntries(Object.entries(lists).map(([each, ids]) => [each === name ? next : each, ids])));
+  return true;
+}
+
+function store(playlists: Playlists): void {
+  localStorage.setItem(ITEM, JSON.stringify(playlists));
   dispatchEvent(new Event(CHANGED));
 }
 

@@ -1,8 +1,9 @@
 /** Running, waiting and recently failed tasks. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Task } from "./api.js";
 import { t } from "./language.js";
 import { queue } from "./live.js";
+import { failureOf } from "./notes.js";
 import { taskName } from "./song.js";
 import { useStore } from "./store.js";
 import { remainingTime } from "./words.js";
@@ -95,7 +96,9 @@ export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: Queue
             <span class="name" dir="auto">
               {taskName(task)}
             </span>
-            <span class="state failed">{task.error}</span>
+            <span class="state failed" title={task.error ?? ""}>
+              {failureOf(task)}
+            </span>
             <span class="row">
               <button type="button" onClick={() => onAgain(task)}>
                 {t("Try again")}
@@ -125,25 +128,43 @@ function Waiting({ task }: { task: Task }) {
 
 function Progress({ task }: { task: Task }) {
   useTick();
-  const { progress, stage, start_time: start } = task;
-  const elapsed = start === null ? 0 : Date.now() / 1000 - start;
-  const isGuess = progress > 0.05 && elapsed > 2;
+  const { progress, start_time: start } = task;
+  const now = Date.now() / 1000;
+  const reported = useRef({ progress, at: now });
+  if (reported.current.progress !== progress) reported.current = { progress, at: now };
+  const shown = useRef(0);
+  const { at } = reported.current;
+  const perSecond = start === null || at - start < 1 ? 0 : progress / (at - start);
+  // Between two reports the bar goes on at its pace so far.
+  shown.current = Math.max(shown.current, Math.min(progress + perSecond * (now - at), 0.99));
+  const left = (1 - shown.current) / perSecond;
   return (
     <span class="state">
-      <progress value={progress} max={1} aria-label={t("Progress of {song}", { song: taskName(task) })} />
+      <progress
+        value={shown.current}
+        max={1}
+        aria-label={t("Progress of {song}", { song: taskName(task) })}
+      />
       <span>
-        {stage} · {Math.round(progress * 100)} %
-        {isGuess && ` · ${remainingTime((elapsed * (1 - progress)) / progress)}`}
+        {stageWords(task)}
+        {progress > 0.05 && perSecond > 0 && ` · ${remainingTime(left)}`}
       </span>
     </span>
   );
 }
 
-/** Re-renders every second, for elapsed times. */
+/** The stages of the service in words: what they do with the song. */
+function stageWords({ stage }: Task): string {
+  if (/^(Reading|Extracting|Describing)/.test(stage)) return t("Listening");
+  if (/^(Decoding|Preparing audio)/.test(stage)) return t("Finishing");
+  return /^Waiting/.test(stage) ? t("Waiting") : t("Composing");
+}
+
+/** Re-renders four times a second, for elapsed times. */
 function useTick(): void {
   const [, setTick] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => setTick((tick) => tick + 1), 1000);
+    const timer = setInterval(() => setTick((tick) => tick + 1), 250);
     return () => clearInterval(timer);
   }, []);
 }

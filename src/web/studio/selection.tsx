@@ -1,18 +1,64 @@
 /** Actions on several songs at once. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { carillon, type Task } from "./api.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
 import { songName, versionLetter } from "./song.js";
+import { songs, songsIn } from "./songs.js";
+
+interface Choice {
+  /** Selected songs by id; null while not selecting. */
+  chosen: ReadonlyMap<string, Task> | null;
+  begin: () => void;
+  end: () => void;
+  /** Selects all songs that the library shows. */
+  chooseAll: () => void;
+  /** @param isRange whether the songs from the last one to this one are selected too */
+  choose: (task: Task, index: number, isChosen: boolean, isRange: boolean) => void;
+}
+
+export function useChoice(attempt: Attempt): Choice {
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Task> | null>(null);
+  const last = useRef(0);
+  const add = (tasks: readonly Task[]) =>
+    setChosen((now) => new Map([...(now ?? []), ...tasks.map((task) => [task.task_id, task] as const)]));
+  return {
+    chosen,
+    begin: () => setChosen(new Map()),
+    end: () => setChosen(null),
+    chooseAll: () => void attempt(async () => add(await songsIn(0, songs.value.rows.length))),
+    choose: (task, index, isChosen, isRange) => {
+      const [from, to] = [last.current, index].toSorted((a, b) => a - b) as [number, number];
+      last.current = index;
+      if (isRange && isChosen) void attempt(async () => add(await songsIn(from, to + 1)));
+      else if (isChosen) add([task]);
+      else setChosen((now) => new Map([...(now ?? [])].filter(([id]) => id !== task.task_id)));
+    },
+  };
+}
+
+/** Checkbox of a song. */
+export function ChoiceBox({ task, index, choice }: { task: Task; index: number; choice: Choice }) {
+  return (
+    <input
+      type="checkbox"
+      aria-label={t("Select {song}", { song: songName(task) })}
+      title={t("Shift selects all songs from the last one to this one")}
+      checked={choice.chosen?.has(task.task_id) ?? false}
+      onClick={({ currentTarget, shiftKey }) => choice.choose(task, index, currentTarget.checked, shiftKey)}
+    />
+  );
+}
 
 interface SelectionProps {
   chosen: readonly Task[];
+  onAll: () => void;
   onEnd: () => void;
   attempt: Attempt;
 }
 
-export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
+export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
   const [isSure, setSure] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const each = (change: (task: Task) => Promise<unknown>, done: string) =>
@@ -33,6 +79,9 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
   return (
     <div class="row selection" role="toolbar" aria-label={t("Selected songs")}>
       <span role="status">{t("{count} selected", { count: chosen.length })}</span>
+      <button type="button" onClick={onAll}>
+        {t("Select all")}
+      </button>
       <button type="button" disabled={chosen.length === 0 || isBusy} onClick={() => void save()}>
         {isBusy ? t("Packing…") : t("Download zip")}
       </button>
@@ -86,32 +135,47 @@ export function Selection({ chosen, onEnd, attempt }: SelectionProps) {
   );
 }
 
+/** Value of the menu for a playlist that does not exist yet. */
+const NEW = " ";
+
 function AddToPlaylist({ isReady, onAdd }: { isReady: boolean; onAdd: (name: string) => void }) {
+  const [chosen, setChosen] = useState("");
   const [name, setName] = useState("");
-  const playlists = usePlaylists();
+  const names = Object.keys(usePlaylists());
+  const isNew = names.length === 0 || chosen === NEW;
+  const playlist = isNew ? name.trim() : chosen;
   return (
     <form
       class="row"
       onSubmit={(event) => {
         event.preventDefault();
-        onAdd(name.trim());
+        onAdd(playlist);
       }}
     >
-      <input
-        dir="auto"
-        list="playlists"
-        maxLength={60}
-        aria-label={t("Playlist")}
-        placeholder={t("Playlist")}
-        value={name}
-        onInput={(event) => setName(event.currentTarget.value)}
-      />
-      <datalist id="playlists">
-        {Object.keys(playlists).map((each) => (
-          <option key={each} value={each} />
-        ))}
-      </datalist>
-      <button type="submit" disabled={!isReady || name.trim() === ""}>
+      {names.length > 0 && (
+        <select
+          aria-label={t("Playlist")}
+          value={chosen}
+          onChange={(event) => setChosen(event.currentTarget.value)}
+        >
+          <option value="">{t("Choose a playlist")}</option>
+          {names.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+          <option value={NEW}>{t("New playlist")}</option>
+        </select>
+      )}
+      {isNew && (
+        <input
+          dir="auto"
+          maxLength={60}
+          aria-label={t("Name of the playlist")}
+          placeholder={t("Name of the playlist")}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      )}
+      <button type="submit" disabled={!isReady || playlist === ""}>
         {t("Add to playlist")}
       </button>
     </form>

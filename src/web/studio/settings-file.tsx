@@ -1,5 +1,6 @@
 /** Settings files: JSON files that recreate a song with the same lyrics, settings and seeds. */
 import type { Parameters, Task } from "./api.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { songName } from "./song.js";
 
@@ -14,6 +15,7 @@ export function SaveSettings({ task }: { task: Task }) {
       download={`${songName(task)}.json`}
       title={t("Open this file in the form to make the same song again")}
     >
+      <Icon name="save" />
       {t("Save settings")}
     </a>
   );

@@ -3,8 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Song, type Task } from "./api.js";
 import { extensionOf, FORMATS } from "./formats.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { watchTasks } from "./live.js";
+import { kindInWords } from "./originals.js";
 
 export interface Track {
   task: Task;
@@ -60,11 +62,16 @@ export function taskName(task: Task): string {
   return t("Description of {song}", { song: task.title || t("a recording") });
 }
 
-/** The title; if empty, the first phrase of the prompt or of the first sung line. */
-export function songName({ title, prompt, lyrics, task_type }: Task): string {
-  if (title !== "") return title;
+/** The title; if empty, the first phrase of the prompt or of the first sung line, and how the song was made. */
+export function songName(task: Task): string {
+  if (task.title !== "") return task.title;
+  const kind = kindInWords(task);
+  return kind === "" ? firstPhrase(task) : `${firstPhrase(task)} (${kind})`;
+}
+
+function firstPhrase({ prompt, lyrics, task_type }: Task): string {
   const sung = lyrics.split("\n").find((line) => /^[^[]/.test(line)) ?? "";
-  const phrase = /[^\s,.;:!?\n。、，][^,.;:!?\n。、，]*/.exec(prompt || sung)?.[0].trim() || task_type;
+  const phrase = /[^\s,.;:!?\n。、，،؛؟][^,.;:!?\n。、，،؛؟]*/.exec(prompt || sung)?.[0].trim() || task_type;
   if (phrase.length <= MAX_NAME) return phrase;
   return `${phrase.slice(0, MAX_NAME).replace(/\s+\S*$/, "")}…`;
 }
@@ -81,6 +88,7 @@ export function Download({ name, song }: { name: string; song: Song }) {
         href={format === "" ? song.file : `${song.file}&format=${format}`}
         download={`${name.slice(0, 60)}.${extension}`}
       >
+        <Icon name="download" />
         {t("Download")}
       </a>
       <select
@@ -105,6 +113,7 @@ export function LyricsFile({ name, lrc }: { name: string; lrc: string }) {
       href={`data:text/plain;charset=utf-8,${encodeURIComponent(lrc)}`}
       download={`${name.slice(0, 60)}.lrc`}
     >
+      <Icon name="note" />
       {t("Lyrics with times")}
     </a>
   );

@@ -14,6 +14,8 @@ const MAX_LISTED = 200;
 interface SongList {
   name: string;
   ids: readonly string[];
+  /** Whether this is not the order of the playlist. */
+  isShuffled?: boolean;
 }
 
 export interface LibraryQuery {
@@ -112,6 +114,17 @@ export async function songAt(index: number): Promise<Task | undefined> {
   const { query, rows } = songs.value;
   if (index < 0 || index >= rows.length) return undefined;
   return rows[index] ?? (await read(query, index, 1)).tasks[0];
+}
+
+/** The songs from one position to before another, read if necessary. @throws the errors of `fetch` */
+export async function songsIn(from: number, to: number): Promise<Task[]> {
+  const { query, rows } = songs.value;
+  const wanted = rows.slice(from, to);
+  if (wanted.every((row) => row !== undefined)) return wanted;
+  const all: Task[] = [];
+  for (let offset = from; offset < Math.min(to, rows.length); offset += MAX_LISTED)
+    all.push(...(await read(query, offset, Math.min(MAX_LISTED, to - offset))).tasks);
+  return all;
 }
 
 async function read(query: LibraryQuery, offset: number, limit: number) {

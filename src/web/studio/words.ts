@@ -8,7 +8,7 @@ export function formatTime(seconds: number): string {
 
 /** Formats the estimated remaining time of a task. */
 export function remainingTime(seconds: number): string {
-  if (seconds < 10) return t("a few seconds left");
+  if (seconds < 5) return t("a few seconds left");
   if (seconds < 90) return t("about {count} s left", { count: Math.round(seconds / 5) * 5 });
   return t("about {count} min left", { count: Math.round(seconds / 60) });
 }

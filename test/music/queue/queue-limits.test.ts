@@ -25,6 +25,7 @@ describe("limits of a small queue", () => {
     expect(refusal.body).to.deep.equal({
       detail: "Server busy: queue is full",
       error: "Server busy: queue is full",
+      note: { code: "queue_full", values: {}, text: "Server busy: queue is full" },
     });
     expect(refusal.headers.get("retry-after")).to.equal("12");
     expect((await client.get("/v1/stats")).body.data).to.deep.equal(before);

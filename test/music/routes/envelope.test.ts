@@ -37,7 +37,7 @@ describe("responses to errors", () => {
   };
 
   const cases: [string, unknown, number, string][] = [
-    ["an HttpError", new HttpError(429, "Server busy: queue is full"), 429, "Server busy: queue is full"],
+    ["an HttpError", new HttpError(429, "Server busy"), 429, "Server busy"],
     ["a RequestError", new RequestError("bpm must be a number"), 400, "bpm must be a number"],
     ["an absent model", coded("MODEL_NOT_FOUND", "There is no model x"), 500, "There is no model x"],
     ["an absent slot", coded("SLOT_UNAVAILABLE", "Slot 2 is not available"), 400, "Slot 2 is not available"],

@@ -9,6 +9,7 @@ import {
   parseGenerationRequest,
 } from "../../../src/index.js";
 import type { SongResult } from "../../../src/music/queue/store.js";
+import type { TaskProgress } from "../../../src/music/song/progress.js";
 import { failureOf } from "../../failures.js";
 import { temporaryDirectory } from "../tasks.js";
 
@@ -68,6 +69,21 @@ describe("making songs without a server", () => {
       maxSourceSeconds: config.sourceMaxSeconds,
     });
     expect(song.audioFiles).to.have.length(1);
+  });
+
+  it("reports progress that begins near 0, never falls, and goes on while the file is written", async () => {
+    const seen: TaskProgress[] = [];
+    const parameters = { prompt: "a song", ...codes, batch_size: 1, inference_steps: 2 };
+    await makeSongs(engine, parseGenerationRequest(parameters, engine), {
+      destination: () => ({ name: "song.mp3", path: join(directory, "song.mp3") }),
+      maxSourceSeconds: config.sourceMaxSeconds,
+      onProgress: (progress) => seen.push(progress),
+    });
+    const values = seen.map(({ value }) => value);
+    expect(values).to.deep.equal(values.toSorted((a, b) => a - b));
+    expect(values[0]).to.be.below(0.05);
+    const saving = seen.filter(({ stage }) => stage === "Preparing audio data...");
+    expect(new Set(saving.map(({ value }) => value)).size).to.be.above(2);
   });
 
   // Parameters of songs whose language model is optional, and the stages in which onProgress throws.

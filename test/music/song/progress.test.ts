@@ -1,10 +1,21 @@
 import { expect } from "chai";
 import { progressLine, SongProgress, type TaskProgress } from "../../../src/music/song/progress.js";
+import { expectedStages, learnStages, type StageName } from "../../../src/music/song/stages.js";
+import { parse } from "../request/request-parsing.js";
+import { stubEngine } from "../stub-engine.js";
 
 describe("progress of a song", () => {
+  /** Seconds for each of three songs. */
+  const expected = new Map<StageName, number>([
+    ["plan codes", 4],
+    ["render denoise", 3],
+    ["render decode", 1],
+    ["encode", 2],
+  ]);
+
   function record(run: (progress: SongProgress) => void): TaskProgress[] {
     const seen: TaskProgress[] = [];
-    run(new SongProgress(3, (progress) => seen.push(progress)));
+    run(new SongProgress(3, expected, (progress) => seen.push(progress)));
     return seen;
   }
 
@@ -35,21 +46,46 @@ describe("progress of a song", () => {
     ]);
   });
 
-  it("progress shows that songs are planned together, and gives each song an equal share of rendering", () => {
+  it("gives each stage of each song its share of the expected time", () => {
     const seen = record((progress) => {
       progress.beginSongs(0, 3);
       progress.enter("plan")({ stage: "codes", done: 50, total: 50 });
       for (const song of [0, 1, 2]) {
         progress.beginSongs(song, 1);
-        progress.enter("render")({ stage: "decode", done: 1, total: 1 });
+        const render = progress.enter("render");
+        render({ stage: "denoise", done: 8, total: 8 });
+        render({ stage: "decode", done: 1, total: 1 });
+        progress.enter("encode")({ done: 1, total: 2 });
       }
     });
     expect(seen[1]).to.include({
-      value: 0.5,
+      value: 0.4,
       stage: "Phase 2: Generating audio codes (songs 1 to 3 of 3)...",
     });
-    const ends = seen.filter(({ stage }) => stage === "Decoding audio...");
-    expect(ends.map(({ value }) => Math.round(6 * (value - 0.5)))).to.deep.equal([1, 2, 3]);
+    const valuesOf = (name: string) => {
+      const last = seen.filter(({ stage }, index) => stage === name && seen[index + 1]?.stage !== name);
+      return last.map(({ value }) => value);
+    };
+    expect(valuesOf("Decoding audio...")).to.deep.equal([0.5333, 0.7, 0.9]);
+    expect(valuesOf("Preparing audio data...")).to.deep.equal([0.5667, 0.7667, 0.9667]);
+  });
+
+  it("expects of the next song what the last one took", () => {
+    const engine = stubEngine(() => 0);
+    const request = parse({ prompt: "a song", audio_duration: 20, inference_steps: 4 });
+    const measured = new Map<StageName, number>([["render denoise", 8]]);
+    learnStages(engine, request, measured);
+    const longer = { ...request, facts: { ...request.facts, durationSeconds: 40 } };
+    expect(expectedStages(engine, longer, false).get("render denoise")).to.equal(16);
+    expect([...expectedStages(engine, request, false).keys()]).to.deep.equal([
+      "load",
+      "render",
+      "render denoise",
+      "render decode",
+      "encode",
+    ]);
+    const planned = { ...request, planning: { ...request.planning, thinking: true } };
+    expect(expectedStages(engine, planned, false)).to.include.keys("plan", "plan codes");
   });
 
   it("progress does not fall when a stage repeats", () => {

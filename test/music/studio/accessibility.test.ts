@@ -49,7 +49,7 @@ describe("the studio's accessibility", function () {
     await page.getByText("Reference recording").click();
     await page.getByText("Audio codes").click();
     await page.getByText("All settings").click();
-    await page.getByLabel("Inference steps").waitFor();
+    await page.getByLabel("Steps", { exact: true }).waitFor();
     await audit(page, "all settings");
     await page.getByText("Models and adapters").click();
     await page.getByLabel("Slot 1").waitFor();

@@ -28,7 +28,9 @@ describe("the form of the studio", function () {
     const page = await studio.open();
     for (const group of ["Tempo, key, language", "Reference recording", "Audio codes", "All settings"])
       await page.getByText(group).click();
-    await page.getByLabel("Inference steps").waitFor();
+    await page.getByLabel("Steps", { exact: true }).waitFor();
+    const legends = await page.locator("legend").allTextContents();
+    expect(legends.filter((title) => title !== "").at(0)).to.equal("Every song");
     const content = description.paths["/release_task"]?.post?.requestBody?.content["application/json"];
     const wanted = new Set(Object.keys(content?.schema.properties as object));
     for (const [name, label] of Object.entries(OTHER_CONTROLS)) {
@@ -86,7 +88,7 @@ describe("the form of the studio", function () {
     await page.getByLabel("Versions").fill("1");
     await page.getByLabel("File").selectOption("wav");
     await page.getByText("All settings").click();
-    await page.getByLabel("Inference steps").fill("1");
+    await page.getByLabel("Steps", { exact: true }).fill("1");
     for (const sound of ["one bell", "two bells"]) {
       await page.getByLabel("Sound").fill(sound);
       await button(page, "Add to queue").click();

@@ -58,6 +58,30 @@ describe("songs in the studio's library", function () {
       await page.getByLabel("Search songs").fill("");
       await button(page, "Play song 1999").waitFor();
     });
+
+    it("says that a new song has arrived out of sight, also in the title, and shows it", async () => {
+      const page = await studio.open();
+      await button(page, "Play song 1999").waitFor();
+      await page.evaluate(() => scrollTo(0, 20_000));
+      await button(page, /^Play song 17\d\d$/)
+        .first()
+        .waitFor();
+      await studio.server.client.make({ ...oneSecondSong, prompt: "نسيم" });
+      await page.getByText("New song: ").waitFor();
+      await page.waitForFunction(() => document.title.includes("نسيم"));
+      await button(page, "Show").click();
+      await page.waitForFunction(() => document.title === "Carillon");
+      const name = page.locator(".card .name", { hasText: "نسيم" });
+      await name.waitFor();
+      // Arabic names begin where the facts below them begin.
+      const left = await name.evaluate((element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        const card = element.closest(".card")?.querySelector(".facts");
+        return range.getBoundingClientRect().left - (card?.getBoundingClientRect().left ?? 0);
+      });
+      expect(Math.abs(left)).to.be.below(2);
+    });
   });
 
   describe("the studio's library in two tabs", () => {

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { LANGUAGES } from "../../../src/web/studio/language.js";
+import { oneSecondSong } from "../live-server.js";
 import { button, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
@@ -86,6 +87,25 @@ describe("the look of the studio", function () {
         expect(placeholders(words), `${file}: ${text}`).to.deep.equal(placeholders(text));
       }
     }
+  });
+
+  it("says notes, settings and errors of the service in the user's language", async () => {
+    await studio.server.client.make({ ...oneSecondSong, prompt: "waltz at 75 bpm", bpm: 90 });
+    const page = await studio.open("Online", "de-DE");
+    await button(page, "Mehr zu waltz at 75 bpm").click();
+    await page.getByText("Tempo 90 BPM wie eingestellt, obwohl dein Text „75 bpm“ sagt").waitFor();
+    await page.locator(".card").getByText("Einstellungen", { exact: true }).click();
+    await page.locator("dt", { hasText: "Schritte" }).waitFor();
+    expect(await page.getByText('"inference_steps"').isVisible()).to.equal(false);
+    await page.getByText("Rohdaten").click();
+    await page.getByText('"inference_steps"').waitFor();
+
+    const noise = { name: "noise.wav", mimeType: "audio/wav", buffer: Buffer.from("not a recording") };
+    await page.getByLabel("Aufnahme zum Bearbeiten").setInputFiles(noise);
+    await page.getByLabel("Klang", { exact: true }).fill("anders");
+    await button(page, "Erzeugen").click();
+    await page.getByText("Aufnahme zum Bearbeiten: keine lesbare Aufnahme").waitFor();
+    studio.browserErrors.length = 0;
   });
 
   it("the studio uses the browser's language, or another that the user chooses", async () => {

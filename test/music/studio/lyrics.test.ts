@@ -20,7 +20,7 @@ describe("lyrics in the studio", function () {
     await page.getByLabel("Lyric timestamps").check();
     await page.getByLabel("Length s").fill(String(shortSong.audio_duration));
     await page.getByText("All settings").click();
-    await page.getByLabel("Inference steps").fill("1");
+    await page.getByLabel("Steps", { exact: true }).fill("1");
     await page.getByRole("combobox", { name: "Model", exact: true }).selectOption(LYRIC_MODEL);
     await button(page, "Make").click();
     await button(page, "Play a lullaby").click();

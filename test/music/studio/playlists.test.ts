@@ -1,4 +1,5 @@
 /** Order, playlists and links of the studio's library. */
+import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { oneSecondSong } from "../live-server.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
@@ -35,7 +36,7 @@ describe("the studio's library and playlists", function () {
       if (width === 390) await button(page, "Songs").click();
       await button(page, "Select").click();
       for (const song of ["cello", "banjo"]) await page.getByLabel(`Select ${song}`).check();
-      await page.getByLabel("Playlist").fill("Strings");
+      await page.getByLabel("Name of the playlist").fill("Strings");
       await button(page, "Add to playlist").click();
       await page.getByText("Added to Strings.").waitFor();
 
@@ -53,6 +54,47 @@ describe("the studio's library and playlists", function () {
       await shows(page, ["cello", "accordion", "banjo"]);
     });
   }
+
+  it("selects all songs, or with Shift those from one to another, and keeps playlists from a menu", async () => {
+    const page = await studio.open();
+    await button(page, "Select").click();
+    await button(page, "Select all").click();
+    await page.getByText("3 selected").waitFor();
+    await page.getByLabel("Name of the playlist").fill("All");
+    await button(page, "Add to playlist").click();
+    await page.getByText("Added to All.").waitFor();
+    await button(page, "Select").click();
+    await page.getByLabel("Select accordion").click();
+    await page.getByLabel("Select banjo").click({ modifiers: ["Shift"] });
+    await page.getByText("2 selected").waitFor();
+    await page.locator(".selection form select").selectOption("New playlist");
+    await page.getByLabel("Name of the playlist").fill("Folk");
+    await button(page, "Add to playlist").click();
+
+    await page.locator("select[name=list]").selectOption("Folk");
+    await shows(page, ["accordion", "banjo"]);
+    await button(page, "Play all").click();
+    await button(page, "Pause accordion").waitFor();
+    await button(page, "Shuffle").click();
+    await page.locator("[aria-label^='Move ']").first().waitFor({ state: "detached" });
+    await page.locator(".library .name").nth(1).waitFor();
+    const bar = page.getByRole("toolbar", { name: "Playlist Folk" });
+    await button(bar, "Rename").click();
+    await page.getByLabel("Name of the playlist").fill("All");
+    await button(page, "Save").click();
+    await page.getByText("There is a playlist All already.").waitFor();
+    await button(bar, "Rename").click();
+    await page.getByLabel("Name of the playlist").fill("ألحان");
+    await button(page, "Save").click();
+    const renamed = page.getByRole("toolbar", { name: /ألحان/ });
+    await button(renamed, "Delete").click();
+    await button(renamed, /^Delete the playlist/).click();
+    await shows(page, ["cello", "accordion", "banjo"]);
+    expect(await page.locator("select[name=list] option").allTextContents()).to.deep.equal([
+      "All songs",
+      "All",
+    ]);
+  });
 
   it("opens a song by its link", async () => {
     const page = await studio.open();

@@ -25,6 +25,8 @@ describe("the preview of a song in the studio", function () {
     const page = await studio.open();
     const id = await studio.server.client.submit(LONG);
     const listen = page.getByRole("button", { name: "Listen to a long waltz while it is made" });
+    await page.getByText("Your first song is on its way.").waitFor();
+    await page.locator(".queue .state", { hasText: /^(Composing|Finishing)/ }).waitFor();
     await listen.focus();
     await page.keyboard.press("Enter");
     await page.getByText("still being made").waitFor();

@@ -14,10 +14,10 @@ describe("use of recordings in the studio", function () {
     await page.getByLabel("Sound").fill(sound);
     await page.getByLabel("Versions").fill("1");
     await page.getByText("All settings").click();
-    await page.getByLabel("Inference steps").fill("1");
+    await page.getByLabel("Steps", { exact: true }).fill("1");
     await page.getByText("All settings").click();
     await button(page, /^(Make|Add to queue)$/).click();
-    await button(page, `Play ${sound}`).waitFor();
+    await button(page, new RegExp(`^Play ${sound}`)).waitFor();
     const { tasks } = (await studio.server.client.get("/v1/tasks?state=succeeded")).body.data;
     return tasks[0];
   }
@@ -36,6 +36,8 @@ describe("use of recordings in the studio", function () {
       const { task_type, songs } = await make(page, `a longer ${end}`);
       expect(task_type).to.equal("repaint");
       expect(songs[0].metas.duration).to.equal(20);
+      await button(page, `Play a longer ${end} (extended)`).waitFor();
+      await page.getByRole("link", { name: "extends a short song" }).first().waitFor();
     });
   }
 

@@ -1,0 +1,195 @@
+/** Actions on a song of the library, and all that is known about it. */
+import { useState } from "preact/hooks";
+import type { Parameters, Song, Task } from "./api.js";
+import { SongPlan } from "./codes.js";
+import { Icon, type IconName } from "./icons.js";
+import { t } from "./language.js";
+import { NO_VOCALS } from "./lyrics.js";
+import { noteInWords } from "./notes.js";
+import { settingsInWords } from "./parameters.js";
+import { expiryText, useRetention } from "./retention.js";
+import { SaveSettings } from "./settings-file.js";
+import { Download, LyricsFile, songName, songUrl, versionLetter } from "./song.js";
+
+export interface SongActions {
+  again: (task: Task) => void;
+  vary: (task: Task) => void;
+  reuse: (task: Task) => void;
+  fill: (parameters: Parameters, done: string) => void;
+  edit: (task: Task, song: Song) => void;
+  remove: (task: Task) => void;
+  describe: (task: Task, song: Song) => void;
+  useDescription: (values: Parameters) => void;
+  /** Copies a link to the song. */
+  share: (task: Task) => void;
+  /** Uses the song as the reference recording of the next song. */
+  reference: (task: Task, song: Song) => void;
+  change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
+}
+
+interface CardMenuProps {
+  task: Task;
+  on: SongActions;
+  onRename: () => void;
+}
+
+export function CardMenu({ task, on, onRename }: CardMenuProps) {
+  const { songs } = task;
+  return (
+    <div class="details">
+      <div class="row actions">
+        <Action icon="shuffle" onPress={() => on.vary(task)} title={t("The same settings, new seeds")}>
+          {t("Vary")}
+        </Action>
+        <Action icon="dials" onPress={() => on.reuse(task)} title={t("Fills the form with the settings")}>
+          {t("Use settings")}
+        </Action>
+        <Action icon="repeat" onPress={() => on.again(task)} title={t("The same settings and seeds")}>
+          {t("Make again")}
+        </Action>
+      </div>
+      {songs.map((song, index) => (
+        <VersionActions key={song.file} task={task} song={song} index={index} on={on} />
+      ))}
+      <div class="row actions">
+        <Action icon="pencil" onPress={onRename}>
+          {t("Rename")}
+        </Action>
+        <a
+          class="button"
+          href={songUrl(task)}
+          onClick={(event) => {
+            // Pages without TLS cannot use the clipboard, so the browser opens the link instead.
+            if (navigator.clipboard === undefined) return;
+            event.preventDefault();
+            on.share(task);
+          }}
+        >
+          <Icon name="link" />
+          {t("Copy link")}
+        </a>
+        <SaveSettings task={task} />
+        <Delete onDelete={() => on.remove(task)} />
+      </div>
+      <About task={task} />
+      {songs.map((song, index) => (
+        <SongPlan
+          key={song.file}
+          task={task}
+          index={index}
+          onReuse={(parameters) =>
+            on.fill(parameters, t("The codes and their settings are in the form now."))
+          }
+        />
+      ))}
+    </div>
+  );
+}
+
+interface VersionProps extends Pick<CardMenuProps, "task" | "on"> {
+  song: Song;
+  index: number;
+}
+
+function VersionActions({ task, song, index, on }: VersionProps) {
+  return (
+    <div class="row actions">
+      {task.songs.length > 1 && <strong>{versionLetter(index)}</strong>}
+      <Action icon="wave" onPress={() => on.edit(task, song)}>
+        {t("Edit")}
+      </Action>
+      <Download name={songName(task)} song={song} />
+      <Action
+        icon="volume"
+        onPress={() => on.reference(task, song)}
+        title={t("The next song sounds like this one")}
+      >
+        {t("Use as reference")}
+      </Action>
+      <Action icon="note" onPress={() => on.describe(task, song)} title={t("Tempo, key, language and style")}>
+        {t("Describe")}
+      </Action>
+      {song.lrc && <LyricsFile name={songName(task)} lrc={song.lrc} />}
+    </div>
+  );
+}
+
+/** Notes of the service, words and settings of a song. */
+function About({ task }: { task: Task }) {
+  const retention = useRetention(task.task_id, task.favorite ? 1 : 2);
+  const expiry = retention === null ? "" : expiryText(task, retention);
+  const [song] = task.songs;
+  return (
+    <>
+      {expiry !== "" && <p class="faint stay">{expiry}</p>}
+      {task.notes.length > 0 && (
+        <ul class="faint">
+          {task.notes.map((note) => (
+            <li key={note.text}>{noteInWords(note)}</li>
+          ))}
+        </ul>
+      )}
+      {song && song.caption !== "" && <p dir="auto">{song.caption}</p>}
+      {song && !["", NO_VOCALS].includes(song.lyrics) && <pre dir="auto">{song.lyrics}</pre>}
+      <Settings task={task} />
+    </>
+  );
+}
+
+/** Settings in words, and one click further all that the service sent. */
+function Settings({ task: { parameters, warnings, songs } }: { task: Task }) {
+  const [isOpen, setOpen] = useState(false);
+  const seeds = songs.map(({ seed }) => seed).join(", ");
+  const settings = { ...parameters, seed: seeds, model: songs[0]?.dit_model };
+  return (
+    <details class="whole" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary class="faint">{t("Settings")}</summary>
+      {isOpen && (
+        <>
+          <dl>
+            {settingsInWords(settings).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+          <details>
+            <summary class="faint">{t("Raw data")}</summary>
+            <pre>{JSON.stringify({ parameters, warnings }, null, 2)}</pre>
+          </details>
+        </>
+      )}
+    </details>
+  );
+}
+
+function Delete({ onDelete }: { onDelete: () => void }) {
+  const [isSure, setSure] = useState(false);
+  return (
+    <button
+      type="button"
+      class={isSure ? "danger end" : "plain end"}
+      onClick={() => (isSure ? onDelete() : setSure(true))}
+    >
+      <Icon name="trash" />
+      {isSure ? t("Delete for good") : t("Delete")}
+    </button>
+  );
+}
+
+interface ActionProps {
+  icon: IconName;
+  children: string;
+  title?: string;
+  onPress: () => void;
+}
+
+function Action({ icon, children, title, onPress }: ActionProps) {
+  return (
+    <button type="button" onClick={onPress} {...(title && { title })}>
+      <Icon name={icon} />
+      {children}
+    </button>
+  );
+}

@@ -1,0 +1,68 @@
+/** The songs that other songs were made from. */
+import { useEffect } from "preact/hooks";
+import { carillon, type Task } from "./api.js";
+import { t } from "./language.js";
+import { Store, useStore } from "./store.js";
+
+/** Songs by id; null: removed, or not read yet. */
+const originals = new Store<ReadonlyMap<string, Task | null>>(new Map());
+
+/** Id of the song that a song varies or edits; undefined: none, or an uploaded recording. */
+function originalId({ retake_of: first, parameters }: Task): string | undefined {
+  return (
+    first ?? /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/.exec(String(parameters.src_audio_path ?? ""))?.[0]
+  );
+}
+
+/** The song that a song varies or edits; null if there is none. */
+export function useOriginal(task: Task): Task | null {
+  const known = useStore(originals);
+  const id = originalId(task);
+  useEffect(() => {
+    if (id === undefined || originals.value.has(id)) return;
+    const set = (original: Task | null) => originals.set(new Map(originals.value).set(id, original));
+    set(null);
+    carillon.task(id).then(set, () => {});
+  }, [id]);
+  return (id !== undefined && known.get(id)) || null;
+}
+
+type Kind = "variation" | "extension" | "change";
+
+function kindOf(task: Task): Kind | null {
+  if (task.retake_of) return "variation";
+  if (task.task_type !== "repaint") return null;
+  const { repainting_start: start, repainting_end: end, repainting_windows: windows } = task.parameters;
+  const parts = Array.isArray(windows) && windows.length > 0 ? windows : [[start, end]];
+  const length = originals.value.get(originalId(task) ?? "")?.songs[0]?.metas.duration ?? Infinity;
+  const isLonger = parts.some(([from, to]) => Number(from) < 0 || Number(to) > length + 0.1);
+  return isLonger ? "extension" : "change";
+}
+
+/** Tells a song from its original, which has the same words; "" if it has none. */
+export function kindInWords(task: Task): string {
+  switch (kindOf(task)) {
+    case "variation":
+      return t("variation");
+    case "extension":
+      return t("extended");
+    case "change":
+      return t("part changed");
+    case null:
+      return "";
+  }
+}
+
+/** How a song was made from the song `original`. */
+export function madeFrom(task: Task, original: string): string {
+  switch (kindOf(task)) {
+    case "variation":
+      return t("variation of {song}", { song: original });
+    case "extension":
+      return t("extends {song}", { song: original });
+    case "change":
+      return t("changes a part of {song}", { song: original });
+    case null:
+      return t("made from {song}", { song: original });
+  }
+}
