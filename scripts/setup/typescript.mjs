@@ -36,7 +36,8 @@ export function buildTypeScript() {
   // npx runs this file. npm makes it executable only when it first links the clone.
   chmodSync(join(projectRoot, "dist/cli/main.js"), 0o755);
   compile("src/web");
-  bundleStudio();
+  bundleStudio("index.html", "main");
+  bundleStudio("listen.html", "listen");
   copyDocs();
   for (const file of [...PAGE_FILES, ...STUDIO_FILES])
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
@@ -61,13 +62,13 @@ function copyDocs() {
 }
 
 /**
- * Bundles the studio with its libraries, so that the page loads nothing from other hosts. Modules that it imports
- * dynamically become scripts of their own.
+ * Bundles a page of the studio with its libraries, so that it loads nothing from other hosts. Modules that it imports
+ * dynamically become scripts of their own. Pages share no scripts: shared ones would make more requests.
  */
-function bundleStudio() {
+function bundleStudio(page, script) {
   const { metafile } = createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
-    entryPoints: ["src/web/studio/main.tsx", "src/web/studio/listen.tsx"],
+    entryPoints: [`src/web/studio/${script}.tsx`],
     outdir: "dist/web/studio",
     splitting: true,
     tsconfig: "src/web/studio/tsconfig.json",
@@ -78,8 +79,7 @@ function bundleStudio() {
     logLevel: "warning",
     metafile: true,
   });
-  preloadImports("index.html", metafile.outputs["dist/web/studio/main.js"]);
-  preloadImports("listen.html", metafile.outputs["dist/web/studio/listen.js"]);
+  preloadImports(page, metafile.outputs[`dist/web/studio/${script}.js`]);
 }
 
 /** Lists the scripts that the page's script imports in the page, so that browsers request them together with it. */

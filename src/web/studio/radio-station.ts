@@ -152,7 +152,9 @@ export class RadioStation {
 
 /** Cancels or deletes a song. If that fails, the song expires. */
 function discard(id: string, isMade: boolean): void {
-  const removed: Promise<unknown> = isMade ? carillon.delete(id, "succeeded") : carillon.cancel(id);
+  const remove = () => carillon.delete(id, "succeeded");
+  // A song may have been finished just before it is cancelled.
+  const removed: Promise<unknown> = isMade ? remove() : carillon.cancel(id).catch(remove);
   removed.catch(() => {});
 }
 

@@ -80,6 +80,7 @@ describe("the radio of the studio", function () {
     }
     await button(page, "Play a kept song").click();
     await page.getByRole("group", { name: "Radio" }).waitFor({ state: "detached" });
+    while ((await made("&temporary=true")).length > 0);
     // A song may be made just before the page cancels it.
     studio.browserErrors.length = 0;
   });
