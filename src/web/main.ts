@@ -35,6 +35,8 @@ const EMBEDDED_INTERVAL_MS = 1000;
 /** Polling interval for a running game. It is longer because the game logs a line for every request. */
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
+/** Advice is costly in a large city. The first steps of a city without citizens are read with the city. */
+const ROUNDS_PER_ADVICE = 10;
 
 const runCommand = (work: () => Promise<void>) =>
   void reportFailure(async () => {
@@ -51,6 +53,7 @@ const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
 let budget: BudgetAnswer | null = null;
 let landIsStale = true;
+let adviceIsStale = true;
 /** True if the city must be read again, because something was built. */
 let cityIsStale = true;
 let shownCity = "";
@@ -72,6 +75,7 @@ async function showSummary(): Promise<void> {
   budget = money;
   controls.show(summary);
   controls.showMoney(budget);
+  adviceIsStale ||= summary.citizens.count === 0;
   const { paused, selectedSpeed } = summary.simulation;
   map.setTime(darknessAt(summary.gameTime), paused ? 0 : selectedSpeed);
   cityIsStale ||= summary.buildIndex !== shownBuildIndex;
@@ -113,6 +117,7 @@ function hasStreets(): boolean {
 function forgetCity(): void {
   [shownNetwork, shownZones] = ["", ""];
   landIsStale = true;
+  adviceIsStale = true;
   details.close();
   tools.reset();
   forgetTown();
@@ -215,6 +220,9 @@ async function follow(round: number): Promise<void> {
     if (data.chosen !== "") await showLayer();
     await showTraffic();
     await showTown(budget, placeNamedIn, visit, runCommand);
+  }
+  if (adviceIsStale || round % ROUNDS_PER_ADVICE === 0) {
+    adviceIsStale = false;
     await showAdvice(tools, visit, runCommand);
   }
   if (landIsStale) await showLand();

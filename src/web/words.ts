@@ -128,9 +128,7 @@ export interface Purpose {
   readonly coverage?: {
     readonly service: string;
     readonly rangeMeters: number;
-    readonly capacity: number;
   } | null;
-  readonly storage?: number;
   readonly pollution?: number;
 }
 
