@@ -30,7 +30,7 @@ const PALETTE = {
   waterPipe: ["#1666c5", "#59a6ff"],
   powerLine: ["#b58900", "#f2d024"],
   /** Colour of cells that can be zoned. */
-  freeCell: ["#9aa39c", "#59635c"],
+  freeCell: ["#9aa39c", "#b4bdb5"],
   /** Colour of street names. */
   label: ["#2b332e", "#dde5df"],
   shadow: ["#00000038", "#00000070"],

@@ -206,9 +206,9 @@ async function start(): Promise<void> {
   await showSummary();
   await showCity();
   map.fit();
+  await showAdvice(tools, visit, runCommand);
   await showLand();
   await showTown(budget, placeNamedIn, visit, runCommand);
-  await showAdvice(tools, visit, runCommand);
   await showTraffic();
   data.offer((await readOrNull<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
