@@ -45,6 +45,7 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
           <input
             aria-label={t("Adapter on the server")}
             placeholder={t("Path on the server, such as zydeco/final")}
+            title={t("Path on the server, such as zydeco/final")}
             value={typed}
             onInput={(event) => setTyped(event.currentTarget.value)}
           />

@@ -9,9 +9,9 @@ import { t } from "./language.js";
 import { search } from "./live.js";
 import { kindInWords, madeFrom, useOriginal } from "./originals.js";
 import { controls, usePlayback } from "./playback.js";
+import { recordingTasks } from "./recording-tasks.js";
 import { songName, songUrl, type Track, versionLetter } from "./song.js";
 import { songs } from "./songs.js";
-import { recordingTasks } from "./source.js";
 import { formatTime, timeAgo } from "./words.js";
 
 interface CardProps {

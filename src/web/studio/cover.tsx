@@ -1,55 +1,119 @@
-/** Draws the cover picture of a song from its peaks, key, tempo and seed; and the waveform from its peaks. */
+/** Draws the cover picture of a song from its seed, peaks and tempo; and the waveform from its peaks. */
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Song } from "./api.js";
 
-/** A step on the circle of fifths is a twelfth of the colour circle. */
-const FIFTHS = ["C", "G", "D", "A", "E", "B", "F#", "C#", "Ab", "Eb", "Bb", "F"];
 const FLAT = 50;
-const MIDDLE = 32;
-const RAY_START = 9;
-const RAY_LENGTH = 19;
-/** Only every second peak gets a ray, because drawing rays takes most of the time when a song scrolls into view. */
-const PEAKS_PER_RAY = 2;
+/** Width of a cover in units of the drawing. */
+const SIZE = 64;
+const MIDDLE = SIZE / 2;
+const GOLDEN_ANGLE = 137.508;
 
-export function CoverPicture({ song }: { song: Song }) {
-  const { seed, metas } = song;
-  const peaks = peaksOf(song);
-  const number = Number(String(seed).slice(-6));
-  const [tonic = "", mode = ""] = (metas.keyscale ?? "").split(" ");
-  const fifth = FIFTHS.indexOf(tonic);
-  const hue = fifth < 0 ? number % 360 : fifth * 30;
-  const other = hue + (mode === "minor" ? 200 : 50);
-  const id = `cover-${number}-${hue}`;
-  const lengths = peaks.filter((_, index) => index % PEAKS_PER_RAY === 0);
-  const rays = lengths.map((peak, index) => {
-    const angle = (2 * Math.PI * index) / lengths.length + number;
-    const [x, y] = [Math.cos(angle), Math.sin(angle)];
-    const end = RAY_START + 1 + (RAY_LENGTH * peak) / 100;
-    const point = (radius: number) =>
-      `${(MIDDLE + x * radius).toFixed(1)} ${(MIDDLE + y * radius).toFixed(1)}`;
-    return `M${point(RAY_START)}L${point(end)}`;
-  });
-  const beat = Math.max(1, Math.round((metas.bpm ?? 100) / 20));
-  return (
-    <svg class="cover" viewBox="0 0 64 64" aria-hidden="true">
-      <defs>
-        <linearGradient id={id} x2="1" y2="1">
-          <stop stop-color={`hsl(${hue} 72% 46%)`} />
-          <stop offset="1" stop-color={`hsl(${other} 68% 28%)`} />
-        </linearGradient>
-      </defs>
-      <rect width="64" height="64" fill={`url(#${id})`} />
-      <path d={rays.join("")} stroke={`hsl(${other} 90% 88%)`} stroke-width="1.3" />
-      <circle
-        cx="32"
-        cy="32"
-        r="29.5"
-        fill="none"
-        stroke={`hsl(${other} 90% 88% / 60%)`}
-        stroke-width="1"
-        stroke-dasharray={`${(185.4 / beat / 2).toFixed(2)}`}
-      />
-    </svg>
+interface CoverPictureProps {
+  song: Song;
+  /** Width of the canvas. */
+  pixels?: number;
+}
+
+/** A canvas, because rows of SVG shapes are slow to scroll. */
+export function CoverPicture({ song, pixels = 128 }: CoverPictureProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useLayoutEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (context) drawCover(context, song);
+  }, [song]);
+  return <canvas class="cover" ref={canvas} width={pixels} height={pixels} />;
+}
+
+type Figure = (context: CanvasRenderingContext2D, peaks: readonly number[], turn: number) => void;
+
+/** Each seed has its own colours, figure and turn, so that songs of one key and tempo differ. */
+function drawCover(context: CanvasRenderingContext2D, song: Song): void {
+  const number = hashOf(String(song.seed));
+  const hue = (number * GOLDEN_ANGLE) % 360;
+  const other = hue + 40 + 90 * ((number >>> 3) % 4);
+  const scale = context.canvas.width / SIZE;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  const ground = context.createLinearGradient(0, 0, SIZE, SIZE);
+  ground.addColorStop(0, `hsl(${hue} 72% 46%)`);
+  ground.addColorStop(1, `hsl(${other} 68% 28%)`);
+  context.fillStyle = ground;
+  context.fillRect(0, 0, SIZE, SIZE);
+  context.strokeStyle = `hsl(${other} 90% 88% / 85%)`;
+  context.fillStyle = context.strokeStyle;
+  context.lineWidth = 1.3;
+  FIGURES[(number >>> 5) % FIGURES.length]?.(context, peaksOf(song), number % 7);
+  const dash = 185.4 / Math.max(1, Math.round((song.metas.bpm ?? 100) / 20)) / 2;
+  context.lineWidth = 1;
+  context.setLineDash([dash]);
+  circle(context, MIDDLE, MIDDLE, 29.5);
+  context.stroke();
+}
+
+const FIGURES: readonly Figure[] = [
+  /** Rays. */
+  (context, peaks, turn) => {
+    const rays = sampled(peaks, 48);
+    context.beginPath();
+    for (const [index, peak] of rays.entries()) {
+      const angle = (2 * Math.PI * index) / rays.length + turn;
+      const [x, y] = [Math.cos(angle), Math.sin(angle)];
+      const end = 10 + 0.19 * peak;
+      context.moveTo(MIDDLE + 9 * x, MIDDLE + 9 * y);
+      context.lineTo(MIDDLE + end * x, MIDDLE + end * y);
+    }
+    context.stroke();
+  },
+  /** A skyline of bars. */
+  (context, peaks) => {
+    for (const [index, peak] of sampled(peaks, 13).entries()) {
+      const height = 4 + 0.3 * peak;
+      context.fillRect(12.5 + 3 * index, MIDDLE - height / 2, 2, height);
+    }
+  },
+  /** Rings. */
+  (context, peaks) => {
+    for (const [index, peak] of sampled(peaks, 6).entries()) {
+      context.lineWidth = 0.4 + peak / 45;
+      circle(context, MIDDLE, MIDDLE, 9 + 3.4 * index);
+      context.stroke();
+    }
+  },
+  /** A flower. */
+  (context, peaks, turn) => {
+    const petals = sampled(peaks, 5 + turn);
+    context.globalAlpha = 0.45;
+    for (const [index, peak] of petals.entries()) {
+      const angle = (2 * Math.PI * index) / petals.length;
+      const distance = 7 + 0.06 * peak;
+      circle(
+        context,
+        MIDDLE + distance * Math.cos(angle),
+        MIDDLE + distance * Math.sin(angle),
+        5 + 0.06 * peak,
+      );
+      context.fill();
+    }
+    context.globalAlpha = 1;
+  },
+];
+
+function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number): void {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+}
+
+function sampled(peaks: readonly number[], count: number): number[] {
+  return Array.from(
+    { length: count },
+    (_, index) => peaks[Math.floor((index * peaks.length) / count)] ?? FLAT,
   );
+}
+
+/** FNV-1a, so that seeds that follow each other differ. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const character of text) hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193) >>> 0;
+  return hash;
 }
 
 interface WaveformBarsProps {
@@ -69,7 +133,7 @@ export function WaveformBars({ song, played }: WaveformBarsProps) {
   const at = Math.round(played * peaks.length);
   return (
     <svg viewBox={`0 0 ${peaks.length} 100`} preserveAspectRatio="none" aria-hidden="true">
-      <path class="played" d={bars(0, at)} />
+      {at > 0 && <path class="played" d={bars(0, at)} />}
       <path d={bars(at, peaks.length)} />
     </svg>
   );

@@ -109,6 +109,7 @@ export function TextField({ label, name, placeholder = "", values, set }: FieldP
         name={name}
         dir="auto"
         placeholder={placeholder}
+        title={placeholder}
         value={Array.isArray(value) ? value.join(", ") : String(value ?? "")}
         onInput={(event) => set({ [name]: event.currentTarget.value })}
       />

@@ -8,12 +8,14 @@ import { LANGUAGES, language, t } from "./language.js";
 import { type Connection, connection, refresh } from "./live.js";
 import { useStore } from "./store.js";
 import { applyTheme, storedTheme, THEMES, type Theme } from "./theme.js";
+import { MODELS_ADDRESS, type View } from "./views.js";
 
 interface HeaderProps {
+  view: View;
   onLanguage: (code: string) => void;
 }
 
-export function Header({ onLanguage }: HeaderProps) {
+export function Header({ view, onLanguage }: HeaderProps) {
   const state = useStore(connection);
   const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");
   const model = state === "locked" ? "" : (inventory?.default_model ?? "");
@@ -29,6 +31,11 @@ export function Header({ onLanguage }: HeaderProps) {
       {model !== "" && <span class="faint model">{model}</span>}
       <nav aria-label={t("Page")}>
         <ForgetKey onForget={refresh} />
+        {state !== "locked" && (
+          <a href={MODELS_ADDRESS} aria-current={view === "models" ? "page" : undefined}>
+            {t("Models and adapters")}
+          </a>
+        )}
         <a href="/docs">{t("API")}</a>
         <select
           class="language"

@@ -1,9 +1,11 @@
 /** The library: all songs, newest first. */
-import { useCallback, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useCallback, useMemo, useRef } from "preact/hooks";
+import type { Task } from "./api.js";
 import { Card } from "./card.js";
 import type { SongActions } from "./card-menu.js";
 import { SelectField } from "./fields.js";
-import { t } from "./language.js";
+import { language, t } from "./language.js";
 import { lazy } from "./lazy.js";
 import { queue, search, view } from "./live.js";
 import { PlaylistOrdering } from "./ordering.js";
@@ -40,9 +42,19 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
   const isFiltered = query.search !== "" || query.favorite || list !== null;
   const find = (change: Partial<LibraryQuery>) => search({ ...query, ...change });
   const keyOf = useCallback((index: number) => rows[index]?.task_id ?? `row ${index}`, [rows]);
+  // New rows of the list, and scrolling, do not render the cards again.
+  const drawn = useMemo(
+    () => new WeakMap<Task, ComponentChildren>(),
+    // The position of a song matters only to a selection.
+    [track, onPlay, on, list, playlists, chosen, chosen !== null && rows, language()],
+  );
   const row = (index: number) => {
     const task = rows[index];
     if (task === undefined) return <div class="card waiting" />;
+    if (!drawn.has(task)) drawn.set(task, draw(task, index));
+    return drawn.get(task);
+  };
+  const draw = (task: Task, index: number) => {
     const card = <Card task={task} track={track} onPlay={onPlay} on={on} />;
     return (
       <>

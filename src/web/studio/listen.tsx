@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
 import { CoverPicture } from "./cover.js";
+import { Dock } from "./dock.js";
 import { Karaoke } from "./karaoke.js";
 import { KeyEntry } from "./key.js";
 import { loadLanguage, t } from "./language.js";
@@ -44,7 +45,9 @@ function Listening() {
       <main class="listening">
         {task === null ? <Unread failure={failure} onUnlock={read} /> : <SongOf task={task} track={track} />}
       </main>
-      <Player track={track} onTrack={(next) => next && setTrack(next)} onStep={() => controls.seek(0)} />
+      <Dock>
+        <Player track={track} onTrack={(next) => next && setTrack(next)} onStep={() => controls.seek(0)} />
+      </Dock>
     </>
   );
 }
@@ -86,7 +89,7 @@ function SongOf({ task, track }: { task: Task; track: Track | null }) {
   const isTimed = lyricLines(song).length > 0;
   return (
     <>
-      <CoverPicture song={song} />
+      <CoverPicture song={song} pixels={512} />
       <h1 dir="auto">{songName(task)}</h1>
       <p class="faint" dir="auto">
         {[task.prompt, ...facts].filter(Boolean).join(" · ")}

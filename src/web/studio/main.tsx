@@ -6,6 +6,7 @@ import { carillon, hasSession, type Parameters, type Song, submit, type Task } f
 import { showNewest, useArrivals } from "./arrivals.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
+import { Dock, Notice, type NoticeText } from "./dock.js";
 import {
   draftFromParameters,
   EMPTY_DRAFT,
@@ -20,7 +21,7 @@ import { Header } from "./header.js";
 import { KeyEntry } from "./key.js";
 import { language, loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { connection, notifyTabs, queue, refresh, search, startLive } from "./live.js";
+import { connection, notifyTabs, refresh, search, startLive } from "./live.js";
 import { errorInWords } from "./notes.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
@@ -30,24 +31,13 @@ import { sharedSong, songAt, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
+import { useView, type View, ViewTabs } from "./views.js";
 import { Workshop } from "./workshop.js";
-
-const NOTICE_MS = 5000;
-
-/** The studio has two views. A phone shows one of them; a large screen shows both. */
-type View = "make" | "songs";
-
-interface NoticeText {
-  text: string;
-  isError: boolean;
-  /** Undoes the action that the notice reports, or shows its song. */
-  action?: { label: string; run: () => void } | undefined;
-}
 
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
   const [notice, setNotice] = useState<NoticeText | null>(null);
-  const [view, setView] = useState<View>(sharedSong() === null ? "make" : "songs");
+  const [view, setView] = useView(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
     setNotice({ text, isError, action });
   const replace = (change: DraftChange, done: string) =>
@@ -76,6 +66,16 @@ function Studio() {
     }
   });
 
+  /** Shows a part of a view, and moves the focus to it. */
+  const reveal = (where: View, id: string) => {
+    setView(where);
+    // A phone draws the view only now.
+    requestAnimationFrame(() => {
+      const part = document.getElementById(id);
+      part?.scrollIntoView({ block: "center" });
+      part?.focus({ preventScroll: true });
+    });
+  };
   /** Runs a user action, then shows `done` or the error as a notice. */
   const attempt = async (work: () => Promise<unknown>, done = "") => {
     try {
@@ -92,8 +92,7 @@ function Studio() {
     attempt(() => submit(parameters, files), t("Queued."));
   const fill = (parameters: Parameters, done: string) => {
     replace(() => draftFromParameters(parameters), done);
-    setView("make");
-    document.getElementById("prompt")?.focus();
+    reveal("make", "prompt");
   };
   const reuse = ({ parameters, uploads }: Task) =>
     fill(
@@ -108,15 +107,13 @@ function Studio() {
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
     const sourceName = songName(task);
     replace(() => ({ ...EMPTY_DRAFT, values, sourceName }), t("This song is now the source recording."));
-    setView("make");
-    document.getElementById("source")?.scrollIntoView({ behavior: "smooth", block: "center" });
+    reveal("make", "source");
   };
   const openSettings = (file: File) =>
     attempt(async () => fill(await readSettings(file), t("These settings are in the form now.")));
   const takeDescription = (values: Parameters) => {
     replace((now) => filledDraft(now, values), t("The recording's description is in the form now."));
-    setView("make");
-    document.getElementById("prompt")?.focus();
+    reveal("make", "prompt");
   };
   /** Stops a task. A song that was finished meanwhile stays. */
   const cancel = (task: Task) =>
@@ -179,6 +176,7 @@ function Studio() {
 
   const header = (
     <Header
+      view={view}
       onLanguage={(code) => {
         storeLanguage(code);
         void loadLanguage().then(show);
@@ -197,8 +195,11 @@ function Studio() {
   }
   return (
     <>
+      <button type="button" class="skip" onClick={() => reveal("songs", "library-title")}>
+        {t("Skip to the songs")}
+      </button>
       {header}
-      <Views view={view} onView={setView} />
+      <ViewTabs view={view} onView={setView} />
       <main data-view={view}>
         <Composer
           draft={draft}
@@ -221,8 +222,8 @@ function Studio() {
             onAgain={again}
           />
           {library}
-          <Workshop attempt={attempt} />
         </div>
+        {view === "models" && <Workshop attempt={attempt} onLeave={() => setView("songs")} />}
       </main>
       <FileDrop
         onFile={(file) => {
@@ -234,73 +235,11 @@ function Studio() {
           replace((now) => withSource(now, file), t("This recording is now the source."));
         }}
       />
-      <Notice notice={notice} onClose={() => setNotice(null)} />
-      <Player track={track} onTrack={setTrack} onStep={step} />
+      <Dock>
+        <Notice notice={notice} onClose={() => setNotice(null)} />
+        <Player track={track} onTrack={setTrack} onStep={step} />
+      </Dock>
     </>
-  );
-}
-
-/** Toast: results disappear after a while, errors stay until dismissed. */
-function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () => void }) {
-  useEffect(() => {
-    if (notice === null || notice.isError) return;
-    const timer = setTimeout(onClose, NOTICE_MS);
-    return () => clearTimeout(timer);
-  }, [notice]);
-  return (
-    <div class="notice" role="status">
-      {notice && (
-        <p class={notice.isError ? "failed" : ""}>
-          {notice.text}{" "}
-          {notice.action && (
-            <button
-              type="button"
-              onClick={() => {
-                notice.action?.run();
-                onClose();
-              }}
-            >
-              {notice.action.label}
-            </button>
-          )}
-          <button type="button" class="plain" aria-label={t("Close message")} onClick={onClose}>
-            ✕
-          </button>
-        </p>
-      )}
-    </div>
-  );
-}
-
-interface ViewsProps {
-  view: View;
-  onView: (view: View) => void;
-}
-
-/** Tabs, shown on phones. */
-function Views({ view, onView }: ViewsProps) {
-  const busy = useStore(queue).active.length;
-  const names: [View, string][] = [
-    ["make", t("Make a song")],
-    ["songs", t("Songs")],
-  ];
-  return (
-    <nav class="views" aria-label={t("Views")}>
-      {names.map(([name, words]) => (
-        <button
-          type="button"
-          key={name}
-          aria-current={view === name ? "page" : undefined}
-          onClick={() => {
-            onView(name);
-            scrollTo(0, 0);
-          }}
-        >
-          {words}
-          {name === "songs" && busy > 0 && <span class="badge">{busy}</span>}
-        </button>
-      ))}
-    </nav>
   );
 }
 

@@ -97,6 +97,7 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
           id="pull"
           list="published"
           placeholder={t("Choose one, or owner/repository on Hugging Face")}
+          title={t("Choose one, or owner/repository on Hugging Face")}
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />

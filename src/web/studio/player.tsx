@@ -88,7 +88,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         </span>
       )}
       <div class="about">
-        <span class="name" dir="auto">
+        <span class="name" dir="auto" title={track ? songName(track.task) : ""}>
           {track ? songName(track.task) : ""}
         </span>
         <span class="failed" role="status">

@@ -1,15 +1,20 @@
-/** A list that renders only the rows in view. The page scrolls, not the list. */
+/**
+ * A list that renders only the rows in view. The page scrolls, not the list. Rows stay where the user sees them when the
+ * page changes above them.
+ */
 import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const ROW_HEIGHT = 84;
 const OVERSCAN = 5;
+const NEAR_ROWS = 30;
 
 interface VirtualListProps {
   count: number;
   /** Key of a row. Pass the same function at every render: a new one makes the list read all keys again. */
   keyOf: (index: number) => string;
+  /** Returns the same object as long as the row is the same: rows that stay in view are then not rendered again. */
   row: (index: number) => ComponentChildren;
   /** Called with the first and the last visible row after scrolling. */
   onView: (first: number, last: number) => void;
@@ -19,8 +24,6 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   const [, redraw] = useState(0);
   const [top, setTop] = useState(0);
-  // Scrolling renders only this list; rows that stay in view are not rendered again.
-  const drawn = useMemo(() => new Map<number, ComponentChildren>(), [row]);
   const options = {
     count,
     getScrollElement: () => window,
@@ -37,31 +40,72 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const [virtual] = useState(() => new Virtualizer<Window, HTMLLIElement>(options));
   virtual.setOptions(options);
   useLayoutEffect(() => virtual._didMount(), []);
+  /** The first row in view, and its position in the page. */
+  const anchor = useRef({ key: "", at: 0 });
+  const settle = () => {
+    const { current } = list;
+    if (current === null || !current.checkVisibility()) return;
+    const seen = current.getBoundingClientRect().top + scrollY;
+    if (Math.abs(seen - top) > 1) setTop(seen);
+    const start = (index: number) => seen + (virtual.measurementsCache[index]?.start ?? top) - top;
+    const { key, at } = anchor.current;
+    const { startIndex = 0 } = virtual.range ?? {};
+    const kept = indexNear(startIndex, count, (index) => keyOf(index) === key);
+    const isHeld = scrollY > 0 || current.matches(":hover");
+    if (kept !== null && isHeld && Math.abs(start(kept) - at) > 1) keepInView(current, start(kept) - at);
+    anchor.current = { key: keyOf(startIndex), at: start(startIndex) };
+  };
+  const latest = useRef(settle);
+  latest.current = settle;
   useLayoutEffect(() => {
     virtual._willUpdate();
-    const seen = (list.current?.getBoundingClientRect().top ?? 0) + scrollY;
-    if (Math.abs(seen - top) > 1) setTop(seen);
+    settle();
   });
+  useEffect(() => {
+    const observer = new ResizeObserver(() => latest.current());
+    for (const element of [list.current?.parentElement, document.body])
+      if (element) observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
   const first = virtual.range?.startIndex ?? 0;
   const last = virtual.range?.endIndex ?? 0;
   useEffect(() => onView(first, last), [first, last]);
   return (
-    <ul class="library" ref={list} style={{ height: `${virtual.getTotalSize()}px` }}>
-      {virtual.getVirtualItems().map(({ index, key, start }) => {
-        if (!drawn.has(index)) drawn.set(index, row(index));
-        return (
-          <li
-            key={String(key)}
-            data-index={index}
-            aria-setsize={count}
-            aria-posinset={index + 1}
-            ref={virtual.measureElement}
-            style={{ transform: `translateY(${start - top}px)` }}
-          >
-            {drawn.get(index)}
-          </li>
-        );
-      })}
+    <ul
+      class="library"
+      ref={list}
+      style={{ height: `${virtual.getTotalSize()}px` }}
+      onPointerLeave={(event) => event.currentTarget.style.removeProperty("margin-top")}
+    >
+      {virtual.getVirtualItems().map(({ index, key, start }) => (
+        <li
+          key={String(key)}
+          data-index={index}
+          aria-setsize={count}
+          aria-posinset={index + 1}
+          ref={virtual.measureElement}
+          style={{ transform: `translateY(${start - top}px)` }}
+        >
+          {row(index)}
+        </li>
+      ))}
     </ul>
   );
+}
+
+/** Index closest to `from` for which `isWanted` holds, within a screen of rows; null if there is none. */
+function indexNear(from: number, count: number, isWanted: (index: number) => boolean): number | null {
+  for (let distance = 0; distance < NEAR_ROWS; distance++) {
+    for (const index of [from - distance, from + distance])
+      if (index >= 0 && index < count && isWanted(index)) return index;
+  }
+  return null;
+}
+
+/** Scrolls by as much as the rows moved. Where the page ends, a margin holds them until the pointer leaves. */
+function keepInView(list: HTMLElement, moved: number): void {
+  const before = scrollY;
+  scrollBy({ top: moved, behavior: "instant" });
+  const rest = before + moved - scrollY;
+  if (rest < -1) list.style.marginTop = `${Number.parseFloat(getComputedStyle(list).marginTop) - rest}px`;
 }

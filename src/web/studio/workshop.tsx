@@ -1,17 +1,25 @@
-/** Disclosure with models and their slots, adapters, and the training of adapters. */
-import { useState } from "preact/hooks";
+/** A view of its own: models and their slots, adapters, and the training of adapters. */
 import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import type { Attempt } from "./part.js";
 
 const WorkshopParts = lazy(() => import("./workshop-parts.js").then((module) => module.WorkshopParts));
 
-export function Workshop({ attempt }: { attempt: Attempt }) {
-  const [isOpen, setOpen] = useState(false);
+interface WorkshopProps {
+  attempt: Attempt;
+  onLeave: () => void;
+}
+
+export function Workshop({ attempt, onLeave }: WorkshopProps) {
   return (
-    <details class="group workshop" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{t("Models and adapters")}</summary>
-      {isOpen && <WorkshopParts attempt={attempt} />}
-    </details>
+    <section class="workshop" aria-labelledby="workshop-title">
+      <div class="row head">
+        <h2 id="workshop-title">{t("Models and adapters")}</h2>
+        <button type="button" onClick={onLeave}>
+          {t("Back to the songs")}
+        </button>
+      </div>
+      <WorkshopParts attempt={attempt} />
+    </section>
   );
 }

@@ -59,6 +59,23 @@ describe("songs in the studio's library", function () {
       await button(page, "Play song 1999").waitFor();
     });
 
+    it("songs stay under the pointer while a song is queued, made and added above them", async () => {
+      const page = await studio.open();
+      const play = button(page, "Play song 1995");
+      await play.hover();
+      const top = () => play.evaluate((element) => element.getBoundingClientRect().top);
+      const before = await top();
+      const id = await studio.server.client.submit({ ...longSong, prompt: "in the queue" });
+      await page.getByLabel("Progress of in the queue").waitFor({ state: "attached" });
+      expect(await top()).to.be.closeTo(before, 2);
+      await studio.server.client.delete(`/v1/tasks/${id}`);
+      await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
+      expect(await top()).to.be.closeTo(before, 2);
+      await studio.server.client.make({ ...oneSecondSong, prompt: "a new one" });
+      await page.getByRole("heading", { name: "Songs 2001" }).waitFor();
+      expect(await top()).to.be.closeTo(before, 2);
+    });
+
     it("says that a new song has arrived out of sight, also in the title, and shows it", async () => {
       const page = await studio.open();
       await button(page, "Play song 1999").waitFor();

@@ -2,11 +2,30 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import type { Page } from "playwright-core";
 import { LANGUAGES } from "../../../src/web/studio/language.js";
-import { oneSecondSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { longSong, oneSecondSong } from "../live-server.js";
+import { layoutFaults } from "./layout-faults.js";
+import { fillLibrary } from "./many-songs.js";
+import { button, effectsRun, Studio } from "./studio-fixture.js";
 
 const PHONE = { width: 390, height: 800 };
+/** Windows of a tablet, a desk, a wide screen, a desk at a zoom of 400 %, and a phone. */
+const WINDOWS = [
+  { width: 820, height: 1180 },
+  { width: 1440, height: 900 },
+  { width: 2560, height: 1440 },
+  { width: 360, height: 225 },
+  PHONE,
+];
+/** Names of 40 and 120 letters, a word of 47 letters, Arabic, and short ones. */
+const NAMES = [
+  "a slow waltz for forty letters of a name",
+  `the song of a hundred and twenty letters ${"la ".repeat(27)}`,
+  "Donaudampfschifffahrtsgesellschaftskapitänslied",
+  "أغنية هادئة عن البحر والليل والقمر الجميل",
+  "short",
+];
 const STUDIO = fileURLToPath(new URL("../../../src/web/studio/", import.meta.url));
 /** Matches the English texts in the studio's source code. */
 const TEXT = /\bt\(\s*"((?:[^"\\]|\\.)*)"/g;
@@ -119,5 +138,123 @@ describe("the look of the studio", function () {
     expect(await page.locator("html").getAttribute("lang")).to.equal("fr");
     await page.reload();
     await button(page, "Créer").waitFor();
+  });
+});
+
+describe("the layout of the studio", function () {
+  this.timeout(300_000);
+  const studio = new Studio();
+  let page: Page;
+  let faults: Record<string, string[]>;
+
+  before(async () => {
+    const { client } = studio.server;
+    const id = await client.submit({ ...oneSecondSong, prompt: "song 0", batch_size: 2, lyrics: "la la" });
+    await client.finished(id);
+    await studio.restart(() =>
+      fillLibrary(studio.directory, id, 40, (number) => NAMES[number % NAMES.length] as string),
+    );
+  });
+  beforeEach(() => {
+    faults = {};
+  });
+  afterEach(() => expect(faults).to.deep.equal({}));
+
+  /** Looks for faults in windows of all sizes. */
+  async function look(state: string): Promise<void> {
+    for (const size of WINDOWS) {
+      await page.setViewportSize(size);
+      await effectsRun(page);
+      const found = await layoutFaults(page);
+      if (found.length > 0) faults[`${state}, ${size.width} px`] = found;
+    }
+  }
+
+  async function open(locale: string): Promise<void> {
+    page = await studio.open("Online", locale);
+    await page.setViewportSize(PHONE);
+  }
+
+  const first = (pattern: RegExp) => button(page, pattern).first();
+
+  it("form, songs, player, menu, editor and models fit, and nothing covers or cuts them", async () => {
+    await open("de-DE");
+    await look("form");
+    await first(/^Songs/).click();
+    await first(/abspielen$/).click();
+    await page.locator(".library [aria-expanded]").first().click();
+    await page.locator(".details").waitFor();
+    await look("player and menu");
+    expect(await page.locator(".details").count()).to.equal(1);
+    await button(page, "Bearbeiten").first().click();
+    await page.locator(".source").waitFor();
+    await look("editor and notice");
+    await page.getByText("Modelle und Adapter").click();
+    await page.getByText("Platz 1").waitFor();
+    await look("models");
+  });
+
+  it("models have a place of their own in the header, and the first press of Tab skips to the songs", async () => {
+    await open("en-US");
+    await page.getByRole("link", { name: "Models and adapters" }).click();
+    await page.getByRole("heading", { name: "Models and adapters" }).waitFor();
+    await page.reload();
+    await page.getByLabel("Slot 1").waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Models and adapters" }).waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByLabel("Sound", { exact: true }).waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.id === "library-title");
+  });
+
+  it("songs with one key and tempo have different covers", async () => {
+    const { client } = studio.server;
+    for (const seed of [11, 12]) {
+      const same = { key_scale: "C major", bpm: 100, use_random_seed: false, seed };
+      await client.make({ ...oneSecondSong, ...same, prompt: `one key ${seed}` });
+    }
+    await open("en-US");
+    await first(/^Songs/).click();
+    await button(page, "Play one key 12").waitFor();
+    const covers = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLCanvasElement>(".library canvas")]
+        .slice(0, 2)
+        .map((one) => one.toDataURL()),
+    );
+    expect(covers[0]).not.to.equal(covers[1]);
+  });
+
+  it("all settings, selection, spectrogram, queue and failures fit too @slow", async () => {
+    const { client } = studio.server;
+    await open("en-US");
+    // The page hides cancelled songs, which it recognizes by their error text.
+    await page.route(/state=failed/, async (route) => {
+      const response = await route.fetch();
+      const body = (await response.text()).replaceAll("Cancelled by user", "Out of memory");
+      await route.fulfill({ response, body });
+    });
+    for (const group of await page.locator(".composer summary").all()) await group.click();
+    await page.getByLabel("Inference steps").waitFor();
+    await look("all settings");
+    await first(/^Songs/).click();
+    await button(page, "Select").click();
+    await page
+      .getByLabel(/^Select /)
+      .first()
+      .check();
+    await look("selection");
+    await first(/^Play /).click();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await button(page, "Spectrogram of the song that plays").click();
+    await look("spectrogram");
+    const ids: string[] = [];
+    for (const name of NAMES) ids.push(await client.submit({ ...longSong, prompt: name }));
+    await page.getByText("Waiting, place 4").waitFor();
+    await look("queue");
+    for (const id of ids.toReversed()) await client.delete(`/v1/tasks/${id}`);
+    await button(page, "Try again").first().waitFor();
+    await look("failures");
   });
 });

@@ -5,11 +5,16 @@ import { v4 as uuid } from "uuid";
 import { decodeStoredTask, encodeTask } from "../../../src/music/queue/lmdb-store.js";
 
 /**
- * Fills a library: copies the stored song `id` until there are `count` songs, with the prompts "song 1" and
- * so on. The server must be stopped.
+ * Fills a library: copies the stored song `id` until there are `count` songs. The server must be stopped.
  * @param directory SVC_TMPDIR of the server
+ * @param promptOf prompt of the song with a number
  */
-export async function fillLibrary(directory: string, id: string, count: number): Promise<void> {
+export async function fillLibrary(
+  directory: string,
+  id: string,
+  count: number,
+  promptOf = (number: number) => `song ${number}`,
+): Promise<void> {
   const path = join(directory, "tasks");
   const database = open<Buffer, string>({ path, encoding: "binary", overlappingSync: false });
   const { task } = decodeStoredTask(id, database.get(id) as Buffer);
@@ -17,7 +22,7 @@ export async function fillLibrary(directory: string, id: string, count: number):
   // Inserts all songs in one transaction, because a disk flush for each song would be slow.
   database.transactionSync(() => {
     for (let number = 1; number < count; number++) {
-      const words = { ...task.request.words, prompt: `song ${number}` };
+      const words = { ...task.request.words, prompt: promptOf(number) };
       const request = { ...task.request, words };
       const copy = { ...task, id: uuid(), sequence: task.sequence + number, request };
       database.putSync(copy.id, encodeTask(copy));

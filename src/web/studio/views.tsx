@@ -1,0 +1,59 @@
+/** The views of the page: form, songs and models. A phone shows one of them; a large screen shows the form beside the others. */
+import { useEffect, useState } from "preact/hooks";
+import { t } from "./language.js";
+import { queue } from "./live.js";
+import { useStore } from "./store.js";
+
+export type View = "make" | "songs" | "models";
+
+/** The models have an address, so that links and the browser's Back button reach them. */
+export const MODELS_ADDRESS = "#models";
+
+/** Hook for the view. @returns the view, and a function that shows another */
+export function useView(first: View): [View, (view: View) => void] {
+  const [view, setView] = useState<View>(location.hash === MODELS_ADDRESS ? "models" : first);
+  useEffect(() => {
+    const follow = () =>
+      setView((now) => (location.hash === MODELS_ADDRESS ? "models" : now === "models" ? "songs" : now));
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  const show = (next: View) => {
+    if (location.hash === MODELS_ADDRESS)
+      history.pushState(null, "", `${location.pathname}${location.search}`);
+    setView(next);
+  };
+  return [view, show];
+}
+
+interface ViewTabsProps {
+  view: View;
+  onView: (view: View) => void;
+}
+
+/** Tabs, shown on phones. */
+export function ViewTabs({ view, onView }: ViewTabsProps) {
+  const busy = useStore(queue).active.length;
+  const names: [View, string][] = [
+    ["make", t("Make a song")],
+    ["songs", t("Songs")],
+  ];
+  return (
+    <nav class="views" aria-label={t("Views")}>
+      {names.map(([name, words]) => (
+        <button
+          type="button"
+          key={name}
+          aria-current={view === name ? "page" : undefined}
+          onClick={() => {
+            onView(name);
+            scrollTo(0, 0);
+          }}
+        >
+          {words}
+          {name === "songs" && busy > 0 && <span class="badge">{busy}</span>}
+        </button>
+      ))}
+    </nav>
+  );
+}
