@@ -7,7 +7,7 @@ import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
-/** Page files that are copied unchanged. The scripts of the pages are compiled as separate TypeScript projects. */
+/** Page files that are copied unchanged. The scripts of the pages are bundled. */
 const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
 const STUDIO_FILES = [
   "studio/studio.css",
@@ -32,12 +32,12 @@ export function buildTypeScript() {
   if (!["node_modules/typescript", "node_modules/preact"].every(isThere)) installPackages();
   say("compiling TypeScript");
   rmSync(join(projectRoot, "dist"), { recursive: true, force: true });
-  compile("tsconfig.build.json");
+  const tsc = join(projectRoot, "node_modules/typescript/bin/tsc");
+  run(process.execPath, [tsc, "-p", "tsconfig.build.json"]);
   // npx runs this file. npm makes it executable only when it first links the clone.
   chmodSync(join(projectRoot, "dist/cli/main.js"), 0o755);
-  compile("src/web");
-  bundleStudio("index.html", "main");
-  bundleStudio("listen.html", "listen");
+  bundle("src/web", "main.ts");
+  for (const page of ["main", "listen"]) preloadImports(page, bundle("src/web/studio", `${page}.tsx`));
   copyDocs();
   for (const file of [...PAGE_FILES, ...STUDIO_FILES])
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
@@ -46,10 +46,6 @@ export function buildTypeScript() {
 
 function isThere(path) {
   return existsSync(join(projectRoot, path));
-}
-
-function compile(project) {
-  run(process.execPath, [join(projectRoot, "node_modules/typescript/bin/tsc"), "-p", project]);
 }
 
 /** Copies the page of the API documentation, and the files of Swagger UI beside it. */
@@ -62,16 +58,19 @@ function copyDocs() {
 }
 
 /**
- * Bundles a page of the studio with its libraries, so that it loads nothing from other hosts. Modules that it imports
- * dynamically become scripts of their own. Pages share no scripts: shared ones would make more requests.
+ * Bundles the script of a page with its libraries, so that it loads nothing from other hosts and no chain of modules.
+ * Modules that it imports dynamically become scripts of their own. Pages share no scripts: shared ones would make more
+ * requests.
+ * @returns paths in dist/ of the scripts that it imports
  */
-function bundleStudio(page, script) {
+function bundle(folder, script) {
+  const outdir = folder.replace("src", "dist");
   const { metafile } = createRequire(import.meta.url)("esbuild").buildSync({
     absWorkingDir: projectRoot,
-    entryPoints: [`src/web/studio/${script}.tsx`],
-    outdir: "dist/web/studio",
+    entryPoints: [`${folder}/${script}`],
+    outdir,
     splitting: true,
-    tsconfig: "src/web/studio/tsconfig.json",
+    tsconfig: `${folder}/tsconfig.json`,
     bundle: true,
     minify: true,
     format: "esm",
@@ -79,14 +78,16 @@ function bundleStudio(page, script) {
     logLevel: "warning",
     metafile: true,
   });
-  preloadImports(page, metafile.outputs[`dist/web/studio/${script}.js`]);
+  const { imports } = metafile.outputs[`${outdir}/${script.replace(/\.tsx?$/, ".js")}`];
+  return imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => path);
 }
 
-/** Lists the scripts that the page's script imports in the page, so that browsers request them together with it. */
-function preloadImports(name, { imports }) {
-  const links = imports
-    .filter(({ kind }) => kind === "import-statement")
-    .map(({ path }) => `    <link rel="modulepreload" href="${path.replace("dist/web", "")}">\n`);
+/** Lists the scripts that a page's script imports in the page, so that browsers request them together with it. */
+function preloadImports(page, paths) {
+  const name = page === "main" ? "index.html" : `${page}.html`;
+  const links = paths.map(
+    (path) => `    <link rel="modulepreload" href="${path.replace("dist/web", "")}">\n`,
+  );
   const html = readFileSync(join(projectRoot, "src/web/studio", name), "utf8");
   writeFileSync(
     join(projectRoot, "dist/web/studio", name),
