@@ -1,21 +1,16 @@
 /** Builds dist/ from src/. */
-import { chmodSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { installPackages } from "./packages.mjs";
 import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
 /** Page files that are copied unchanged. The scripts of the pages are bundled. */
-const PAGE_FILES = ["index.html", "page.css", "icon.svg"];
-const STUDIO_FILES = [
-  "studio/studio.css",
-  "studio/listening.css",
-  "studio/icon.svg",
-  "studio/languages",
-  "studio/songs",
-];
+const PAGE_FILES = ["index.html", "icon.svg", "studio/icon.svg", "studio/languages", "studio/songs"];
+const STYLES = ["src/web/page.css", "src/web/studio/studio.css", "src/web/studio/listening.css"];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [
   "swagger-ui-bundle.js",
@@ -38,9 +33,11 @@ export function buildTypeScript() {
   chmodSync(join(projectRoot, "dist/cli/main.js"), 0o755);
   bundle("src/web", "main.ts");
   for (const page of ["main", "listen"]) preloadImports(page, bundle("src/web/studio", `${page}.tsx`));
+  esbuild({ entryPoints: STYLES, outbase: "src/web", outdir: "dist/web" });
   copyDocs();
-  for (const file of [...PAGE_FILES, ...STUDIO_FILES])
+  for (const file of PAGE_FILES)
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });
+  compressFiles(join(projectRoot, "dist/web"));
   markStepDone("typescript", print);
 }
 
@@ -65,21 +62,33 @@ function copyDocs() {
  */
 function bundle(folder, script) {
   const outdir = folder.replace("src", "dist");
-  const { metafile } = createRequire(import.meta.url)("esbuild").buildSync({
-    absWorkingDir: projectRoot,
+  const { metafile } = esbuild({
     entryPoints: [`${folder}/${script}`],
     outdir,
     splitting: true,
     tsconfig: `${folder}/tsconfig.json`,
     bundle: true,
-    minify: true,
     format: "esm",
     target: "es2023",
-    logLevel: "warning",
     metafile: true,
   });
   const { imports } = metafile.outputs[`${outdir}/${script.replace(/\.tsx?$/, ".js")}`];
   return imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => path);
+}
+
+function esbuild(options) {
+  const { buildSync } = createRequire(import.meta.url)("esbuild");
+  return buildSync({ absWorkingDir: projectRoot, minify: true, logLevel: "warning", ...options });
+}
+
+/** Writes compressed copies of the text files of the pages beside them. */
+function compressFiles(folder) {
+  for (const name of readdirSync(folder, { recursive: true })) {
+    if (!/\.(js|css|json|svg)$/.test(name)) continue;
+    const text = readFileSync(join(folder, name));
+    writeFileSync(join(folder, `${name}.br`), brotliCompressSync(text));
+    writeFileSync(join(folder, `${name}.gz`), gzipSync(text, { level: 9 }));
+  }
 }
 
 /** Lists the scripts that a page's script imports in the page, so that browsers request them together with it. */

@@ -1,6 +1,7 @@
 /** Serves a web page built from src/web/ into dist/web/. */
 import { fileURLToPath } from "node:url";
-import express, { type RequestHandler, Router } from "express";
+import { type RequestHandler, Router } from "express";
+import compressedFiles from "express-static-gzip";
 
 /** The relative path to dist/web is the same from src/http/ and dist/http/. */
 export const PAGES = fileURLToPath(new URL("../../dist/web", import.meta.url));
@@ -59,6 +60,11 @@ export function pageRoutes({ folder, address = "/", path, policy }: Page): Route
   router.get(address, secure, (_request, response) =>
     response.sendFile("index.html", { root, cacheControl: false }),
   );
-  router.use(path, secure, express.static(root, { index: false, redirect: false, cacheControl: false }));
+  const files = { index: false, redirect: false, cacheControl: false } as const;
+  router.use(
+    path,
+    secure,
+    compressedFiles(root, { enableBrotli: true, orderPreference: ["br"], serveStatic: files }),
+  );
   return router;
 }
