@@ -59,6 +59,17 @@ describe("the player of the studio", function () {
     expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
+  it("the sleep timer pauses the song", async () => {
+    const page = await studio.open();
+    await page.clock.install();
+    await button(page, "Play newest tune").click();
+    await button(page, "Pause newest tune").waitFor();
+    await page.getByLabel("Sleep timer").selectOption("Stop after 15 min");
+    await page.clock.fastForward("15:00");
+    await button(page, "Play newest tune").waitFor();
+    expect(await page.getByLabel("Sleep timer").inputValue()).to.equal("0");
+  });
+
   it("a press of Next song counts even before the page has painted the first song", async () => {
     const page = await studio.open();
     await button(page, "Play newest tune").evaluate(async (play: HTMLElement) => {
