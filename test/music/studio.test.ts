@@ -28,7 +28,7 @@ describe("the studio", function () {
     page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
-      if (message.type() === "error") browserErrors.push(message.text());
+      if (message.type() === "error") browserErrors.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => browserErrors.push(error.message));
     await page.goto(server.url);
@@ -146,7 +146,7 @@ describe("the studio", function () {
       () => document.querySelector<HTMLInputElement>("[name=repainting_end]")?.value,
     );
     await make("a solo on the piccolo");
-    const repaint = await ended("a solo on the piccolo");
+    const repaint = await ended("a solo on the piccolo", "a solo on the piccolo (part changed)");
     expect(repaint.task_type).to.equal("repaint");
     expect(repaint.parameters.repainting_start).to.be.within(1, 3);
     expect(repaint.parameters.repainting_end).to.be.within(5, 7);
@@ -172,8 +172,8 @@ describe("the studio", function () {
   });
 
   /** Waits until the task with this prompt has succeeded, and returns it. */
-  async function ended(prompt: string) {
-    await button(`Play ${prompt}`).waitFor();
+  async function ended(prompt: string, name = prompt) {
+    await button(`Play ${name}`).waitFor();
     const { tasks } = (await server.client.get("/v1/tasks?state=succeeded")).body.data;
     return tasks.find((task: { prompt: string }) => task.prompt === prompt);
   }

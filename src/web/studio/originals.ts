@@ -9,9 +9,8 @@ const originals = new Store<ReadonlyMap<string, Task | null>>(new Map());
 
 /** Id of the song that a song varies or edits; undefined: none, or an uploaded recording. */
 function originalId({ retake_of: first, parameters }: Task): string | undefined {
-  return (
-    first ?? /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/.exec(String(parameters.src_audio_path ?? ""))?.[0]
-  );
+  const path = String(parameters.src_audio_path ?? "");
+  return first ?? /^\/v1\/audio.*?([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})/.exec(path)?.[1];
 }
 
 /** The song that a song varies or edits; null if there is none. */

@@ -46,6 +46,7 @@ describe("the form of the studio", function () {
     await tick();
     const recording = { name: "tune.wav", mimeType: "audio/wav", buffer: Buffer.alloc(44) };
     await page.getByLabel("Recording to work on").setInputFiles(recording);
+    await page.getByLabel("What to do").waitFor();
     const { length } = await page.getByLabel("What to do").locator("option").all();
     for (let index = 0; index < length; index++) {
       await page.getByLabel("What to do").selectOption({ index });

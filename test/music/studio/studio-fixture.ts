@@ -43,7 +43,7 @@ export class Studio {
   async openTab(page: Page, ready = "Online"): Promise<Page> {
     page.setDefaultTimeout(150_000);
     page.on("console", (message) => {
-      if (message.type() === "error") this.browserErrors.push(message.text());
+      if (message.type() === "error") this.browserErrors.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => this.browserErrors.push(error.message));
     page.on("request", (request) => {
