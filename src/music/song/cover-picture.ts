@@ -1,4 +1,5 @@
-/** Picture of a song for messengers, which show no SVG: its waveform on the colours of its key. */
+/** Picture of a song for messengers, which show no SVG: its waveform on the colours of its cover. */
+import { coverColors } from "../../cover-colors.js";
 import { encodePng, type Rgb } from "../../system/png.js";
 import type { TaskRow } from "../queue/task-row.js";
 
@@ -7,18 +8,13 @@ const WIDTH = 1200;
 const HEIGHT = 630;
 const SHADES = 64;
 const BAR: Rgb = [255, 240, 225];
-/** A step on the circle of fifths is a twelfth of the colour circle. */
-const FIFTHS = ["C", "G", "D", "A", "E", "B", "F#", "C#", "Ab", "Eb", "Bb", "F"];
 
 export function coverPicture({ songs: [song] }: Pick<TaskRow, "songs">): Promise<Buffer> {
-  const { peaks = [50], metas = {}, seed = 0 } = song ?? {};
-  const [tonic = "", mode = ""] = (("keyscale" in metas && metas.keyscale) || "").split(" ");
-  const fifth = FIFTHS.indexOf(tonic);
-  const hue = fifth < 0 ? Number(String(seed).slice(-6)) % 360 : fifth * 30;
-  const other = hue + (mode === "minor" ? 200 : 50);
+  const { peaks = [50], seed = 0 } = song ?? {};
+  const { hue, other } = coverColors(seed);
   const palette = Array.from({ length: SHADES }, (_, shade) => {
     const part = shade / SHADES;
-    return color(hue + (other - hue) * part, 0.7, 0.44 - 0.2 * part);
+    return color(hue + (other - hue) * part, 0.7, 0.46 - 0.18 * part);
   });
   const pixels = new Uint8Array(WIDTH * HEIGHT);
   const step = WIDTH / (peaks.length + 8);

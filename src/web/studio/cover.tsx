@@ -1,12 +1,12 @@
 /** Draws the cover picture of a song from its seed, peaks and tempo; and the waveform from its peaks. */
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { coverColors } from "../../cover-colors.js";
 import type { Song } from "./api.js";
 
 const FLAT = 50;
 /** Width of a cover in units of the drawing. */
 const SIZE = 64;
 const MIDDLE = SIZE / 2;
-const GOLDEN_ANGLE = 137.508;
 
 interface CoverPictureProps {
   song: Song;
@@ -26,11 +26,9 @@ export function CoverPicture({ song, pixels = 128 }: CoverPictureProps) {
 
 type Figure = (context: CanvasRenderingContext2D, peaks: readonly number[], turn: number) => void;
 
-/** Each seed has its own colours, figure and turn, so that songs of one key and tempo differ. */
+/** Each seed has its own colours, figure and turn. */
 function drawCover(context: CanvasRenderingContext2D, song: Song): void {
-  const number = hashOf(String(song.seed));
-  const hue = (number * GOLDEN_ANGLE) % 360;
-  const other = hue + 40 + 90 * ((number >>> 3) % 4);
+  const { draw, hue, other } = coverColors(song.seed ?? 0);
   const scale = context.canvas.width / SIZE;
   context.setTransform(scale, 0, 0, scale, 0, 0);
   const ground = context.createLinearGradient(0, 0, SIZE, SIZE);
@@ -41,7 +39,7 @@ function drawCover(context: CanvasRenderingContext2D, song: Song): void {
   context.strokeStyle = `hsl(${other} 90% 88% / 85%)`;
   context.fillStyle = context.strokeStyle;
   context.lineWidth = 1.3;
-  FIGURES[(number >>> 5) % FIGURES.length]?.(context, peaksOf(song), number % 7);
+  FIGURES[(draw >>> 5) % FIGURES.length]?.(context, peaksOf(song), draw % 7);
   const dash = 185.4 / Math.max(1, Math.round((song.metas.bpm ?? 100) / 20)) / 2;
   context.lineWidth = 1;
   context.setLineDash([dash]);
@@ -110,12 +108,6 @@ function sampled(peaks: readonly number[], count: number): number[] {
 }
 
 /** FNV-1a, so that seeds that follow each other differ. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const character of text) hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193) >>> 0;
-  return hash;
-}
-
 interface WaveformBarsProps {
   song: Song;
   /** Fraction of the song that is played, 0 to 1. */

@@ -42,6 +42,7 @@ describe("training in the studio", function () {
       );
       await button(page, "Compare a song before and after").click();
       await page.getByText("Two songs are queued.").waitFor();
+      await button(page, "Back to the songs").click();
       await button(page, "Play a slow reel: after").first().waitFor();
       await button(page, "Play a slow reel: before").first().waitFor();
       const tasks = (await client.get("/v1/tasks?search=slow%20reel:")).body.data.tasks.slice(0, 2);
