@@ -132,7 +132,7 @@ export async function eventually<T>(
   satisfies: (answer: T) => boolean,
   pauseMs = 50,
 ): Promise<T> {
-  for (let endMs = performance.now() + 15_000; performance.now() < endMs; ) {
+  for (let endMs = performance.now() + 60_000; performance.now() < endMs; ) {
     const answer = await ask();
     if (satisfies(answer)) return answer;
     await new Promise((resolve) => setTimeout(resolve, pauseMs));

@@ -5,7 +5,8 @@
  * SECTION_BARS. Intro and outro together also take SECTION_BARS. Tempo and metre set the length of a bar.
  */
 import { DURATION_SECONDS_RANGE } from "../../engine/metadata.js";
-import type { Metadata } from "../../engine/types.js";
+import { CODES_PER_SECOND, type Metadata } from "../../engine/types.js";
+import type { GenerationRequest } from "../request/generation-request.js";
 
 const DEFAULT_SECONDS = 30;
 const DEFAULT_BPM = 120;
@@ -33,6 +34,13 @@ export function estimateLength(
     seconds: Math.min(Math.max(seconds, DURATION_SECONDS_RANGE.min), DURATION_SECONDS_RANGE.max),
     reason: `estimated from ${count} at ${bpm ?? DEFAULT_BPM} bpm`,
   };
+}
+
+/** Seconds of a song of the request, as far as known before it is planned. */
+export function expectedSeconds({ words, facts, songs }: GenerationRequest): number {
+  const codes = songs[0]?.codes;
+  if (codes) return codes.length / CODES_PER_SECOND;
+  return facts.durationSeconds ?? estimateLength(words.lyrics, facts).seconds;
 }
 
 /** Returns the sung lines, and the number of sections without sung lines. */

@@ -12,7 +12,6 @@ import { readRecordings } from "./recordings.js";
 import { renderSongs } from "./render-songs.js";
 import { assertWritable, type JobOptions, type SongContext, startJob } from "./song-context.js";
 import { type FinishedSong, songsResult } from "./song-record.js";
-import { learnStages } from "./stages.js";
 
 export interface SongOptions extends JobOptions {
   /** Whether to write title, prompt, lyrics, tempo, key and seed into the files; default false. */
@@ -52,7 +51,7 @@ export async function makeSongs(
       const parts = { index, recordings, lm, slot, song, rendered, writesTags, destination };
       finished.push(await finishSong(context, parts));
     }
-    learnStages(engine, request, context.progress.end());
+    context.stages.learn(context.progress.end());
     return songsResult(context, lm, finished, (performance.now() - startedMs) / 1000);
   } catch (error) {
     for (const index of finished.keys()) {

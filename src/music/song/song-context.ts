@@ -5,8 +5,9 @@ import type { CallOptions } from "../../engine/addon.js";
 import type { LanguageModelInfo, MusicEngine, Plan, PlanRequest, SongAdapter } from "../../engine/types.js";
 import { EncodeError } from "../audio/encode.js";
 import type { GenerationRequest } from "../request/generation-request.js";
+import { expectedSeconds } from "./lyric-length.js";
 import { SongProgress, type TaskProgress } from "./progress.js";
-import { expectedStages } from "./stages.js";
+import { JobStages } from "./stages.js";
 
 /** Like `planSongs` of the engine, but the first argument is the language model of the task. */
 export type PlanSongs = (
@@ -22,6 +23,7 @@ export interface SongContext {
   /** Aborted by an exception of `onProgress`. */
   failed: AbortSignal;
   progress: SongProgress;
+  stages: JobStages;
   maxSourceSeconds: number;
   /** Whether the language model also plans songs that do not require it. */
   usesLmByDefault: boolean;
@@ -60,8 +62,8 @@ export function startJob(
   const { maxSourceSeconds, usesLmByDefault = false, adapters } = options;
   const { planSongs = (_lm, requests, call) => engine.planner.planSongs(requests, call) } = options;
   const failed = new AbortController();
-  const expected = expectedStages(engine, request, usesLmByDefault);
-  const progress = new SongProgress(request.songs.length, expected, (reached) => {
+  const stages = new JobStages(engine, request, expectedSeconds(request), usesLmByDefault);
+  const progress = new SongProgress(request.songs.length, stages.expected, (reached) => {
     try {
       const reported: unknown = options.onProgress?.(reached);
       if (reported instanceof Promise) reported.catch((error: unknown) => failed.abort(error));
@@ -72,6 +74,7 @@ export function startJob(
   });
   return {
     progress,
+    stages,
     maxSourceSeconds,
     usesLmByDefault,
     adapters,

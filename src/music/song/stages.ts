@@ -1,8 +1,7 @@
 /** The stages of a job, and how long they take. */
-import { CODES_PER_SECOND, type MusicEngine } from "../../engine/types.js";
+import type { MusicEngine } from "../../engine/types.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { usesLanguageModel, writesCodes, writesTextBeforePlanning } from "./language-model.js";
-import { estimateLength } from "./lyric-length.js";
 
 /** What the time of a stage is proportional to: the length of the song, that times the steps, or neither. */
 type Measure = "song" | "second" | "step";
@@ -79,41 +78,43 @@ export type StageSeconds = ReadonlyMap<StageName, number>;
 /** Measured seconds of stages, for each song, second or step. */
 const measurements = new WeakMap<MusicEngine, Map<string, number>>();
 
-/** @param usesLmByDefault whether the language model plans songs that do not require it */
-export function expectedStages(
-  engine: MusicEngine,
-  request: GenerationRequest,
-  usesLmByDefault: boolean,
-): StageSeconds {
-  const known = measurements.get(engine);
-  const secondsOf = (name: StageName) =>
-    (known?.get(keyOf(name, request)) ?? STAGES[name].seconds) * amountOf(name, request);
-  return new Map(stagesOf(request, usesLmByDefault).map((name) => [name, secondsOf(name)]));
-}
+/** The stages of one job. */
+export class JobStages {
+  /** Seconds that each stage should take for each song: what it took in the last job, or what `STAGES` says. */
+  readonly expected: StageSeconds;
+  readonly #known: Map<string, number>;
+  readonly #keyOf: (name: StageName) => string;
+  readonly #amountOf: (name: StageName) => number;
 
-/** @param measured seconds of the stages of a finished job, for each song */
-export function learnStages(engine: MusicEngine, request: GenerationRequest, measured: StageSeconds): void {
-  const known = measurements.get(engine) ?? new Map<string, number>();
-  measurements.set(engine, known);
-  for (const [name, seconds] of measured) {
-    // Models are loaded once.
-    if (name !== "load") known.set(keyOf(name, request), seconds / amountOf(name, request));
+  /**
+   * @param songSeconds length of a song, as far as known
+   * @param usesLmByDefault whether the language model plans songs that do not require it
+   */
+  constructor(
+    engine: MusicEngine,
+    request: GenerationRequest,
+    songSeconds: number,
+    usesLmByDefault: boolean,
+  ) {
+    const { model, planning, denoise } = request;
+    const amounts = { song: 1, second: songSeconds, step: songSeconds * denoise.inferenceSteps };
+    this.#known = measurements.get(engine) ?? new Map<string, number>();
+    measurements.set(engine, this.#known);
+    // Models differ in speed.
+    this.#keyOf = (name) => [name, model, planning.languageModel].join(" ");
+    this.#amountOf = (name) => amounts[STAGES[name].per];
+    const secondsOf = (name: StageName) =>
+      (this.#known.get(this.#keyOf(name)) ?? STAGES[name].seconds) * this.#amountOf(name);
+    this.expected = new Map(stagesOf(request, usesLmByDefault).map((name) => [name, secondsOf(name)]));
   }
-}
 
-/** Models differ in speed. */
-function keyOf(name: StageName, { model, planning }: GenerationRequest): string {
-  return [name, model, planning.languageModel].join(" ");
-}
-
-function amountOf(name: StageName, { words, facts, denoise, songs }: GenerationRequest): number {
-  const { per } = STAGES[name];
-  if (per === "song") return 1;
-  const codes = songs[0]?.codes;
-  const length = codes
-    ? codes.length / CODES_PER_SECOND
-    : (facts.durationSeconds ?? estimateLength(words.lyrics, facts).seconds);
-  return per === "second" ? length : length * denoise.inferenceSteps;
+  /** @param measured seconds of the stages of the finished job, for each song */
+  learn(measured: StageSeconds): void {
+    for (const [name, seconds] of measured) {
+      // Models are loaded once.
+      if (name !== "load") this.#known.set(this.#keyOf(name), seconds / this.#amountOf(name));
+    }
+  }
 }
 
 function stagesOf(request: GenerationRequest, usesLmByDefault: boolean): StageName[] {

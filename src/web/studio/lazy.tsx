@@ -9,7 +9,8 @@ export function lazy<Props extends object>(load: () => Promise<ComponentType<Pro
   return function Lazy(props: Props) {
     const [failures, setFailures] = useState(0);
     const [isFailed, setFailed] = useState(false);
-    const [, setLoaded] = useState(loaded);
+    // A component is a function: useState would call it.
+    const [, setLoaded] = useState(() => loaded);
     useEffect(() => {
       if (loaded !== null) return;
       load().then(

@@ -8,6 +8,7 @@ import { Dock } from "./dock.js";
 import { Karaoke } from "./karaoke.js";
 import { KeyEntry } from "./key.js";
 import { loadLanguage, t } from "./language.js";
+import { NO_VOCALS } from "./lyrics.js";
 import { controls, usePlayback } from "./playback.js";
 import { Player } from "./player.js";
 import { songName, type Track } from "./song.js";
@@ -87,17 +88,17 @@ function SongOf({ task, track }: { task: Task; track: Track | null }) {
   const { duration, bpm, keyscale } = song.metas;
   const facts = [duration && formatTime(duration), bpm && `${bpm} BPM`, keyscale].filter(Boolean);
   const isTimed = lyricLines(song).length > 0;
+  const name = songName(task);
   return (
     <>
       <CoverPicture song={song} pixels={512} />
-      <h1 dir="auto">{songName(task)}</h1>
-      <p class="faint" dir="auto">
-        {[task.prompt, ...facts].filter(Boolean).join(" · ")}
-      </p>
+      <h1 dir="auto">{name}</h1>
+      {task.prompt !== name && <p dir="auto">{task.prompt}</p>}
+      <p class="faint">{facts.join(" · ")}</p>
       {isTimed && (
         <Karaoke song={song} seconds={seconds} onSeek={(at) => controls.seek(length > 0 ? at / length : 0)} />
       )}
-      {!isTimed && song.lyrics !== "" && <pre dir="auto">{song.lyrics}</pre>}
+      {!isTimed && ![NO_VOCALS, ""].includes(song.lyrics) && <pre dir="auto">{song.lyrics}</pre>}
     </>
   );
 }

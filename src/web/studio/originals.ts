@@ -21,7 +21,11 @@ export function useOriginal(task: Task): Task | null {
     if (id === undefined || originals.value.has(id)) return;
     const set = (original: Task | null) => originals.set(new Map(originals.value).set(id, original));
     set(null);
-    carillon.task(id).then(set, () => {});
+    // A list, because a deleted original is no error.
+    carillon.list({ task_ids: id }).then(
+      ({ tasks }) => set(tasks[0] ?? null),
+      () => {},
+    );
   }, [id]);
   return (id !== undefined && known.get(id)) || null;
 }

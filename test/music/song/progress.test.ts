@@ -1,6 +1,7 @@
 import { expect } from "chai";
+import type { GenerationRequest } from "../../../src/music/request/generation-request.js";
 import { progressLine, SongProgress, type TaskProgress } from "../../../src/music/song/progress.js";
-import { expectedStages, learnStages, type StageName } from "../../../src/music/song/stages.js";
+import { JobStages, type StageName } from "../../../src/music/song/stages.js";
 import { parse } from "../request/request-parsing.js";
 import { stubEngine } from "../stub-engine.js";
 
@@ -74,10 +75,11 @@ describe("progress of a song", () => {
     const engine = stubEngine(() => 0);
     const request = parse({ prompt: "a song", audio_duration: 20, inference_steps: 4 });
     const measured = new Map<StageName, number>([["render denoise", 8]]);
-    learnStages(engine, request, measured);
-    const longer = { ...request, facts: { ...request.facts, durationSeconds: 40 } };
-    expect(expectedStages(engine, longer, false).get("render denoise")).to.equal(16);
-    expect([...expectedStages(engine, request, false).keys()]).to.deep.equal([
+    const stagesOf = (of: GenerationRequest, seconds: number) => new JobStages(engine, of, seconds, false);
+    const stages = stagesOf(request, 20);
+    stages.learn(measured);
+    expect(stagesOf(request, 40).expected.get("render denoise")).to.equal(16);
+    expect([...stages.expected.keys()]).to.deep.equal([
       "load",
       "render",
       "render denoise",
@@ -85,7 +87,7 @@ describe("progress of a song", () => {
       "encode",
     ]);
     const planned = { ...request, planning: { ...request.planning, thinking: true } };
-    expect(expectedStages(engine, planned, false)).to.include.keys("plan", "plan codes");
+    expect(stagesOf(planned, 20).expected).to.include.keys("plan", "plan codes");
   });
 
   it("progress does not fall when a stage repeats", () => {

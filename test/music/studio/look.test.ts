@@ -152,7 +152,8 @@ describe("the layout of the studio", function () {
     const id = await client.submit({ ...oneSecondSong, prompt: "song 0", batch_size: 2, lyrics: "la la" });
     await client.finished(id);
     await studio.restart(() =>
-      fillLibrary(studio.directory, id, 40, (number) => NAMES[number % NAMES.length] as string),
+      // The newest song, which the tests open, has the longest word.
+      fillLibrary(studio.directory, id, 40, (number) => NAMES[(number + 3) % NAMES.length] as string),
     );
   });
   beforeEach(() => {
@@ -192,6 +193,11 @@ describe("the layout of the studio", function () {
     await page.getByText("Modelle und Adapter").click();
     await page.getByText("Platz 1").waitFor();
     await look("models");
+    await button(page, "Zurück zu den Songs").click();
+    await first(/^Songs/).click();
+    await page.locator(".library [aria-expanded=false]").first().click();
+    await button(page, "Bearbeiten").first().click();
+    await page.locator(".source .time").getByText("0:01").waitFor();
   });
 
   it("models have a place of their own in the header, and the first press of Tab skips to the songs", async () => {

@@ -40,8 +40,9 @@ describe("training in the studio", function () {
       await page.route("**/release_task", (route) =>
         route.continue({ postData: { ...oneSecondSong, ...route.request().postDataJSON() } }),
       );
+      const notice = page.getByText("Two songs are queued.").waitFor();
       await button(page, "Compare a song before and after").click();
-      await page.getByText("Two songs are queued.").waitFor();
+      await notice;
       await button(page, "Back to the songs").click();
       await button(page, "Play a slow reel: after").first().waitFor();
       await button(page, "Play a slow reel: before").first().waitFor();
