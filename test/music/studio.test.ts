@@ -247,6 +247,8 @@ describe("the studio", function () {
     await page.getByText("This server asks for a key").waitFor();
     expect(await page.getByRole("main").getByRole("button").allTextContents()).to.deep.equal(["Unlock"]);
     expect(await page.getByText("heavy metal").count()).to.equal(0);
+    // Requests that the server refuses after the key is forgotten.
+    await page.close();
     browserErrors.length = 0;
   });
 });

@@ -93,7 +93,7 @@ describe("the studio's accessibility", function () {
     await button(page, "Pause").waitFor();
     await button(page, "Spectrogram of the song that plays").click();
     await button(page, "More of a short song").click();
-    await page.getByText("Plan", { exact: true }).first().click();
+    await page.getByText("Plan A", { exact: true }).click();
     await page.getByText("50 for 0:10").waitFor();
     await audit(page, "details");
     await button(page, "Rename").click();

@@ -242,7 +242,7 @@ describe("the layout of the studio", function () {
       await route.fulfill({ response, body });
     });
     for (const group of await page.locator(".composer summary").all()) await group.click();
-    await page.getByLabel("Inference steps").waitFor();
+    await page.getByLabel("Steps", { exact: true }).waitFor();
     await look("all settings");
     await first(/^Songs/).click();
     await button(page, "Select").click();
