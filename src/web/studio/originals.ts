@@ -10,7 +10,9 @@ const originals = new Store<ReadonlyMap<string, Task | null>>(new Map());
 /** Id of the song that a song varies or edits; undefined: none, or an uploaded recording. */
 function originalId({ retake_of: first, parameters }: Task): string | undefined {
   const path = String(parameters.src_audio_path ?? "");
-  return first ?? /^\/v1\/audio.*?([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})/.exec(path)?.[1];
+  if (first) return first;
+  if (path.startsWith("upload:")) return undefined;
+  return /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/.exec(path)?.[0];
 }
 
 /** The song that a song varies or edits; null if there is none. */
