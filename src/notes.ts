@@ -65,19 +65,38 @@ export const noteSchema = z
 
 export type Note = z.output<typeof noteSchema>;
 
+/** The texts before, between and after the values of a sentence, and the names of the values. */
 const PATTERNS = Object.entries(SENTENCES).map(([code, sentence]) => ({
   code: code as NoteCode,
-  pattern: new RegExp(
-    `^${sentence.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`,
-    "s",
-  ),
+  texts: sentence.split(/\{\w+\}/),
+  names: [...sentence.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string),
 }));
 
 /** The code and the values of a sentence. */
 export function noteOf(text: string): Note {
-  for (const { code, pattern } of PATTERNS) {
-    const groups = pattern.exec(text)?.groups;
-    if (groups !== undefined || pattern.test(text)) return { code, values: { ...groups }, text };
+  for (const { code, texts, names } of PATTERNS) {
+    const values = valuesBetween(text, texts);
+    if (values === null) continue;
+    return { code, values: Object.fromEntries(names.map((name, i) => [name, values[i] as string])), text };
   }
   return { code: OTHER, values: {}, text };
+}
+
+/**
+ * What stands between the texts, each as short as possible; null if they do not make up the sentence. A regular
+ * expression would take quadratic time, and sentences can quote a client's words.
+ */
+function valuesBetween(sentence: string, [start = "", ...texts]: readonly string[]): string[] | null {
+  if (texts.length === 0) return sentence === start ? [] : null;
+  if (!sentence.startsWith(start)) return null;
+  const values: string[] = [];
+  let from = start.length;
+  for (const [i, text] of texts.entries()) {
+    const isLast = i === texts.length - 1;
+    const end = isLast ? sentence.length - text.length : sentence.indexOf(text, from + 1);
+    if (end <= from || !sentence.startsWith(text, end)) return null;
+    values.push(sentence.slice(from, end));
+    from = end + text.length;
+  }
+  return values;
 }

@@ -1,0 +1,20 @@
+import { expect } from "chai";
+import { noteOf, say } from "../src/notes.js";
+
+describe("notes of the service", () => {
+  it("gives a sentence its code and values", () => {
+    const stated = say("fact_stated", { name: "bpm", value: 75, words: "75 bpm, slow" });
+    const ambiguous = say("fact_ambiguous", { name: "tempo", words: "75", others: "90 bpm" });
+    expect(noteOf(stated)).to.deep.include({
+      code: "fact_stated",
+      values: { name: "bpm", value: "75", words: "75 bpm, slow" },
+    });
+    expect(noteOf(ambiguous).values).to.deep.equal({ name: "tempo", words: "75", others: "90 bpm" });
+    expect(noteOf(say("queue_full", {}))).to.deep.include({ code: "queue_full", values: {} });
+  });
+
+  it("leaves other sentences without a code, however long a client made them", () => {
+    for (const text of ["", "out of memory", "src_audio", " is empty", `x${" of ".repeat(20_000)}`])
+      expect(noteOf(text)).to.deep.equal({ code: "other", values: {}, text });
+  });
+});
