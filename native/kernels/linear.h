@@ -9,9 +9,9 @@ namespace carillon::kernels {
 /// The CPU kernels sum in float32.
 ///
 /// Memory bandwidth limits products of few rows, so the kernels read the weight only once. AVX512-BF16 kernels multiply
-/// bfloat16 by bfloat16. AVX2 and NEON kernels multiply other inputs by a bfloat16 weight, and any input by a quantized
-/// weight. Products of more rows use tiles, or libtorch with one part of the weight at a time. All other inputs, and
-/// inputs that require gradients, use linear_reference.
+/// bfloat16 by a bfloat16 or quantized weight. AVX2 and NEON kernels multiply other inputs by a bfloat16 weight, and any
+/// input by a quantized weight. Products of more rows use tiles, or libtorch with one part of the weight at a time. All
+/// other inputs, and inputs that require gradients, use linear_reference.
 at::Tensor linear(const at::Tensor& x, const Matrix& weight, const at::Tensor& bias);
 
 /// Reference for linear(), computed by libtorch.
