@@ -25,15 +25,18 @@ describe("training in the studio", function () {
       await page.getByLabel("Songs to learn from").setInputFiles(files);
       await page.getByLabel("What one.mp3 sounds like").fill("a fast reel");
       await page.getByLabel("Name", { exact: true }).fill(`Reels ${width}`);
-      await page.getByLabel("What they sound like").fill("a slow reel");
+      // The second page still shows the songs and the training of the first.
+      const sound = `a slow reel on ${width}`;
+      await page.getByLabel("What they sound like").fill(sound);
       await page.getByLabel("Epochs").fill("1");
       await page.getByLabel("Rank").fill("4");
       await button(page, "Train").click();
+      await page.getByText("Training has started.").waitFor();
       await page.getByText(/completed · step/).waitFor();
       const { samples } = (await client.get("/v1/dataset/samples")).body.data;
       expect(samples.map(({ caption }: { caption: string }) => caption)).to.deep.equal([
         "a fast reel",
-        "a slow reel",
+        sound,
       ]);
 
       // The page leaves the length to the server, whose estimate is longer than this test needs.
@@ -44,9 +47,9 @@ describe("training in the studio", function () {
       await button(page, "Compare a song before and after").click();
       await notice;
       await button(page, "Back to the songs").click();
-      await button(page, "Play a slow reel: after").first().waitFor();
-      await button(page, "Play a slow reel: before").first().waitFor();
-      const tasks = (await client.get("/v1/tasks?search=slow%20reel:")).body.data.tasks.slice(0, 2);
+      await button(page, `Play ${sound}: after`).first().waitFor();
+      await button(page, `Play ${sound}: before`).first().waitFor();
+      const tasks = (await client.get(`/v1/tasks?search=${encodeURIComponent(`${sound}:`)}`)).body.data.tasks;
       const [after, before] = tasks.map(({ songs }: { songs: { seed: number }[] }) => songs[0]?.seed);
       expect(after).to.equal(before);
     });
