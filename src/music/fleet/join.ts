@@ -17,7 +17,7 @@ import { adapterCallQueue, RemoteCalls, TEXT_CALL_QUEUE } from "./calls.js";
 import { Fleet } from "./fleet.js";
 import { FleetAdapters } from "./fleet-adapters.js";
 import { FleetDeletionRecord } from "./fleet-deletions.js";
-import { FleetCatalog, FleetSheetWriter } from "./fleet-models.js";
+import { fleetCatalog, fleetSheetWriter } from "./fleet-models.js";
 import { FleetQueue } from "./fleet-queue.js";
 import { FleetWorker } from "./fleet-worker.js";
 import { SharedStore } from "./shared-store.js";
@@ -73,8 +73,8 @@ export async function joinFleet(
     cleanUp: (task: Task) => (runner ?? files).cleanUp(task),
   };
   return {
-    catalog: new FleetCatalog(fleet.workers),
-    writer: new FleetSheetWriter(fleet.workers, calls),
+    catalog: fleetCatalog(fleet.workers),
+    writer: fleetSheetWriter(fleet.workers, calls),
     engine: null,
     adapters: new FleetAdapters(fleet, calls, files.adapters),
     queue: new FleetQueue(fleet, options, log, worker),

@@ -1,6 +1,7 @@
 /** When a task uses the language model, and which one. */
 import type { RuntimeInfo } from "../../engine/addon.js";
 import type { ModelCatalog, SheetWriter } from "../../engine/types.js";
+import { findModelByName } from "../models/models.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { LANGUAGE_MODEL_TASKS } from "../request/task-types.js";
 
@@ -83,8 +84,7 @@ export function installedLanguageModel(
 ): string | null {
   if (requested === null) return null;
   const names = catalog.languageModels().map((model) => model.name);
-  const lastComponent = requested.slice(requested.lastIndexOf("/") + 1);
-  const installed = names.find((name) => name === requested) ?? names.find((name) => name === lastComponent);
+  const installed = findModelByName(names, requested);
   if (installed !== undefined) return installed;
   warnings.push(
     `lm_model_path ${JSON.stringify(requested)} is not installed; the default language model was used`,

@@ -1,4 +1,5 @@
 /** Loads the models of a task, and applies their limits to it. */
+import type { CallOptions } from "../../engine/addon.js";
 import type { LanguageModelInfo } from "../../engine/types.js";
 import { say } from "../../notes.js";
 import { findModelByName, selectSlot } from "../models/models.js";
@@ -24,14 +25,10 @@ export interface ReadySlot {
  * @returns the language model of the task, or null
  */
 export async function provideLanguageModel(context: SongContext): Promise<LanguageModelInfo | null> {
-  const { engine, request, signal, warnings, usesLmByDefault } = context;
+  const { request, signal, warnings, usesLmByDefault } = context;
   if (!usesLanguageModel(request, usesLmByDefault)) return null;
-  const name = installedLanguageModel(engine.catalog, request.planning.languageModel, warnings);
   try {
-    return await engine.planner.prepareLanguageModel(name, {
-      signal,
-      onProgress: context.progress.enter("load"),
-    });
+    return await loadLanguageModel(context, { signal, onProgress: context.progress.enter("load") });
   } catch (error) {
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
@@ -39,6 +36,13 @@ export async function provideLanguageModel(context: SongContext): Promise<Langua
     warnings.push(say("made_without_language_model", { reason: message }));
     return null;
   }
+}
+
+/** Loads the requested language model, or the default. */
+export function loadLanguageModel(context: SongContext, call: CallOptions): Promise<LanguageModelInfo> {
+  const { engine, request, warnings } = context;
+  const name = installedLanguageModel(engine.catalog, request.planning.languageModel, warnings);
+  return engine.planner.prepareLanguageModel(name, call);
 }
 
 /** Selects the slot of the requested model, loads the model if needed, and applies its limits. */

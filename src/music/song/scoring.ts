@@ -1,7 +1,7 @@
 /** Scores of a song (`get_scores`): how well it fits caption, lyrics and metadata. */
 import type { LanguageModelInfo, PlanarAudio, SongScores } from "../../engine/types.js";
 import type { PlannedComposition } from "./composition.js";
-import { installedLanguageModel } from "./language-model.js";
+import { loadLanguageModel } from "./prepare.js";
 import type { SongContext } from "./song-context.js";
 
 interface Rendered {
@@ -17,15 +17,14 @@ interface Rendered {
  * @returns no reason if the song was scored or scores were not requested
  */
 export async function scoreSong(
-  { engine, request, signal, warnings }: SongContext,
+  context: SongContext,
   { song, audio, seconds, slot, lm }: Rendered,
 ): Promise<{ scores: SongScores | null; noScoresReason: string | null }> {
+  const { engine, request, signal } = context;
   if (!request.output.getScores) return { scores: null, noScoresReason: null };
   const { renderCaption: caption, lyrics, language, metadata } = song;
   try {
-    const languageModel =
-      lm?.name ?? installedLanguageModel(engine.catalog, request.planning.languageModel, warnings);
-    const { name } = lm ?? (await engine.planner.prepareLanguageModel(languageModel, { signal }));
+    const { name } = lm ?? (await loadLanguageModel(context, { signal }));
     const audioCodes = song.codes ?? (await engine.renderer.encodeCodes(slot, audio, { signal }));
     const known = { ...metadata, durationSeconds: Math.round(seconds) };
     const words = { caption, lyrics, language, metadata: known };
