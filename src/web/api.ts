@@ -5,6 +5,11 @@ export interface Place {
   readonly z: number;
 }
 
+/** What the user has chosen on the map. */
+export type Selection =
+  | { readonly kind: "building" | "segment"; readonly id: number }
+  | { readonly kind: "ground"; readonly x: number; readonly z: number };
+
 export interface Health {
   readonly levelLoaded: boolean;
   /** `embedded` if the city runs in the process of Carillon. */

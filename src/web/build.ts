@@ -2,11 +2,17 @@
  * Tools that build roads, zones and services, and bulldoze. The user draws or clicks on the map. A dry run then shows
  * cost and warnings beside the place, and the user confirms.
  */
-import { type CommandReply, errorInWords, type Place, readOrNull, sendCommand } from "./api.js";
+import {
+  type CommandReply,
+  errorInWords,
+  type Place,
+  readOrNull,
+  type Selection,
+  sendCommand,
+} from "./api.js";
 import { type Choice, Choices, TOUCH } from "./choices.js";
-import type { Selection } from "./details.js";
 import type { CityMap } from "./map.js";
-import { Operations } from "./operations.js";
+import { type Command, Operations } from "./operations.js";
 import { button, byId, element } from "./panel.js";
 import { formatWholeNumber } from "./words.js";
 
@@ -15,7 +21,7 @@ type ToolName = "road" | "zone" | "service" | "bulldoze";
 /** Command to send after confirmation, its words, and the points of its outline on the map. */
 interface Plan {
   readonly name: string;
-  readonly body: object;
+  readonly body: Command["body"];
   readonly corners: readonly Place[];
   readonly label: string;
   readonly confirm: string;
@@ -50,7 +56,10 @@ export class BuildTools {
   readonly #onTool: () => void;
   readonly #buttons: Readonly<Record<ToolName, HTMLButtonElement>>;
   readonly #choices = new Choices(() => this.#restart());
-  readonly operations = new Operations((text) => this.#say(text));
+  readonly operations = new Operations(
+    (text) => this.#say(text),
+    (prefab) => this.labelOf(prefab),
+  );
   /** Whether the city is embedded. A running game has fewer commands. */
   #isEmbedded = true;
   #tool: ToolName | null = null;
@@ -95,6 +104,12 @@ export class BuildTools {
     this.#isEmbedded = isEmbedded;
     this.operations.isEmbedded = isEmbedded;
     await this.#choices.load();
+  }
+
+  /** Bulldozes a building or segment, and says how to undo it. */
+  async bulldoze(label: string, entityType: string, id: number): Promise<void> {
+    await this.operations.run(label, [{ name: "bulldoze", body: { entityType, id } }]);
+    this.#say(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
   }
 
   /** Closes the tools: another city is loaded. */
@@ -210,7 +225,7 @@ export class BuildTools {
     if (!found) throw new Error("Neither a building nor a road is here.");
     const label = await nameOf(found);
     const body = { entityType: found.kind === "building" ? "building" : "netSegment", id: found.id };
-    const lines = [`Bulldoze ${label}? This cannot be undone.`];
+    const lines = [`Bulldoze ${label}? ${this.operations.promiseFor("bulldoze")}`];
     return { name: "bulldoze", body, corners: [place], label, confirm: "Bulldoze", lines };
   }
 
@@ -222,8 +237,7 @@ export class BuildTools {
     this.#corners = [];
     const price = priceOf(reply?.cost ?? reply?.constructionCost);
     const done = name === "bulldoze" ? "Removed" : name.includes("zone") ? "Zoned" : "Built";
-    const promise = name === "bulldoze" ? "" : ` ${this.operations.promise}`;
-    this.#say(`${done}: ${label}${price}.${promise}`);
+    this.#say(`${done}: ${label}${price}. ${this.operations.promiseFor(name)}`);
   }
 
   /** Runs `work`, and shows the error at the place if `work` fails. */

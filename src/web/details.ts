@@ -1,12 +1,9 @@
 /** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
-import { readOrNull, sendCommand } from "./api.js";
+import { readOrNull, type Selection, sendCommand } from "./api.js";
+import type { BuildTools } from "./build.js";
 import { button, byId, element } from "./panel.js";
 import { SEVERITIES } from "./problems.js";
 import { formatWholeNumber, inWords, problemInWords } from "./words.js";
-
-export type Selection =
-  | { readonly kind: "building" | "segment"; readonly id: number }
-  | { readonly kind: "ground"; readonly x: number; readonly z: number };
 
 type Facts = Readonly<Record<string, unknown>>;
 
@@ -71,6 +68,7 @@ const GROWABLE_ONLY = ["levelName", "landValue", "power", "water", "sewage"];
 export class DetailsPanel {
   readonly #runCommand: (work: () => Promise<void>) => void;
   readonly #onSelected: (selection: Selection | null) => void;
+  readonly #tools: BuildTools;
   #selection: Selection | null = null;
 
   /**
@@ -78,9 +76,11 @@ export class DetailsPanel {
    * @param onSelected called when the selection changes; null: nothing is selected
    */
   constructor(
+    tools: BuildTools,
     runCommand: (work: () => Promise<void>) => void,
     onSelected: (selection: Selection | null) => void,
   ) {
+    this.#tools = tools;
     this.#runCommand = runCommand;
     this.#onSelected = onSelected;
     byId("details-close").addEventListener("click", () => this.close());
@@ -120,8 +120,8 @@ export class DetailsPanel {
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
     const entityType = kind === "building" ? "building" : "netSegment";
     const bulldoze = button("Bulldoze", () =>
-      this.#confirmed(`Bulldoze ${label}? This cannot be undone.`, () =>
-        sendCommand("bulldoze", { entityType, id }).then(() => this.close()),
+      this.#confirmed(`Bulldoze ${label}? ${this.#tools.operations.promiseFor("bulldoze")}`, () =>
+        this.#tools.bulldoze(label, entityType, id).then(() => this.close()),
       ),
     );
     if (kind === "segment") return [title, list, bulldoze];

@@ -5,11 +5,11 @@ import type {
   LayerData,
   Place,
   SegmentRow,
+  Selection,
   TerrainGrid,
   ZoneBlockRow,
 } from "./api.js";
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
-import type { Selection } from "./details.js";
 
 export const CELL_METERS = 8;
 

@@ -47,7 +47,8 @@ const runCommand = (work: () => Promise<void>) =>
 const layers = new LayerCheckboxes(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
 const controls = new Controls(runCommand);
-const details = new DetailsPanel(runCommand, (selection) => map.mark(selection));
+const tools = new BuildTools(map, () => void reportFailure(showZones));
+const details = new DetailsPanel(tools, runCommand, (selection) => map.mark(selection));
 const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
@@ -64,7 +65,6 @@ let shownZones = "";
 byId("zoom-in").addEventListener("click", () => map.view.zoomIn());
 byId("zoom-out").addEventListener("click", () => map.view.zoomOut());
 byId("fit").addEventListener("click", () => map.fit());
-const tools = new BuildTools(map, () => void reportFailure(showZones));
 map.onSelect = (selection) => details.select(selection);
 
 async function showSummary(): Promise<void> {

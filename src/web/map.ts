@@ -2,10 +2,16 @@
  * The map. All layers are painted on a hidden canvas, which is larger than the view. The visible part of the canvas
  * is copied to the view. The canvas is repainted when the view leaves it, when zooming ends, or when the city changes.
  */
-import { type BuildingRow, type CityData, EMPTY_CITY_DATA, type Place, type SegmentRow } from "./api.js";
+import {
+  type BuildingRow,
+  type CityData,
+  EMPTY_CITY_DATA,
+  type Place,
+  type SegmentRow,
+  type Selection,
+} from "./api.js";
 import { drawDetailedBuildings, drawFootprints, drawServiceSymbols } from "./buildings.js";
 import { colors, GROWABLE_COLORS, onColorsChanged, RUIN_COLOR, serviceStyle } from "./colors.js";
-import type { Selection } from "./details.js";
 import {
   drawBuildingDensity,
   drawDataOn,

@@ -1,30 +1,45 @@
-/** The user's latest builds, and the button that undoes them, newest first. */
+/** The user's latest builds and removals, and the button that undoes them, newest first. */
 import { type CommandReply, sendCommand } from "./api.js";
 import { button, byId } from "./panel.js";
-import { formatWholeNumber } from "./words.js";
+import { formatWholeNumber, inWords } from "./words.js";
 
 /** A running city pays back what is undone within this time. */
 const UNDO_MS = 60_000;
 
-interface Operation {
+export interface Command {
+  readonly name: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** A command that was sent, with what it takes to undo it. */
+interface Part {
   readonly label: string;
-  /** Ids with which the commands were sent, in order. */
-  readonly opIds: readonly string[];
+  readonly opId: string;
   /** What was built, to bulldoze it in front of a running game. */
   readonly built: readonly { readonly entityType: string; readonly id: number }[];
+}
+
+interface Operation {
+  readonly label: string;
+  readonly parts: readonly Part[];
   readonly doneMs: number;
 }
 
 export class Operations {
   readonly #say: (text: string) => void;
+  readonly #labelOf: (prefab: string) => string;
   readonly #undoButton: HTMLButtonElement;
   #done: Operation[] = [];
   /** Whether the city is embedded. A running game has no undo: the page bulldozes there. */
   isEmbedded = true;
 
-  /** @param say shows a text to the user */
-  constructor(say: (text: string) => void) {
+  /**
+   * @param say shows a text to the user
+   * @param labelOf display name of a building or network
+   */
+  constructor(say: (text: string) => void, labelOf: (prefab: string) => string) {
     this.#say = say;
+    this.#labelOf = labelOf;
     this.#undoButton = button("Undo", () => void this.undo());
     byId("tools").append(this.#undoButton);
     document.addEventListener("keydown", (event) => {
@@ -37,18 +52,20 @@ export class Operations {
   }
 
   /** Sends commands one after another, each with an id of its own, so that they can be undone together. */
-  async run(label: string, commands: readonly { name: string; body: object }[]): Promise<CommandReply[]> {
+  async run(label: string, commands: readonly Command[]): Promise<CommandReply[]> {
     const replies: CommandReply[] = [];
-    const opIds: string[] = [];
+    const parts: Part[] = [];
+    const undoable = this.isEmbedded ? [...BUILDING, "bulldoze"] : BUILDING;
     try {
       for (const { name, body } of commands) {
         const opId = crypto.randomUUID();
-        replies.push(await sendCommand(name, { ...body, opId }));
-        if (UNDOABLE.includes(name)) opIds.push(opId);
+        const reply = await sendCommand(name, { ...body, opId });
+        replies.push(reply);
+        if (!undoable.includes(name)) continue;
+        parts.push({ label: this.#partLabel(body) ?? label, opId, built: builtBy(reply) });
       }
     } finally {
-      const built = replies.flatMap(builtBy);
-      if (opIds.length > 0) this.#done.push({ label, opIds, built, doneMs: Date.now() });
+      if (parts.length > 0) this.#done.push({ label, parts, doneMs: Date.now() });
       this.#update();
       setTimeout(() => this.#update(), UNDO_MS + 100);
     }
@@ -61,10 +78,12 @@ export class Operations {
     this.#update();
   }
 
-  /** What an undo of the newest build would do, for the user. */
-  get promise(): string {
-    return this.isEmbedded
-      ? "Undo within a minute pays it back."
+  /** What an undo of a command would do, for the user. */
+  promiseFor(name: string): string {
+    if (this.isEmbedded)
+      return `Undo within a minute ${name === "bulldoze" ? "brings it back" : "pays it back"}.`;
+    return name === "bulldoze"
+      ? "This cannot be undone."
       : "Undo bulldozes it; a running game pays nothing back.";
   }
 
@@ -73,12 +92,50 @@ export class Operations {
     const last = this.#done.pop();
     if (!last) return;
     this.#update();
-    try {
-      this.#say(this.isEmbedded ? await takeBack(last) : await bulldoze(last));
-    } catch (error) {
-      const reason = error instanceof TypeError ? "The city does not answer." : (error as Error).message;
-      this.#say(`${last.label} cannot be undone: ${reason}`);
+    this.#say(await this.#takeBack(last));
+  }
+
+  /** Undoes the parts of an operation, newest first. Returns what was undone and what was not, for the user. */
+  async #takeBack(operation: Operation): Promise<string> {
+    const { label, parts } = operation;
+    const [undone, kept, reasons]: [Part[], Part[], string[]] = [[], [], []];
+    let paid = 0;
+    for (const part of parts.toReversed()) {
+      try {
+        const { refund = 0, warnings = [] } = await this.#revert(part);
+        undone.push(part);
+        paid += refund;
+        reasons.push(...warnings);
+      } catch (error) {
+        if (error instanceof TypeError) return this.#interrupted(operation, part);
+        kept.push(part);
+        reasons.push(reasonIn(error as Error));
+      }
     }
+    const why = [...new Set(reasons)].join("; ");
+    if (undone.length === 0) return `${label} cannot be undone: ${why}.`;
+    const money = paid > 0 ? ` ${formatWholeNumber(paid)} came back.` : "";
+    if (kept.length === 0) return `Undone: ${label}.${money}${why === "" ? "" : ` ${why}.`}`;
+    return `Undone in part: ${label}.${money} Undone: ${labelsOf(undone)}. Not undone: ${labelsOf(kept)}: ${why}.`;
+  }
+
+  #revert({ opId, built }: Part): Promise<CommandReply> {
+    return this.isEmbedded ? sendCommand("undo", { undoes: opId }) : bulldozeAll(built);
+  }
+
+  /** Keeps the parts that are not undone yet, from the given one on, for another attempt. */
+  #interrupted(operation: Operation, part: Part): string {
+    const { label, parts } = operation;
+    const rest = parts.slice(0, parts.indexOf(part) + 1);
+    this.#done.push({ ...operation, parts: rest });
+    this.#update();
+    return `The city does not answer. Undo again to undo ${rest.length < parts.length ? `the rest of ${label}` : label}.`;
+  }
+
+  #partLabel({ zone, buildingPrefab, roadPrefab }: Command["body"]): string | undefined {
+    if (zone) return inWords(String(zone));
+    const prefab = buildingPrefab ?? roadPrefab;
+    return prefab === undefined ? undefined : this.#labelOf(String(prefab));
   }
 
   #update(): void {
@@ -89,7 +146,7 @@ export class Operations {
   }
 }
 
-const UNDOABLE = ["build-road", "build-network", "zone-rectangle", "set-zone", "place-building", "connect"];
+const BUILDING = ["build-road", "build-network", "zone-rectangle", "set-zone", "place-building", "connect"];
 
 function builtBy({ segmentId, segmentIds, buildingId }: CommandReply) {
   const segments = segmentIds ?? (segmentId === undefined ? [] : [segmentId]);
@@ -97,14 +154,20 @@ function builtBy({ segmentId, segmentIds, buildingId }: CommandReply) {
   return buildingId === undefined ? built : [...built, { entityType: "building", id: buildingId }];
 }
 
-async function takeBack({ label, opIds }: Operation): Promise<string> {
-  let paid = 0;
-  for (const undoes of opIds.toReversed()) paid += (await sendCommand("undo", { undoes })).refund ?? 0;
-  return `Undone: ${label}.${paid > 0 ? ` ${formatWholeNumber(paid)} came back.` : ""}`;
+async function bulldozeAll(built: Part["built"]): Promise<CommandReply> {
+  if (built.length === 0) throw new Error("paint another zone over it instead");
+  for (const each of built.toReversed()) await sendCommand("bulldoze", each);
+  return { message: "" };
 }
 
-async function bulldoze({ label, built }: Operation): Promise<string> {
-  if (built.length === 0) return `${label}: paint another zone over it instead.`;
-  for (const each of built.toReversed()) await sendCommand("bulldoze", each);
-  return `Bulldozed: ${label}.`;
+/** Why a part is not undone, without ids of commands. */
+function reasonIn({ message }: Error): string {
+  return message.startsWith("No command with the opId") ? "the city no longer knows how" : message;
+}
+
+/** Labels of parts in the order in which they were sent, each once. */
+function labelsOf(parts: readonly Part[]): string {
+  const counts = new Map<string, number>();
+  for (const { label } of parts.toReversed()) counts.set(label, (counts.get(label) ?? 0) + 1);
+  return [...counts].map(([label, count]) => (count === 1 ? label : `${count} x ${label}`)).join(", ");
 }

@@ -240,6 +240,9 @@ describe("the city page", function () {
     await page.locator("#details-body").getByRole("button", { name: "Bulldoze" }).click();
     await page.getByRole("button", { name: "Yes, do it" }).click();
     await eventually(async () => !stands(), Boolean);
+    await page.getByText("Removed: Wind Turbine.").waitFor();
+    await page.keyboard.press("Control+z");
+    await eventually(async () => stands(), Boolean);
     await clickAt(400, 200);
     await page.locator("#details-body").getByText("Two-Lane Road").waitFor();
     await untilCount(MARK, (pixels) => pixels > 50);
@@ -334,12 +337,35 @@ describe("the city page", function () {
     const turbine = facility("Wind Turbine");
     await page.getByRole("button", { name: "Bulldoze", exact: true }).click();
     await clickAt(140, 60);
-    await page.getByText("Bulldoze Wind Turbine? This cannot be undone.").waitFor();
+    await page.getByText("Bulldoze Wind Turbine? Undo within a minute brings it back.").waitFor();
     expect(city.buildings.get(turbine)).to.not.equal(undefined);
     await page.locator("#map").focus();
     await page.keyboard.press("Enter");
-    await hint.getByText("Removed: Wind Turbine.").waitFor();
+    await hint.getByText("Removed: Wind Turbine. Undo within a minute brings it back.").waitFor();
     expect(city.buildings.get(turbine)).to.equal(undefined);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await hint.getByText("Undone: Wind Turbine.").waitFor();
+    expect(city.buildings.get(turbine)).to.not.equal(undefined);
+  });
+
+  it("says which parts of a step were undone, and which were not", async () => {
+    const { city, client } = bridge;
+    await client.run("new-city", { seed: 1 });
+    await page.getByRole("button", { name: "Lay a street" }).click();
+    await page.getByRole("button", { name: "Build a wind turbine" }).click();
+    await page.getByRole("button", { name: "Build a wind turbine" }).waitFor({ state: "detached" });
+    const world = bridge.game.world ?? city;
+    const [line] = world.segments.all().filter(({ prefab }) => prefab.carries === "power");
+    await client.run("bulldoze", { entityType: "netSegment", id: line?.id });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page
+      .locator("#hint")
+      .getByText(
+        /^Undone in part: Build a wind turbine\. [\d,]+ came back\. Undone: (\d+ x )?Power Line, Wind Turbine\. Not undone: Power Line: Segment \d+ has changed/,
+      )
+      .waitFor();
+    expect(world.buildings.size).to.equal(0);
+    complaints = complaints.filter((text) => !text.includes("500"));
   });
 
   it("begins a new city, forgets the old one, and leads to its first homes; saves and loads", async () => {

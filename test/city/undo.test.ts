@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { layStarterMap } from "../../src/city/simulation/fabric/starter-map.js";
+import type { Building, NetSegment } from "../../src/city/simulation/state/entities.js";
 import { bridgeForEach } from "./bridge.js";
-import { advance } from "./simulation/towns.js";
+import { advance, fingerprint, smallTown } from "./simulation/towns.js";
 
 describe("the undo command", () => {
   const bridge = bridgeForEach();
@@ -67,5 +69,84 @@ describe("the undo command", () => {
     expect(await refusal("tower")).to.contain("advanced");
     await client.run("place-building", { ...tower, opId: "" });
     expect(await refusal("")).to.contain("can be undone");
+  });
+
+  /** The state of the city without what every undo changes: revision, replies, and the order of ids in lists. */
+  const state = () => {
+    const { buildIndex: _, replies: __, ...others } = JSON.parse(fingerprint(bridge.city));
+    const sorted = (_key: string, value: unknown) =>
+      Array.isArray(value) && value.every((each) => Number.isInteger(each)) ? value.toSorted() : value;
+    return JSON.parse(JSON.stringify(others, sorted));
+  };
+  const bulldoze = (entityType: string, id: number) =>
+    bridge.client.run("bulldoze", { entityType, id, opId: `${entityType} ${id}` });
+
+  it("puts back a bulldozed home and its residents, a workplace and its workers", async () => {
+    const { city } = bridge;
+    layStarterMap(city);
+    smallTown(city);
+    advance(city, 12_000);
+    const home = city.buildings.all().find(({ householdIds }) => householdIds.length > 0);
+    const works = city.buildings.all().find(({ workerIds }) => workerIds.length > 0);
+    const before = state();
+    for (const { id } of [home, works] as Building[]) {
+      await bulldoze("building", id);
+      expect(city.buildings.get(id)).to.equal(undefined);
+      expect(await undo(`building ${id}`)).to.include({ changes: 1, refund: 0 });
+      expect(state()).to.deep.equal(before);
+    }
+  });
+
+  it("puts back bulldozed roads, pipes and nodes with zones, names and lots", async () => {
+    const { city, client } = bridge;
+    layStarterMap(city);
+    smallTown(city);
+    advance(city, 6000);
+    const before = state();
+    const street = city.segments.all().find(({ prefab }) => prefab.zoning) as NetSegment;
+    const pipe = city.segments.all().find(({ prefab }) => prefab.carries === "water") as NetSegment;
+    for (const { id } of [street, pipe]) {
+      await bulldoze("netSegment", id);
+      expect(state()).to.not.deep.equal(before);
+      await undo(`netSegment ${id}`);
+      expect(state()).to.deep.equal(before);
+    }
+    await bulldoze("netNode", street.endNodeId);
+    await undo(`netNode ${street.endNodeId}`);
+    expect(state()).to.deep.equal(before);
+    await client.run("bulldoze-area", { center: { x: 280, z: 40 }, radius: 150, opId: "all" });
+    expect(city.segments.size).to.be.below(before.segments.length);
+    await undo("all");
+    expect(state()).to.deep.equal(before);
+  });
+
+  it("puts a building back under another id if its own is taken, and can still undo its construction", async () => {
+    const { city, client } = bridge;
+    const before = balance();
+    const { buildingId } = await client.run("place-building", tower);
+    await bulldoze("building", buildingId);
+    const other = { ...tower, position: { x: 200, z: 100 }, opId: "other" };
+    expect((await client.run("place-building", other)).buildingId).to.equal(buildingId);
+    await undo(`building ${buildingId}`);
+    expect(city.buildings.all().map(({ position }) => position.x)).to.deep.equal([200, 40]);
+    await undo("tower");
+    await undo("other");
+    expect([city.buildings.size, balance()]).to.deep.equal([0, before]);
+  });
+
+  it("does not put back what something new stands on, and names it", async () => {
+    const { client } = bridge;
+    const { buildingId } = await client.run("place-building", tower);
+    const { segmentId } = await client.road(0, 0, 300, 0);
+    await bulldoze("building", buildingId);
+    await bulldoze("netSegment", segmentId);
+    await client.run("place-building", { ...tower, position: { x: 45, z: 105 }, opId: "there" });
+    await client.run("place-building", { ...tower, position: { x: 150, z: 0 }, opId: "" });
+    expect(await refusal(`building ${buildingId}`)).to.match(
+      /^A Water Tower, building \d+, is in the place of/,
+    );
+    expect(await refusal(`netSegment ${segmentId}`)).to.match(/^A Water Tower, .* of segment \d+ now/);
+    await undo("there");
+    await undo(`building ${buildingId}`);
   });
 });

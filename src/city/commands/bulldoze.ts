@@ -3,9 +3,11 @@ import { distance, type GroundPoint, squareAround } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeNode, removeSegment } from "../simulation/fabric/network.js";
+import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
 import { defineCommand } from "./command.js";
+import { recordBuildingRemoval, recordNodeRemoval, recordSegmentRemoval } from "./journal.js";
 import { requireId, requireOnMap, requireWithin } from "./requirements.js";
 import { MAX_PAINT_RADIUS_METERS } from "./zones.js";
 
@@ -34,20 +36,38 @@ function removalOf(world: World, entityType: string, id: number, keepNodes: bool
   switch (entityType) {
     case "building": {
       const building = world.buildings.require(id);
-      return () => removeBuilding(world, building);
+      return () => removeBuildings(world, [building]);
     }
     case "netSegment": {
       const segment = world.segments.require(id);
-      return () => removeSegment(world, segment, keepNodes);
+      return () => removeSegments(world, [segment], keepNodes);
     }
     case "netNode": {
       const node = world.nodes.require(id);
-      return () => removeNode(world, node);
+      return () => {
+        for (const each of node.segmentIds) recordSegmentRemoval(world, world.segments.at(each));
+        recordNodeRemoval(world, node);
+        removeNode(world, node);
+      };
     }
     default: {
       const message = `Unknown entity type "${entityType}"; it must be building, netSegment or netNode`;
       throw new RefusedError(message);
     }
+  }
+}
+
+function removeBuildings(world: World, buildings: readonly Building[]): void {
+  for (const building of buildings) {
+    recordBuildingRemoval(world, building);
+    removeBuilding(world, building);
+  }
+}
+
+function removeSegments(world: World, segments: readonly NetSegment[], keepNodes: boolean): void {
+  for (const segment of segments) {
+    recordSegmentRemoval(world, segment);
+    removeSegment(world, segment, keepNodes);
   }
 }
 
@@ -85,8 +105,8 @@ const bulldozeArea = defineCommand({
     const buildingIds = buildings.map(({ id }) => id);
     const segmentIds = segments.map(({ id }) => id);
     if (!dryRun) {
-      for (const building of buildings) removeBuilding(world, building);
-      for (const segment of segments) removeSegment(world, segment, keepNodes);
+      removeBuildings(world, buildings);
+      removeSegments(world, segments, keepNodes);
     }
     const done = dryRun ? "would be" : "were";
     const message = `${buildings.length} buildings and ${segments.length} segments ${done} cleared.`;

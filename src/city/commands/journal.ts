@@ -1,24 +1,29 @@
-/** Records what commands build and paint, so that `undo` can take it down. */
+/** Records what commands build, paint and remove, so that `undo` can revert it. */
 import { isRuin, removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeSegment } from "../simulation/fabric/network.js";
+import { rememberBuilding, rememberNode, rememberSegment } from "../simulation/fabric/restoration.js";
 import { occupiedCellMask, setCells } from "../simulation/fabric/zone-blocks.js";
-import type { Building, NetSegment, ZoneBlock } from "../simulation/state/entities.js";
+import type { Pool } from "../simulation/state/collections.js";
+import type { Building, NetNode, NetSegment, ZoneBlock } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
+import { obstaclesOf, obstaclesOn } from "./sites.js";
 
 const MAX_KEPT = 200;
 
-/** Something that a command built or painted. */
+/** Something that a command built, painted or removed. */
 interface Change {
-  readonly name: string;
   readonly cost: number;
-  /** Its state, which changes if another command changes it; null: it is gone. */
-  readonly state: () => string | null;
-  readonly revert: () => void;
+  /** Called at the end of the command. Returns a function that says why the change cannot be undone any more. */
+  readonly watch: () => Hindrance;
+  /** Returns warnings. */
+  readonly revert: () => readonly string[];
 }
 
+/** Why a change cannot be undone, as a sentence without full stop; null if it can. */
+type Hindrance = () => string | null;
+
 interface Operation {
-  /** Changes with their state at the end of the command. */
-  readonly changes: readonly (Change & { readonly builtState: string | null })[];
+  readonly changes: readonly (Pick<Change, "cost" | "revert"> & { readonly hindrance: Hindrance })[];
   readonly sentMs: number;
   readonly frame: number;
 }
@@ -53,8 +58,8 @@ export function recordOperation<T>(world: World, opId: string, run: () => T): T 
   try {
     const reply = run();
     if (opId === "" || changes.length === 0) return reply;
-    const built = changes.map((change) => ({ ...change, builtState: change.state() }));
-    operations.set(opId, { changes: built, sentMs: performance.now(), frame: world.frame });
+    const watched = changes.map(({ cost, revert, watch }) => ({ cost, revert, hindrance: watch() }));
+    operations.set(opId, { changes: watched, sentMs: performance.now(), frame: world.frame });
     const [oldest] = operations.keys();
     if (operations.size > MAX_KEPT && oldest !== undefined) operations.delete(oldest);
     return reply;
@@ -64,22 +69,28 @@ export function recordOperation<T>(world: World, opId: string, run: () => T): T 
 }
 
 export function recordBuilding(world: World, building: Building, cost: number): void {
-  journalOf(world).running?.push({
-    name: `Building ${building.id}`,
+  const isStanding = () => world.buildings.get(building.id) === building && !isRuin(building);
+  record(world, {
     cost,
-    state: () => (world.buildings.get(building.id) === building && !isRuin(building) ? "stands" : null),
-    revert: () => removeBuilding(world, building),
+    watch: () => () => (isStanding() ? null : hasChanged(`Building ${building.id}`)),
+    revert: () => {
+      removeBuilding(world, building);
+      return [];
+    },
   });
 }
 
 /** @param cost of all segments together */
 export function recordSegments(world: World, segments: readonly NetSegment[], cost: number): void {
   segments.forEach((segment, i) => {
-    journalOf(world).running?.push({
-      name: `Segment ${segment.id}`,
+    const state = () => (world.segments.get(segment.id) === segment ? zonesAlong(world, segment) : null);
+    record(world, {
       cost: i === 0 ? cost : 0,
-      state: () => (world.segments.get(segment.id) === segment ? zonesAlong(world, segment) : null),
-      revert: () => removeSegment(world, segment, false),
+      watch: () => unlessChanged(`Segment ${segment.id}`, state),
+      revert: () => {
+        removeSegment(world, segment, false);
+        return [];
+      },
     });
   });
 }
@@ -90,10 +101,9 @@ function zonesAlong(world: World, { blockIds }: NetSegment): string {
 
 /** Records a block that is about to be painted. Its cells that are built on until an undo keep their zone. */
 export function recordPainting(world: World, { id, cells: before }: ZoneBlock): void {
-  journalOf(world).running?.push({
-    name: `Zone block ${id}`,
+  record(world, {
     cost: 0,
-    state: () => world.blocks.get(id)?.cells.join("") ?? null,
+    watch: () => unlessChanged(`Zone block ${id}`, () => world.blocks.get(id)?.cells.join("") ?? null),
     revert: () => {
       const block = world.blocks.at(id);
       const taken = occupiedCellMask(world, block);
@@ -102,6 +112,73 @@ export function recordPainting(world: World, { id, cells: before }: ZoneBlock): 
         return isTaken ? cell : (before[i] as number);
       });
       setCells(world, block, restored);
+      return [];
     },
   });
+}
+
+/** Records a building that is about to be removed. */
+export function recordBuildingRemoval(world: World, building: Building): void {
+  const name = `building ${building.id}`;
+  record(world, {
+    cost: 0,
+    watch: () => unlessBuiltOver(name, world.buildings, () => obstaclesOn(world, building)),
+    revert: rememberBuilding(world, building),
+  });
+}
+
+/** Records a segment that is about to be removed. */
+export function recordSegmentRemoval(world: World, segment: NetSegment): void {
+  const restore = rememberSegment(world, segment);
+  record(world, {
+    cost: 0,
+    watch: () => unlessBuiltOver(`segment ${segment.id}`, world.segments, () => obstaclesOf(world, segment)),
+    revert: () => {
+      restore();
+      return [];
+    },
+  });
+}
+
+/** Records a node that is about to be removed, after its segments. */
+export function recordNodeRemoval(world: World, node: NetNode): void {
+  const restore = rememberNode(world, node);
+  record(world, {
+    cost: 0,
+    watch: () => unlessBuiltOver(`node ${node.id}`, world.nodes, () => []),
+    revert: () => {
+      restore();
+      return [];
+    },
+  });
+}
+
+function record(world: World, change: Change): void {
+  journalOf(world).running?.push(change);
+}
+
+function hasChanged(name: string): string {
+  return `${name} has changed since the command, so it cannot be undone; bulldoze removes it without paying back`;
+}
+
+/** @param state null: it is gone */
+function unlessChanged(name: string, state: () => string | null): Hindrance {
+  const built = state();
+  return () => (state() === built ? null : hasChanged(name));
+}
+
+/** @param obstacles what stands in the place of the removed entity */
+function unlessBuiltOver(
+  name: string,
+  pool: Pool<Building> | Pool<NetSegment> | Pool<NetNode>,
+  obstacles: () => readonly (Building | NetSegment)[],
+): Hindrance {
+  const known = new Set(obstacles());
+  return () => {
+    if (!pool.hasRoomFor(1)) return `The city is full, so ${name} cannot be put back`;
+    const added = obstacles().find((each) => !known.has(each));
+    if (!added) return null;
+    const kind = "startNodeId" in added ? "segment" : "building";
+    return `A ${added.prefab.displayName}, ${kind} ${added.id}, is in the place of ${name} now, so it cannot be put back`;
+  };
 }

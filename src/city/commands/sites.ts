@@ -3,6 +3,7 @@
  * buildings that need water. By default, a fault is only a warning, as in the game's bridge.
  */
 import {
+  boxAround,
   CELL_METERS,
   cornersOf,
   distance,
@@ -73,6 +74,33 @@ function* groundFaults(world: World, site: Site, moved: Building | undefined): G
   if (site.prefab.growable && zoneAt(world, site.position) !== zoneOf(site.prefab)) {
     yield `The building will be torn down soon, because the ground is not zoned ${zoneOf(site.prefab)}`;
   }
+}
+
+/** Buildings and roads on the ground of a site. */
+export function obstaclesOn(world: World, site: Footprint): (Building | NetSegment)[] {
+  return [...buildingsOn(world, site), ...roadsUnder(world, site)];
+}
+
+/** Buildings on the ground of a road, and segments of the same service that join the same places. */
+export function obstaclesOf(world: World, road: NetSegment): (Building | NetSegment)[] {
+  const { prefab, start, end } = road;
+  const isOnGround = prefab.carries === "traffic" && prefab.elevation === "ground";
+  const isAt = (a: GroundPoint, b: GroundPoint) => distance(a, b) < FOOTPRINT_TOLERANCE_METERS;
+  const twins = world.segments
+    .near(boxAround(road, 0))
+    .filter((other) => other.prefab.service === prefab.service)
+    .filter(
+      (other) =>
+        (isAt(other.start, start) && isAt(other.end, end)) ||
+        (isAt(other.start, end) && isAt(other.end, start)),
+    );
+  return [...(isOnGround ? buildingsOn(world, roadway(road)) : []), ...twins];
+}
+
+function buildingsOn(world: World, site: Footprint): Building[] {
+  return world.buildings
+    .near(squareAround(site.position, footprintRadius(site)))
+    .filter((other) => !other.prefab.helper && footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS));
 }
 
 /** Roads at ground level that overlap the footprint. */
@@ -240,10 +268,5 @@ function isFree(world: World, site: Footprint, { civic }: BuildingPrefab): boole
   if (!corners.every(({ x, z }) => Math.max(Math.abs(x), Math.abs(z)) <= MAP_HALF_METERS)) return false;
   if (heightRangeUnder(world, site) > MAX_RISE_METERS) return false;
   if (!civic?.shore && corners.some(({ x, z }) => world.terrain.isWater(x, z))) return false;
-  const ground = squareAround(site.position, footprintRadius(site));
-  const isOn = (other: Footprint) => footprintsOverlap(site, other, FOOTPRINT_TOLERANCE_METERS);
-  return (
-    !world.buildings.near(ground).some((other) => !other.prefab.helper && isOn(other)) &&
-    roadsUnder(world, site).length === 0
-  );
+  return obstaclesOn(world, site).length === 0;
 }

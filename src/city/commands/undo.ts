@@ -11,7 +11,7 @@ const LASTS_SECONDS = 60;
 export const undo = defineCommand({
   path: "/commands/undo",
   summary:
-    "Removes what a command has built or zoned, and pays its cost back: within 60 seconds of real time, if all of it still stands as it was built. Refused otherwise; bulldoze removes it without paying back.",
+    "Removes what a command has built or zoned, pays its cost back, and puts back what it has bulldozed, with residents, zones and ids where they are free: within 60 seconds of real time, if all of it still stands as it was built and nothing new stands in the place of what was bulldozed. Refused otherwise.",
   label: () => "Undo",
   fields: z.object({
     dryRun: flag(false),
@@ -19,19 +19,18 @@ export const undo = defineCommand({
   }),
   act: (world, { dryRun, undoes }) => {
     const { changes } = requireFresh(world, undoes);
-    const changed = changes.find(({ state, builtState }) => state() !== builtState);
-    if (changed) {
-      const message = `${changed.name} has changed since the command, so it cannot be undone; bulldoze removes it without paying back`;
-      throw new RefusedError(message);
-    }
+    const hindrance = changes.map((change) => change.hindrance()).find((reason) => reason !== null);
+    if (hindrance) throw new RefusedError(hindrance);
     const refund = changes.reduce((sum, { cost }) => sum + cost, 0);
+    const warnings: string[] = [];
     if (!dryRun) {
-      for (const { revert } of changes.toReversed()) revert();
+      for (const { revert } of changes.toReversed()) warnings.push(...revert());
       operationsOf(world).delete(undoes);
       world.ledger.book("Construction", -refund);
     }
     const message = `${changes.length} changes ${dryRun ? "would be" : "were"} undone; ${refund.toFixed(2)} ${dryRun ? "would be" : "was"} paid back.`;
-    return { message, undoes, changes: changes.length, refund, balance: world.ledger.balanceCents / 100 };
+    const balance = world.ledger.balanceCents / 100;
+    return { message, undoes, changes: changes.length, refund, balance, warnings };
   },
 });
 

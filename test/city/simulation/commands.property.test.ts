@@ -177,6 +177,29 @@ describe("a city after any sequence of commands", () => {
     );
   }).timeout(120_000);
 
+  it("undoing commands in any order leaves the city consistent", () => {
+    const undone = fc.array(fc.nat(40), { maxLength: 8 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(step, undone), { maxLength: 40 }), (steps) => {
+        const city = newTown();
+        steps.forEach(([{ command: each, frames }, toUndo], i) => {
+          tryApply(city, { ...each, dryRun: false, opId: `step ${i}` });
+          advance(city, frames);
+          for (const earlier of toUndo) {
+            const undoes = `step ${i - (earlier % (i + 1))}`;
+            const before = fingerprint(city);
+            const isRefused = tryApply(city, { type: "undo", undoes }) === "refused";
+            if (isRefused) expect(fingerprint(city)).to.equal(before);
+            expect(findFaults(city)).to.deep.equal([]);
+          }
+        });
+        advance(city, 300);
+        expect(findFaults(city)).to.deep.equal([]);
+      }),
+      { numRuns: propertyRuns(60) },
+    );
+  }).timeout(120_000);
+
   it("a dry run or a rejected command changes nothing", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
