@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { RoadIndex } from "../../src/city/anomalies/road-index.js";
 import { findConflictingRoads } from "../../src/city/anomalies/road-network.js";
 import { findTerrainMismatches } from "../../src/city/anomalies/road-terrain.js";
 import { buildNetwork } from "../../src/city/commands/roads.js";
@@ -174,7 +173,7 @@ describe("GET /state/road-anomalies", () => {
     await bridge.client.road(0, 0, 80, 0);
     const cliff = bridge.city;
     cliff.terrain.surfaceHeight = (x, z) => (z > 50 && x > 30 ? 90 : 60);
-    expect(findTerrainMismatches(cliff, new RoadIndex(cliff))).to.deep.equal([
+    expect(findTerrainMismatches(cliff)).to.deep.equal([
       {
         type: "roadTerrainCliff",
         segmentId: 1,
@@ -213,10 +212,9 @@ describe("GET /state/road-anomalies", () => {
             } catch {}
           }
         }
-        const index = new RoadIndex(city);
-        const everywhere = new RoadIndex(city);
-        everywhere.near = (_box, passes) => index.segments.filter((_segment, i) => passes?.(i) ?? true);
-        expect(findConflictingRoads(index)).to.deep.equal(findConflictingRoads(everywhere));
+        const found = findConflictingRoads(city);
+        city.segments.near = () => [...city.segments.all()];
+        expect(found).to.deep.equal(findConflictingRoads(city));
       }),
       { numRuns: 60 },
     );

@@ -3,18 +3,18 @@ import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { isFacility } from "../views/buildings.js";
 import type { Anomaly } from "../views/listing.js";
-import type { RoadIndex } from "./road-index.js";
+import { roadsNear } from "./roads.js";
 
 /** Footprints are shrunk on each side, so that buildings right beside a road are not reported. */
 const TOLERANCE_METERS = 1.5;
 
 /** Service buildings that overlap roads, in id order. Each row names the overlapped segment with the lowest id. */
-export function findBuildingOverlaps(world: World, roads: RoadIndex): Anomaly[] {
+export function findBuildingOverlaps(world: World): Anomaly[] {
   return world.buildings
     .all()
     .filter(isFacility)
     .flatMap((building): Anomaly[] => {
-      const segment = roadUnder(building, roads);
+      const segment = roadUnder(world, building);
       if (!segment) return [];
       const { name, displayName, service } = building.prefab;
       const ids = { buildingId: building.id, segmentId: segment.id };
@@ -24,15 +24,14 @@ export function findBuildingOverlaps(world: World, roads: RoadIndex): Anomaly[] 
 }
 
 /** Ignores heights, so a road bridge over a building is reported too. */
-function roadUnder(building: Building, roads: RoadIndex): NetSegment | undefined {
+function roadUnder(world: World, building: Building): NetSegment | undefined {
   const halfWidth = halfExtent(building.prefab.width);
   const halfLength = halfExtent(building.prefab.length);
   const inside = toFootprintCoordinates(building);
-  return roads
-    .near(squareAround(building.position, Math.hypot(halfWidth, halfLength)))
-    .find(({ start, end }) => {
-      return touchesRectangle({ start: inside(start), end: inside(end) }, halfWidth, halfLength);
-    });
+  const bounds = squareAround(building.position, Math.hypot(halfWidth, halfLength));
+  return roadsNear(world, bounds).find(({ start, end }) =>
+    touchesRectangle({ start: inside(start), end: inside(end) }, halfWidth, halfLength),
+  );
 }
 
 function halfExtent(cells: number): number {

@@ -12,17 +12,18 @@ import {
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { Anomaly } from "../views/listing.js";
-import { type RoadIndex, segmentEnds } from "./road-index.js";
+import { roadsAt, roadsNear, roadsOf, segmentEnds } from "./roads.js";
 
 const FIRST_SEARCH_METERS = 32;
 
 /** Short segments that have a dead end, in id order. */
-export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): Anomaly[] {
-  return roads.segments.flatMap((segment): Anomaly[] => {
+export function findShortStubs(world: World, shortSegmentLength: number): Anomaly[] {
+  return roadsOf(world).flatMap((segment): Anomaly[] => {
     const length = lengthOf(segment);
-    const startConnections = roads.attachedTo(segment.startNodeId).length;
-    const endConnections = roads.attachedTo(segment.endNodeId).length;
-    if (length > shortSegmentLength || (startConnections > 1 && endConnections > 1)) return [];
+    if (length > shortSegmentLength) return [];
+    const startConnections = roadsAt(world, segment.startNodeId).length;
+    const endConnections = roadsAt(world, segment.endNodeId).length;
+    if (startConnections > 1 && endConnections > 1) return [];
     const row = {
       type: "shortRoadStub",
       segmentId: segment.id,
@@ -41,16 +42,11 @@ export function findShortStubs(roads: RoadIndex, shortSegmentLength: number): An
  * Dead-end nodes, in id order. The type is `deadEndNearRoad` if another road is near without joining the
  * node, else `deadEndRoad`. Nodes at the map edge are not dead ends.
  */
-export function findDeadEnds(
-  world: World,
-  roads: RoadIndex,
-  nearMissDistance: number,
-  includeDeadEnds: boolean,
-): Anomaly[] {
+export function findDeadEnds(world: World, nearMissDistance: number, includeDeadEnds: boolean): Anomaly[] {
   return world.nodes.all().flatMap((node): Anomaly[] => {
-    const [own, ...others] = roads.attachedTo(node.id);
+    const [own, ...others] = roadsAt(world, node.id);
     if (own === undefined || others.length > 0 || node.outside) return [];
-    const miss = nearestForeignRoad(roads, node, nearMissDistance);
+    const miss = nearestForeignRoad(world, node, nearMissDistance);
     if (!miss && !includeDeadEnds) return [];
     const type = miss ? "deadEndNearRoad" : "deadEndRoad";
     return [{ type, nodeId: node.id, ownSegmentId: own.id, ...miss, position: node.position }];
@@ -58,17 +54,17 @@ export function findDeadEnds(
 }
 
 /** Widens the search step by step, so that the cost depends on the distance of the result, not on the maximum radius. */
-function nearestForeignRoad(roads: RoadIndex, node: NetNode, reach: number) {
+function nearestForeignRoad(world: World, node: NetNode, reach: number) {
   for (let radius = Math.min(FIRST_SEARCH_METERS, reach); ; radius = Math.min(radius * 4, reach)) {
-    const nearest = nearestWithin(roads, node, radius);
+    const nearest = nearestWithin(world, node, radius);
     if (nearest) return nearest;
     if (radius >= reach) return null;
   }
 }
 
-function nearestWithin(roads: RoadIndex, node: NetNode, radius: number) {
+function nearestWithin(world: World, node: NetNode, radius: number) {
   let nearest: { nearestSegmentId: number; distance: number } | null = null;
-  for (const segment of roads.near(squareAround(node.position, radius))) {
+  for (const segment of roadsNear(world, squareAround(node.position, radius))) {
     if (segment.startNodeId === node.id || segment.endNodeId === node.id) continue;
     const distance = distanceToLine(node.position, segment);
     if (distance > radius || (nearest && distance >= nearest.distance)) continue;
@@ -83,9 +79,9 @@ const SAME_DIRECTION_COSINE = 0.985;
 const MIN_OVERLAP_METERS = 18;
 
 /** Pairs of roads that duplicate, cross or overlap each other without a shared node. Sorted by segment ids. */
-export function findConflictingRoads(roads: RoadIndex): Anomaly[] {
-  return roads.segments.flatMap((a, i) => {
-    const candidates = roads.near(boxAround(a, PAIR_REACH_METERS), (index) => index > i);
+export function findConflictingRoads(world: World): Anomaly[] {
+  return roadsOf(world).flatMap((a) => {
+    const candidates = roadsNear(world, boxAround(a, PAIR_REACH_METERS)).filter(({ id }) => id > a.id);
     return candidates.map((b) => judgePair(a, b)).filter((anomaly) => anomaly !== null);
   });
 }

@@ -4,7 +4,7 @@ import { type Box, boxAround, boxesTouch, lengthOf, middle, type Position, point
 import type { NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { Anomaly } from "../views/listing.js";
-import { isBuiltByClient, isLocalRoad, nameContains, type RoadIndex, segmentEnds } from "./road-index.js";
+import { isBuiltByClient, isLocalRoad, nameContains, roadsOf, segmentEnds } from "./roads.js";
 
 const AREA_MARGIN_METERS = 700;
 const BELOW_GRADE_METERS = 24;
@@ -20,7 +20,8 @@ const ADJACENT_METERS = 14;
 const MIN_CONNECTOR_METERS = 140;
 
 /** In order of segment id. A segment can have two: `roadBelowLocalGrade`, then `roadTerrainCliff`. */
-export function findTerrainMismatches(world: World, { segments }: RoadIndex): Anomaly[] {
+export function findTerrainMismatches(world: World): Anomaly[] {
+  const segments = roadsOf(world);
   const local = segments.filter(isLocalRoad);
   if (local.length === 0) return [];
   const area = local.map((segment) => boxAround(segment, AREA_MARGIN_METERS)).reduce(union);

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { findBuildingOverlaps } from "../anomalies/building-overlaps.js";
-import { roadIndexOf } from "../anomalies/road-index.js";
 import { findConflictingRoads, findDeadEnds, findShortStubs } from "../anomalies/road-network.js";
 import { findTerrainMismatches } from "../anomalies/road-terrain.js";
 import { findMottledZones } from "../anomalies/zone-mottling.js";
@@ -23,11 +22,10 @@ const roadAnomalies: ReadRoute = {
     const nearMissDistance = Math.max(query.decimal("nearMissDistance", 16), 1);
     const shortSegmentLength = Math.max(query.decimal("shortSegmentLength", 28), 1);
     const includeDeadEnds = query.flag("includeDeadEnds", true);
-    const roads = roadIndexOf(world);
     const found = [
-      ...findShortStubs(roads, shortSegmentLength),
+      ...findShortStubs(world, shortSegmentLength),
       ...cachedFindings(world),
-      ...findDeadEnds(world, roads, nearMissDistance, includeDeadEnds),
+      ...findDeadEnds(world, nearMissDistance, includeDeadEnds),
     ];
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     const rules = { nearMissDistance, shortSegmentLength, includeDeadEnds };
@@ -36,17 +34,17 @@ const roadAnomalies: ReadRoute = {
 };
 
 /** Caches the results of the two most expensive detectors. */
-const cachedFindings = cachedByRevision("networkRevision", (world: World): readonly Anomaly[] => {
-  const roads = roadIndexOf(world);
-  return [...findConflictingRoads(roads), ...findTerrainMismatches(world, roads)];
-});
+const cachedFindings = cachedByRevision("networkRevision", (world: World): readonly Anomaly[] => [
+  ...findConflictingRoads(world),
+  ...findTerrainMismatches(world),
+]);
 
 const buildingAnomalies: ReadRoute = {
   path: "/state/building-anomalies",
   label: "Inspect building placement",
   parameters: LIST_PARAMETERS,
   read: ({ world, query }) => {
-    const found = findBuildingOverlaps(world, roadIndexOf(world));
+    const found = findBuildingOverlaps(world);
     const { page, rows } = paginate(found, query, PROBLEM_LIMIT);
     return { ...page, counts: { buildingRoadOverlap: found.length }, anomalies: rows };
   },

@@ -1,6 +1,6 @@
 /** Endpoints that list networks and check whether the town is connected to the map edge. */
 
-import { isBuiltByClient, isLocalRoad, type RoadIndex, roadIndexOf } from "../anomalies/road-index.js";
+import { isBuiltByClient, isLocalRoad, roadsAt, roadsOf } from "../anomalies/roads.js";
 import { meanOf, middle } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute, SERVICE_PARAMETER } from "../read-route.js";
 import { cachedByRevision } from "../revision-cache.js";
@@ -62,9 +62,8 @@ const externalConnections: ReadRoute = {
       ...page,
       roadComponents: components.length,
       outsideRoadNodes: outside.size,
-      outsideRoadSegments: roadIndexOf(world).segments.filter((segment) =>
-        endsOf(segment).some((id) => outside.has(id)),
-      ).length,
+      outsideRoadSegments: roadsOf(world).filter((segment) => endsOf(segment).some((id) => outside.has(id)))
+        .length,
       localRoadComponents: local.length,
       disconnectedLocalRoadComponents: local.filter(({ outsideConnected }) => !outsideConnected).length,
       cityComponentId: cityComponent?.componentId ?? -1,
@@ -81,7 +80,7 @@ const connectionsOf = cachedByRevision("networkRevision", (world: World) => {
       .filter(isOutside)
       .map(({ id }) => id),
   );
-  return { outside, components: findComponents(roadIndexOf(world), outside) };
+  return { outside, components: findComponents(world, outside) };
 });
 
 function isOutside({ outside, position: { x, z } }: NetNode): boolean {
@@ -89,11 +88,11 @@ function isOutside({ outside, position: { x, z } }: NetNode): boolean {
 }
 
 /** Groups of connected roads, numbered from 1 in the order of their lowest segment ids. */
-function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
+function findComponents(world: World, outside: ReadonlySet<number>) {
   const visited = new Set<number>();
   const groups: NetSegment[][] = [];
-  for (const first of roads.segments) {
-    if (!visited.has(first.id)) groups.push(reach(first, roads, visited).sort((a, b) => a.id - b.id));
+  for (const first of roadsOf(world)) {
+    if (!visited.has(first.id)) groups.push(reach(first, world, visited).sort((a, b) => a.id - b.id));
   }
   return groups.map((segments, index) => {
     const nodeIds = new Set(segments.flatMap(endsOf));
@@ -116,7 +115,7 @@ function findComponents(roads: RoadIndex, outside: ReadonlySet<number>) {
 type Component = ReturnType<typeof findComponents>[number];
 
 /** Collects all segments connected to the first one and marks them visited. */
-function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSegment[] {
+function reach(first: NetSegment, world: World, visited: Set<number>): NetSegment[] {
   const found = [first];
   const passedNodes = new Set<number>();
   visited.add(first.id);
@@ -124,7 +123,7 @@ function reach(first: NetSegment, roads: RoadIndex, visited: Set<number>): NetSe
     for (const nodeId of endsOf(segment)) {
       if (passedNodes.has(nodeId)) continue;
       passedNodes.add(nodeId);
-      for (const next of roads.attachedTo(nodeId)) {
+      for (const next of roadsAt(world, nodeId)) {
         if (visited.has(next.id)) continue;
         visited.add(next.id);
         found.push(next);

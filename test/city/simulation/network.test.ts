@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { RoadIndex } from "../../../src/city/anomalies/road-index.js";
 import { findConflictingRoads } from "../../../src/city/anomalies/road-network.js";
 import { moveBuilding, placeBuilding } from "../../../src/city/commands/buildings.js";
 import { bulldoze } from "../../../src/city/commands/bulldoze.js";
@@ -96,7 +95,7 @@ describe("roads and buildings of the embedded city", () => {
     advance(city, 3 * 256);
     expect(city.buildings.get(house.id)).to.equal(house);
     expect(findFaults(city)).to.deep.equal([]);
-    expect(findConflictingRoads(new RoadIndex(city))).to.deep.equal([]);
+    expect(findConflictingRoads(city)).to.deep.equal([]);
     const far = buildNetwork.act(city, { ...road(60, 60, 150, 60), split: true });
     expect(far).to.have.property("nodeIds").with.lengthOf(3);
     const atEnd = buildNetwork.act(city, { ...road(-98, -60, -98, 60), split: true });
