@@ -20,8 +20,8 @@ export class RedisServer {
   ) {}
 
   /** Starts a Redis. Kill it in a hook of the suite. */
-  static async start(): Promise<RedisServer> {
-    const server = new RedisServer(temporaryDirectory(), await freePort());
+  static async start(directory = temporaryDirectory()): Promise<RedisServer> {
+    const server = new RedisServer(directory, await freePort());
     await server.start();
     return server;
   }
