@@ -7,7 +7,8 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { provideLibtorch } from "./setup/libtorch.mjs";
 import { PROGRAMS } from "./setup/native.mjs";
 import { cacheRoot, projectRoot, run, say } from "./setup/run.mjs";
 import { runScript, setUp } from "./setup.mjs";
@@ -17,7 +18,8 @@ function checkpoints() {
   if (existsSync(join(directory, "acestep-v15-turbo", "model.safetensors"))) return directory;
   say("creating random checkpoints of the published size (8 GB, once per machine)");
   const partial = `${directory}.part-${process.pid}`;
-  run("python3", ["scripts/bench/make_checkpoints.py", "--out", partial]);
+  const env = { ...process.env, PYTHONPATH: dirname(provideLibtorch().directory) };
+  run("python3", ["scripts/bench/make_checkpoints.py", "--out", partial], { env });
   rmSync(directory, { recursive: true, force: true });
   renameSync(partial, directory);
   return directory;
