@@ -1,6 +1,7 @@
 /** Adapters of the default model: load, switch, strength, unload. */
 import { useState } from "preact/hooks";
 import { type AdapterStatus, type AvailableAdapters, carillon } from "./api.js";
+import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
@@ -50,13 +51,12 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
             onInput={(event) => setTyped(event.currentTarget.value)}
           />
         )}
-        <button
-          type="button"
+        <Button
           disabled={path === ""}
           onClick={() => change("load", { lora_path: path }, t("The adapter is loaded."))}
         >
           {t("Load adapter")}
-        </button>
+        </Button>
       </div>
       {status?.adapters.map((adapter_name) => (
         <div class="row" key={adapter_name}>
@@ -82,13 +82,9 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
             />
             <output>{status.scales[adapter_name]}</output>
           </label>
-          <button
-            type="button"
-            class="end"
-            onClick={() => change("unload", { adapter_name }, t("Adapter unloaded."))}
-          >
+          <Button class="end" onClick={() => change("unload", { adapter_name }, t("Adapter unloaded."))}>
             {t("Unload")}
-          </button>
+          </Button>
         </div>
       ))}
     </WorkshopSection>

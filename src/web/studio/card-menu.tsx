@@ -1,8 +1,9 @@
 /** Actions on a song of the library, and all that is known about it. */
 import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
+import { Button, DeleteButton } from "./button.js";
 import { SongPlan } from "./codes.js";
-import { Icon, type IconName } from "./icons.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { NO_VOCALS } from "./lyrics.js";
 import { noteInWords } from "./notes.js";
@@ -38,23 +39,23 @@ export function CardMenu({ task, on, onRename }: CardMenuProps) {
   return (
     <div class="details">
       <div class="row actions">
-        <Action icon="shuffle" onPress={() => on.vary(task)} title={t("The same settings, new seeds")}>
+        <Button icon="shuffle" onClick={() => on.vary(task)} title={t("The same settings, new seeds")}>
           {t("Vary")}
-        </Action>
-        <Action icon="dials" onPress={() => on.reuse(task)} title={t("Fills the form with the settings")}>
+        </Button>
+        <Button icon="dials" onClick={() => on.reuse(task)} title={t("Fills the form with the settings")}>
           {t("Use settings")}
-        </Action>
-        <Action icon="repeat" onPress={() => on.again(task)} title={t("The same settings and seeds")}>
+        </Button>
+        <Button icon="repeat" onClick={() => on.again(task)} title={t("The same settings and seeds")}>
           {t("Make again")}
-        </Action>
+        </Button>
       </div>
       {songs.map((song, index) => (
         <VersionActions key={song.file} task={task} song={song} index={index} on={on} />
       ))}
       <div class="row actions">
-        <Action icon="pencil" onPress={onRename}>
+        <Button icon="pencil" onClick={onRename}>
           {t("Rename")}
-        </Action>
+        </Button>
         <a
           class="button"
           href={songUrl(task)}
@@ -69,7 +70,7 @@ export function CardMenu({ task, on, onRename }: CardMenuProps) {
           {t("Copy link")}
         </a>
         <SaveSettings task={task} />
-        <Delete onDelete={() => on.remove(task)} />
+        <DeleteButton sure={t("Delete for good")} onDelete={() => on.remove(task)} />
       </div>
       <About task={task} />
       {songs.map((song, index) => (
@@ -95,20 +96,20 @@ function VersionActions({ task, song, index, on }: VersionProps) {
   return (
     <div class="row actions">
       {task.songs.length > 1 && <strong>{versionLetter(index)}</strong>}
-      <Action icon="wave" onPress={() => on.edit(task, song)}>
+      <Button icon="wave" onClick={() => on.edit(task, song)}>
         {t("Edit")}
-      </Action>
+      </Button>
       <Download name={songName(task)} song={song} />
-      <Action
+      <Button
         icon="volume"
-        onPress={() => on.reference(task, song)}
+        onClick={() => on.reference(task, song)}
         title={t("The next song sounds like this one")}
       >
         {t("Use as reference")}
-      </Action>
-      <Action icon="note" onPress={() => on.describe(task, song)} title={t("Tempo, key, language and style")}>
+      </Button>
+      <Button icon="note" onClick={() => on.describe(task, song)} title={t("Tempo, key, language and style")}>
         {t("Describe")}
-      </Action>
+      </Button>
       {song.lrc && <LyricsFile name={songName(task)} lrc={song.lrc} />}
     </div>
   );
@@ -161,35 +162,5 @@ function Settings({ task: { parameters, warnings, songs } }: { task: Task }) {
         </>
       )}
     </details>
-  );
-}
-
-function Delete({ onDelete }: { onDelete: () => void }) {
-  const [isSure, setSure] = useState(false);
-  return (
-    <button
-      type="button"
-      class={isSure ? "danger end" : "plain end"}
-      onClick={() => (isSure ? onDelete() : setSure(true))}
-    >
-      <Icon name="trash" />
-      {isSure ? t("Delete for good") : t("Delete")}
-    </button>
-  );
-}
-
-interface ActionProps {
-  icon: IconName;
-  children: string;
-  title?: string;
-  onPress: () => void;
-}
-
-function Action({ icon, children, title, onPress }: ActionProps) {
-  return (
-    <button type="button" onClick={onPress} {...(title && { title })}>
-      <Icon name={icon} />
-      {children}
-    </button>
   );
 }

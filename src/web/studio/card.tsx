@@ -1,15 +1,17 @@
 /** A song of the library: cover, waveform, versions and actions. */
 import { useState } from "preact/hooks";
 import type { Song, Task } from "./api.js";
+import { Button, RoundButton } from "./button.js";
 import { CardMenu, type SongActions } from "./card-menu.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
 import { Description } from "./description.js";
-import { Icon, RoundButton } from "./icons.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { search } from "./live.js";
 import { kindInWords, madeFrom, useOriginal } from "./originals.js";
 import { controls, usePlayback } from "./playback.js";
 import { recordingTasks } from "./recording-tasks.js";
+import { RenameForm } from "./rename-form.js";
 import { songName, songUrl, type Track, versionLetter } from "./song.js";
 import { songs } from "./songs.js";
 import { formatTime, timeAgo } from "./words.js";
@@ -31,8 +33,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
   const song = task.songs[isCurrent ? (track?.index ?? 0) : 0];
   return (
     <div id={`song-${task.task_id}`} class={isCurrent ? "card current" : "card"}>
-      <button
-        type="button"
+      <Button
         class="play cover"
         disabled={song === undefined}
         aria-label={isHeard ? t("Pause {name}", { name }) : t("Play {name}", { name })}
@@ -40,11 +41,13 @@ export function Card({ task, track, onPlay, on }: CardProps) {
       >
         {song && <CoverPicture song={song} />}
         <Icon name={isHeard ? "pause" : "play"} />
-      </button>
+      </Button>
       <div class="about">
         {isRenaming ? (
-          <Rename
-            task={task}
+          <RenameForm
+            label={t("Title")}
+            maxLength={200}
+            name={task.title}
             onDone={(title) => {
               setRenaming(false);
               if (title !== undefined) on.change(task, { title });
@@ -66,8 +69,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
       <div class="row">
         {task.songs.length > 1 &&
           task.songs.map((version, index) => (
-            <button
-              type="button"
+            <Button
               class="tag"
               key={version.file}
               aria-pressed={isCurrent && track?.index === index}
@@ -75,7 +77,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
               onClick={() => onPlay({ task, index })}
             >
               {versionLetter(index)}
-            </button>
+            </Button>
           ))}
         <RoundButton
           class="star"
@@ -180,29 +182,6 @@ function Origin({ task }: { task: Task }) {
     >
       {madeFrom(task, songName(original))}
     </a>
-  );
-}
-
-function Rename({ task, onDone }: { task: Task; onDone: (title?: string) => void }) {
-  return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onDone(String(new FormData(event.currentTarget).get("title") ?? "").trim());
-      }}
-    >
-      <input
-        name="title"
-        dir="auto"
-        aria-label={t("Title")}
-        maxLength={200}
-        defaultValue={task.title}
-        ref={(input) => input?.focus()}
-        onKeyDown={(event) => event.key === "Escape" && onDone()}
-      />
-      <button type="submit">{t("Save")}</button>
-    </form>
   );
 }
 

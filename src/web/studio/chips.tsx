@@ -1,5 +1,6 @@
 /** Chips below the prompt: values that the page filled in, and styles that are on. A press removes them. */
 import { type AdapterStatus, carillon, type ModelInventory, type Parameters } from "./api.js";
+import { Button } from "./button.js";
 import { type Draft, usedFilled } from "./draft.js";
 import { useEndpoint } from "./endpoint.js";
 import { language, t } from "./language.js";
@@ -51,9 +52,9 @@ export function StyleChips({ values, attempt }: { values: Parameters; attempt: A
 
 function Chip({ words, onRemove }: { words: string; onRemove: () => void }) {
   return (
-    <button type="button" class="tag" aria-label={t("Remove {name}", { name: words })} onClick={onRemove}>
+    <Button class="tag" aria-label={t("Remove {name}", { name: words })} onClick={onRemove}>
       {words} ✕
-    </button>
+    </Button>
   );
 }
 

@@ -1,6 +1,7 @@
 /** Audio codes of songs, five per second: planned by the language model, or entered by the user. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { carillon, type Parameters, type Song, type Task } from "./api.js";
+import { Button } from "./button.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
 import { songName, versionLetter } from "./song.js";
@@ -101,9 +102,9 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
             value={codes.join(", ")}
           />
           <div class="row">
-            <button type="button" onClick={() => onReuse({ ...task.parameters, ...asPlanned(song) })}>
+            <Button onClick={() => onReuse({ ...task.parameters, ...asPlanned(song) })}>
               {t("Use codes")}
-            </button>
+            </Button>
           </div>
         </>
       )}

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { AdvancedFields } from "./advanced.js";
 import { carillon, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
+import { Button } from "./button.js";
 import { FilledChips, StyleChips } from "./chips.js";
 import { CodesField } from "./codes.js";
 import {
@@ -189,26 +190,24 @@ export function Composer({
         <button type="submit" class="main" title={t("Ctrl + Enter")}>
           {isBusy ? t("Add to queue") : t("Make")}
         </button>
-        <button
-          type="button"
+        <Button
           disabled={!hasWords || hasSource(draft)}
           title={t("Endless songs of this description")}
           onClick={() => startRadio(parametersOf(draft))}
         >
           {t("Radio")}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           disabled={!hasWords || isWriting || unwritten !== ""}
           aria-describedby="unwritten"
           title={t("A language model rewrites sound and lyrics in the way the models understand best")}
           onClick={() => void write("/format_input", { prompt: text("prompt"), lyrics: text("lyrics") })}
         >
           {t("Polish")}
-        </button>
-        <button type="button" class="plain" onClick={() => onReplace(clearedDraft, t("The form is empty."))}>
+        </Button>
+        <Button class="plain" onClick={() => onReplace(clearedDraft, t("The form is empty."))}>
           {t("Clear")}
-        </button>
+        </Button>
         <p id="unwritten" class="faint">
           {hasWords && unwritten}
         </p>
@@ -287,17 +286,16 @@ function OneSentence({ isWriting, isInstrumental, write, onSubmit }: OneSentence
           }}
           onInput={(event) => setSentence(event.currentTarget.value)}
         />
-        <button type="button" disabled={!isReady} onClick={() => write("/v1/create_sample", body)}>
+        <Button disabled={!isReady} onClick={() => write("/v1/create_sample", body)}>
           {isWriting ? t("Writing…") : t("Write it")}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           disabled={isWriting}
           onClick={() => write("/create_random_sample", {})}
           title={t("Fills the form with an example")}
         >
           {t("Surprise me")}
-        </button>
+        </Button>
       </div>
       <TextLength id="wish-length" text={sentence} max={MAX_PROMPT_CHARACTERS} />
     </div>

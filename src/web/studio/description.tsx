@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Parameters, type Task } from "./api.js";
+import { Button } from "./button.js";
 import { descriptions, forgetDescription } from "./descriptions.js";
 import { language, t } from "./language.js";
 import { watchTasks } from "./live.js";
@@ -25,14 +26,10 @@ export function Description({ recording, name, onUse }: DescriptionProps) {
     <section class="description" aria-label={t("Description of {song}", { song: name })}>
       <div class="row">
         <strong>{t("How it sounds")}</strong>
-        {found !== null && (
-          <button type="button" onClick={() => onUse(valuesOf(found))}>
-            {t("Use description")}
-          </button>
-        )}
-        <button type="button" class="plain end" onClick={() => forgetDescription(recording)}>
+        {found !== null && <Button onClick={() => onUse(valuesOf(found))}>{t("Use description")}</Button>}
+        <Button class="plain end" onClick={() => forgetDescription(recording)}>
           {t("Close")}
-        </button>
+        </Button>
       </div>
       <p role="status" class={task?.state === "failed" ? "failed" : ""}>
         {found === null ? (task && failureOf(task)) || t("Listening to it…") : String(found.prompt ?? "")}

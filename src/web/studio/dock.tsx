@@ -1,6 +1,7 @@
 /** The bottom edge of the window: the notice, and the player. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 
 const NOTICE_MS = 5000;
@@ -44,19 +45,18 @@ export function Notice({ notice, onClose }: { notice: NoticeText | null; onClose
         <p class={notice.isError ? "failed" : ""}>
           {notice.text}{" "}
           {notice.action && (
-            <button
-              type="button"
+            <Button
               onClick={() => {
                 notice.action?.run();
                 onClose();
               }}
             >
               {notice.action.label}
-            </button>
+            </Button>
           )}
-          <button type="button" class="plain" aria-label={t("Close message")} onClick={onClose}>
+          <Button class="plain" aria-label={t("Close message")} onClick={onClose}>
             ✕
-          </button>
+          </Button>
         </p>
       )}
     </div>

@@ -1,5 +1,6 @@
 /** An empty library: songs to hear at once, and moods that start the radio. */
 import type { Song, Task } from "./api.js";
+import { Button } from "./button.js";
 import { CoverPicture } from "./cover.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
@@ -49,8 +50,7 @@ export function FirstMinute({ isMaking, track, onPlay, onDescribe }: FirstMinute
       <p>{t("Or press a mood, and a radio plays new songs for it:")}</p>
       <div class="tags">
         {moods().map(([name, prompt]) => (
-          <button
-            type="button"
+          <Button
             class="tag"
             key={name}
             title={prompt}
@@ -60,7 +60,7 @@ export function FirstMinute({ isMaking, track, onPlay, onDescribe }: FirstMinute
             }}
           >
             {name}
-          </button>
+          </Button>
         ))}
       </div>
     </>
@@ -74,15 +74,14 @@ function Example({ task, track, onPlay }: Pick<FirstMinuteProps, "track" | "onPl
   const name = task.title;
   return (
     <li>
-      <button
-        type="button"
+      <Button
         class="play cover"
         aria-label={isHeard ? t("Pause {name}", { name }) : t("Play {name}", { name })}
         onClick={() => (isCurrent ? controls.toggle() : onPlay({ task, index: 0 }))}
       >
         <CoverPicture song={task.songs[0] as Song} />
         <Icon name={isHeard ? "pause" : "play"} />
-      </button>
+      </Button>
       {name}
     </li>
   );

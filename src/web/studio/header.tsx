@@ -1,8 +1,9 @@
 /** Page header: name, connection state and model; buttons for the key and the appearance; language menu. */
+
 import { useState } from "preact/hooks";
 import type { ModelInventory } from "./api.js";
+import { RoundButton } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
-import { RoundButton } from "./icons.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
 import { type Connection, connection, refresh } from "./live.js";

@@ -1,6 +1,4 @@
-/** Icons on a grid of 24, drawn with the colour of the text, and buttons that show one. */
-import type { ComponentProps } from "preact";
-
+/** Icons on a grid of 24, drawn with the colour of the text. */
 const PATHS = {
   play: "M8 5.5v13l11-6.5z",
   pause: "M7 5h4v14H7zM13 5h4v14h-4z",
@@ -40,20 +38,5 @@ export function Icon({ name }: { name: IconName }) {
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
       <path d={PATHS[name]} />
     </svg>
-  );
-}
-
-interface RoundButtonProps extends Omit<ComponentProps<"button">, "icon" | "class"> {
-  label: string;
-  icon?: IconName;
-  class?: string;
-}
-
-/** Button that shows an icon or one character instead of its label. */
-export function RoundButton({ label, icon, class: more = "", children, ...rest }: RoundButtonProps) {
-  return (
-    <button type="button" class={`plain round ${more}`} aria-label={label} {...rest}>
-      {icon ? <Icon name={icon} /> : children}
-    </button>
   );
 }

@@ -1,6 +1,7 @@
 /** Lyrics in large letters. The line that is sung stays in the middle; a press on a line plays from there. */
 import { useEffect, useRef } from "preact/hooks";
 import type { Song } from "./api.js";
+import { Button } from "./button.js";
 import { lineAt, lyricLines } from "./timed-lyrics.js";
 
 interface KaraokeProps {
@@ -25,9 +26,9 @@ export function Karaoke({ song, seconds, onSeek }: KaraokeProps) {
     <ol class="karaoke" ref={list}>
       {lines.map(({ seconds: start, text }, index) => (
         <li key={`${start} ${text}`} aria-current={index === current ? "true" : undefined}>
-          <button type="button" class="plain" dir="auto" onClick={() => onSeek(start)}>
+          <Button class="plain" dir="auto" onClick={() => onSeek(start)}>
             {text || "♪"}
-          </button>
+          </Button>
         </li>
       ))}
     </ol>

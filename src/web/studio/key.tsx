@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { forgetKey, hasSession, unlock } from "./api.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
 
@@ -48,8 +49,7 @@ export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
 export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
   if (!hasSession()) return null;
   return (
-    <button
-      type="button"
+    <Button
       class="plain"
       onClick={async () => {
         await forgetKey().catch(() => {});
@@ -58,6 +58,6 @@ export function ForgetKey({ onForget }: { onForget: () => Promise<void> }) {
       }}
     >
       {t("Forget key")}
-    </button>
+    </Button>
   );
 }

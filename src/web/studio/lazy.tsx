@@ -1,6 +1,7 @@
 /** Parts of the page that are loaded when they are first shown, so that the page itself opens fast. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 
 /** Component whose module is loaded when it is first shown. */
@@ -27,15 +28,14 @@ export function lazy<Props extends object>(load: () => Promise<ComponentType<Pro
     return (
       <p class="failed">
         {t("This part of the page could not be loaded.")}{" "}
-        <button
-          type="button"
+        <Button
           onClick={() => {
             setFailed(false);
             setFailures(failures + 1);
           }}
         >
           {t("Try again")}
-        </button>
+        </Button>
       </p>
     );
   };

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useRef } from "preact/hooks";
 import type { Task } from "./api.js";
+import { Button } from "./button.js";
 import { Card } from "./card.js";
 import type { SongActions } from "./card-menu.js";
 import { SelectField } from "./fields.js";
@@ -91,13 +92,9 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
           value={query.search}
           onInput={(event) => find({ search: event.currentTarget.value })}
         />
-        <button
-          type="button"
-          aria-pressed={query.favorite}
-          onClick={() => find({ favorite: !query.favorite })}
-        >
+        <Button aria-pressed={query.favorite} onClick={() => find({ favorite: !query.favorite })}>
           ★ {t("Favourites")}
-        </button>
+        </Button>
         {list === null ? (
           <SelectField
             label={t("Sort")}
@@ -125,11 +122,7 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
             }}
           />
         )}
-        {total > 0 && chosen === null && (
-          <button type="button" onClick={choice.begin}>
-            {t("Select")}
-          </button>
-        )}
+        {total > 0 && chosen === null && <Button onClick={choice.begin}>{t("Select")}</Button>}
       </div>
       {isPlaylist && <PlaylistBar key={list.name} name={list.name} onPlay={onPlay} attempt={attempt} />}
       {chosen !== null && (

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
+import { Button } from "./button.js";
 import { CoverPicture } from "./cover.js";
 import { Dock } from "./dock.js";
 import { Karaoke } from "./karaoke.js";
@@ -72,11 +73,7 @@ function Unread({ failure, onUnlock }: { failure: unknown; onUnlock: () => Promi
           ? t("This song is no longer here. It may have been deleted.")
           : t("The server cannot be reached.")}
       </p>
-      {status === 0 && (
-        <button type="button" onClick={onUnlock}>
-          {t("Try again")}
-        </button>
-      )}
+      {status === 0 && <Button onClick={onUnlock}>{t("Try again")}</Button>}
     </>
   );
 }

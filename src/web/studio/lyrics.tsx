@@ -1,5 +1,6 @@
 /** The lyrics field: words, section tags, a switch for instrumental songs. */
 import { useRef } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { LYRICS_CHARACTERS_READ, MAX_LYRICS_CHARACTERS, TextLength } from "./text-length.js";
 
@@ -61,9 +62,9 @@ export function Lyrics({ value, onChange }: LyricsProps) {
       {!isInstrumental && (
         <div class="tags" role="toolbar" aria-label={t("Insert a section")}>
           {SECTIONS.map((section) => (
-            <button type="button" class="tag" key={section} onClick={() => insert(section)}>
+            <Button class="tag" key={section} onClick={() => insert(section)}>
               {section}
-            </button>
+            </Button>
           ))}
         </div>
       )}

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { CarillonError, type TaskChanges } from "../../client/index.js";
 import { carillon, hasSession, type Parameters, type Song, submit, type Task } from "./api.js";
 import { showNewest, useArrivals } from "./arrivals.js";
+import { Button } from "./button.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
 import { Dock, Notice, type NoticeText } from "./dock.js";
@@ -195,9 +196,9 @@ function Studio() {
   }
   return (
     <>
-      <button type="button" class="skip" onClick={() => reveal("songs", "library-title")}>
+      <Button class="skip" onClick={() => reveal("songs", "library-title")}>
         {t("Skip to the songs")}
-      </button>
+      </Button>
       {header}
       <ViewTabs view={view} onView={setView} />
       <main data-view={view}>

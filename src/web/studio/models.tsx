@@ -1,6 +1,7 @@
 /** Menus that choose the model of each slot, and model downloads. */
 import { useState } from "preact/hooks";
 import { carillon, type ModelInventory, type ModelPull } from "./api.js";
+import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
@@ -106,18 +107,13 @@ function Pull({ attempt, onPulled }: { attempt: Attempt; onPulled: () => Promise
             <option key={model} value={model} />
           ))}
         </datalist>
-        <button
-          type="button"
+        <Button
           disabled={isRunning || name.trim() === ""}
           onClick={() => ask("POST", { model: name.trim() })}
         >
           {t("Pull")}
-        </button>
-        {isRunning && (
-          <button type="button" onClick={() => ask("DELETE")}>
-            {t("Cancel pull")}
-          </button>
-        )}
+        </Button>
+        {isRunning && <Button onClick={() => ask("DELETE")}>{t("Cancel pull")}</Button>}
       </div>
       {isRunning && <PullProgress pull={pull} />}
       {pull !== null && (

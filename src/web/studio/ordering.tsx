@@ -1,7 +1,8 @@
 /** Orders the songs of a playlist by drag or arrow keys, and removes them from it. */
+
 import type { ComponentChildren } from "preact";
 import type { Task } from "./api.js";
-import { RoundButton } from "./icons.js";
+import { RoundButton } from "./button.js";
 import { t } from "./language.js";
 import { moveId } from "./playlists.js";
 import { songName } from "./song.js";

@@ -1,6 +1,7 @@
 /** The player. Switching between versions of a task keeps the position. */
 import { useRef, useState } from "preact/hooks";
-import { Icon, RoundButton } from "./icons.js";
+import { Button, RoundButton } from "./button.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import { controls } from "./playback.js";
@@ -67,14 +68,9 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       aria-label={t("Player")}
     >
       {station && <RadioControls key={station.startedMs} memory={station} track={track} onTrack={onTrack} />}
-      <button
-        type="button"
-        class="play"
-        aria-label={isPlaying ? t("Pause") : t("Play")}
-        onClick={() => controls.toggle()}
-      >
+      <Button class="play" aria-label={isPlaying ? t("Pause") : t("Play")} onClick={() => controls.toggle()}>
         <Icon name={isPlaying ? "pause" : "play"} />
-      </button>
+      </Button>
       {track && song && station === null && (
         <span class="row steps">
           <RoundButton icon="previous" label={t("Previous song")} onClick={() => onStep(-1)} />
@@ -98,8 +94,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       </div>
       <div class="canvas" ref={container} />
       {lines.length > 0 && (
-        <button
-          type="button"
+        <Button
           class="plain sung"
           dir="auto"
           aria-expanded={showsWords}
@@ -107,7 +102,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
           onClick={() => setShowsWords(!showsWords)}
         >
           {lines[lineAt(lines, time)]?.text || "♪"}
-        </button>
+        </Button>
       )}
       {showsWords && song && lines.length > 0 && (
         <Karaoke song={song} seconds={time} onSeek={(seconds) => controls.seek(seconds / length)} />
@@ -115,8 +110,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
       {track && track.task.songs.length > 1 && (
         <fieldset class="row" aria-label={t("Versions")}>
           {track.task.songs.map(({ file }, index) => (
-            <button
-              type="button"
+            <Button
               class="tag"
               key={file}
               aria-pressed={index === track.index}
@@ -124,7 +118,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
               onClick={() => onTrack({ ...track, index })}
             >
               {versionLetter(index)}
-            </button>
+            </Button>
           ))}
         </fieldset>
       )}

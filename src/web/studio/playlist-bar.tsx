@@ -1,11 +1,12 @@
 /** Actions on the playlist that the library shows. */
 import { useState } from "preact/hooks";
 import type { Task } from "./api.js";
-import { Icon } from "./icons.js";
+import { Button, DeleteButton } from "./button.js";
 import { t } from "./language.js";
 import { search } from "./live.js";
 import type { Attempt } from "./part.js";
 import { renamePlaylist, setPlaylist } from "./playlists.js";
+import { RenameForm } from "./rename-form.js";
 import type { Track } from "./song.js";
 import { songs } from "./songs.js";
 
@@ -17,7 +18,6 @@ interface PlaylistBarProps {
 
 export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
   const [isRenaming, setRenaming] = useState(false);
-  const [isSure, setSure] = useState(false);
   const { query, rows } = songs.value;
   const tasks = rows.filter((row) => row !== undefined);
   const show = (list: typeof query.list) => search({ ...query, list });
@@ -40,57 +40,35 @@ export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
     });
   if (isRenaming) {
     return (
-      <form
+      <RenameForm
         class="row playlist"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void rename(String(new FormData(event.currentTarget).get("name") ?? "").trim());
-        }}
-      >
-        <input
-          name="name"
-          dir="auto"
-          maxLength={60}
-          aria-label={t("Name of the playlist")}
-          defaultValue={name}
-          ref={(input) => input?.focus()}
-          onKeyDown={(event) => event.key === "Escape" && setRenaming(false)}
-        />
-        <button type="submit">{t("Save")}</button>
-      </form>
+        label={t("Name of the playlist")}
+        maxLength={60}
+        name={name}
+        onDone={(next = name) => void rename(next)}
+      />
     );
   }
   return (
     <div class="row playlist" role="toolbar" aria-label={t("Playlist {name}", { name })}>
-      <button type="button" disabled={tasks.length === 0} onClick={() => playFirst(tasks)}>
-        <Icon name="play" />
+      <Button icon="play" disabled={tasks.length === 0} onClick={() => playFirst(tasks)}>
         {t("Play all")}
-      </button>
-      <button type="button" disabled={tasks.length === 0} onClick={shuffle}>
-        <Icon name="shuffle" />
+      </Button>
+      <Button icon="shuffle" disabled={tasks.length === 0} onClick={shuffle}>
         {t("Shuffle")}
-      </button>
-      <button type="button" onClick={() => setRenaming(true)}>
-        <Icon name="pencil" />
+      </Button>
+      <Button icon="pencil" onClick={() => setRenaming(true)}>
         {t("Rename")}
-      </button>
-      <button
-        type="button"
-        class={isSure ? "danger end" : "plain end"}
+      </Button>
+      <DeleteButton
+        sure={t("Delete the playlist {name}", { name })}
         title={t("The songs stay in the library.")}
-        onClick={() => {
-          if (!isSure) {
-            setSure(true);
-            return;
-          }
+        onDelete={() => {
           document.getElementById("library-title")?.focus();
           setPlaylist(name, []);
           show(null);
         }}
-      >
-        <Icon name="trash" />
-        {isSure ? t("Delete the playlist {name}", { name }) : t("Delete")}
-      </button>
+      />
     </div>
   );
 }

@@ -1,9 +1,9 @@
 /** Presets: settings of the form under a name, kept in this browser. */
 import { useState } from "preact/hooks";
 import type { Parameters } from "./api.js";
+import { Button, RoundButton } from "./button.js";
 import { type Draft, SONG_PARAMETERS, withValues } from "./draft.js";
 import { Group } from "./fields.js";
-import { RoundButton } from "./icons.js";
 import { t } from "./language.js";
 import { OpenSettings } from "./settings-file.js";
 import type { DraftChange } from "./undo.js";
@@ -55,8 +55,7 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
       <div class="row">
         {names.map((each) => (
           <span class="preset" key={each}>
-            <button
-              type="button"
+            <Button
               dir="auto"
               onClick={() =>
                 onReplace(
@@ -66,7 +65,7 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
               }
             >
               {each}
-            </button>
+            </Button>
             <RoundButton
               label={t("Delete the preset {name}", { name: each })}
               onClick={() => {
@@ -96,9 +95,9 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
             save();
           }}
         />
-        <button type="button" disabled={name.trim() === ""} onClick={save}>
+        <Button disabled={name.trim() === ""} onClick={save}>
           {t("Save as preset")}
-        </button>
+        </Button>
         <OpenSettings onFile={onSettingsFile} />
       </div>
     </Group>

@@ -1,6 +1,7 @@
 /** Running, waiting and recently failed tasks. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Task } from "./api.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { queue } from "./live.js";
 import { failureOf } from "./notes.js";
@@ -35,26 +36,24 @@ export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: Queue
           {t("Queue")} <span class="faint">{active.length > 0 ? active.length : ""}</span>
         </h2>
         {active.length > 1 && (
-          <button
-            type="button"
+          <Button
             class="plain"
             onClick={() => {
               for (const task of active.toReversed()) onCancel(task);
             }}
           >
             {t("Cancel all")}
-          </button>
+          </Button>
         )}
         {failed.length > 1 && (
-          <button
-            type="button"
+          <Button
             class="plain"
             onClick={() => {
               for (const task of failed) onDismiss(task);
             }}
           >
             {t("Clear failed")}
-          </button>
+          </Button>
         )}
       </div>
       <ul class="queue">
@@ -66,29 +65,27 @@ export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: Queue
             {task.state === "running" ? <Progress task={task} /> : <Waiting task={task} />}
             <span class="row">
               {task.preview_seconds > 0 && task.task_id !== playing?.task_id && (
-                <button
-                  type="button"
+                <Button
                   onClick={() => onListen(task)}
                   aria-label={t("Listen to {song} while it is made", { song: taskName(task) })}
                 >
                   ▶ {t("Listen")}
-                </button>
+                </Button>
               )}
-              <button
-                type="button"
+              <Button
                 onClick={() => onCancel(task)}
                 aria-label={t("Cancel {song}", { song: taskName(task) })}
               >
                 {t("Cancel")}
-              </button>
+              </Button>
             </span>
           </li>
         ))}
         {(hidden > 0 || isWhole) && (
           <li>
-            <button type="button" class="plain" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+            <Button class="plain" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
               {isWhole ? t("Show fewer") : t("Show {count} more", { count: hidden })}
-            </button>
+            </Button>
           </li>
         )}
         {failed.map((task) => (
@@ -100,17 +97,14 @@ export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: Queue
               {failureOf(task)}
             </span>
             <span class="row">
-              <button type="button" onClick={() => onAgain(task)}>
-                {t("Try again")}
-              </button>
-              <button
-                type="button"
+              <Button onClick={() => onAgain(task)}>{t("Try again")}</Button>
+              <Button
                 class="plain"
                 onClick={() => onDismiss(task)}
                 aria-label={t("Dismiss {song}", { song: taskName(task) })}
               >
                 {t("Dismiss")}
-              </button>
+              </Button>
             </span>
           </li>
         ))}

@@ -1,5 +1,6 @@
 /** The radio's row in the player. The radio is on as long as this is shown. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { connection } from "./live.js";
 import { controls } from "./playback.js";
@@ -54,11 +55,10 @@ export function RadioControls({ memory, track, onTrack }: RadioControlsProps) {
         )}
       </span>
       <span class="row">
-        <button type="button" aria-pressed={isKept} disabled={playing === null || isKept} onClick={keep}>
+        <Button aria-pressed={isKept} disabled={playing === null || isKept} onClick={keep}>
           {isKept ? t("Kept") : t("Keep")}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           disabled={playing === null}
           title={t("The next songs have its tempo and key")}
           onClick={() => {
@@ -68,10 +68,10 @@ export function RadioControls({ memory, track, onTrack }: RadioControlsProps) {
           }}
         >
           {t("More like this")}
-        </button>
-        <button type="button" disabled={isAwaited} onClick={() => controls.skip()}>
+        </Button>
+        <Button disabled={isAwaited} onClick={() => controls.skip()}>
           {t("Skip")}
-        </button>
+        </Button>
       </span>
     </fieldset>
   );

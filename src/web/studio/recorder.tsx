@@ -1,5 +1,6 @@
 /** Records from the microphone, with a level meter. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { formatTime } from "./words.js";
 
@@ -38,14 +39,13 @@ export function Recorder({ label, onFile }: { label: string; onFile: (file: File
   };
   return (
     <div class="row">
-      <button
-        type="button"
+      <Button
         aria-pressed={recording !== null}
         aria-label={recording === null ? label : t("Stop recording")}
         onClick={() => (recording === null ? void start() : recording.stop())}
       >
         {recording === null ? t("● Record") : t("■ Stop")}
-      </button>
+      </Button>
       {recording !== null && (
         <>
           <meter aria-label={t("Level")} min={0} max={1} high={0.95} value={level} />

@@ -1,6 +1,7 @@
 /** The part of the form that works on a source recording. Loaded with the first recording. */
 import { useEffect, useState } from "preact/hooks";
 import type { Parameters } from "./api.js";
+import { Button } from "./button.js";
 import { Description } from "./description.js";
 import { describe, recordingKey } from "./descriptions.js";
 import { type Draft, taskTypeOf, withTaskType, withValues } from "./draft.js";
@@ -56,8 +57,7 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
       <legend>{t("Recording")}</legend>
       <div class="row">
         <strong class="name">{name}</strong>
-        <button
-          type="button"
+        <Button
           onClick={() => {
             const { src_audio } = files;
             const { src_audio_path } = values;
@@ -68,10 +68,10 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
           aria-label={t("Describe {name}", { name })}
         >
           {t("Describe")}
-        </button>
-        <button type="button" class="plain" onClick={drop}>
+        </Button>
+        <Button class="plain" onClick={drop}>
           {t("Remove")}
-        </button>
+        </Button>
       </div>
       <Description recording={recording} name={name} onUse={onUseDescription} />
       {url !== "" && (
@@ -124,14 +124,10 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
               {...fields}
             />
             <div class="row wide">
-              <button
-                type="button"
-                onClick={() => setWindow({ start: -EXTENSION_SECONDS, end: OVERLAP_SECONDS })}
-              >
+              <Button onClick={() => setWindow({ start: -EXTENSION_SECONDS, end: OVERLAP_SECONDS })}>
                 {t("Extend the beginning")}
-              </button>
-              <button
-                type="button"
+              </Button>
+              <Button
                 disabled={length === 0}
                 onClick={() =>
                   setWindow({
@@ -141,7 +137,7 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
                 }
               >
                 {t("Extend the end")}
-              </button>
+              </Button>
             </div>
             <RepaintWindows values={values} window={window} set={set} />
           </>

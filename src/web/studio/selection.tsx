@@ -1,6 +1,7 @@
 /** Actions on several songs at once. */
 import { useRef, useState } from "preact/hooks";
 import { carillon, type Task } from "./api.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
@@ -79,14 +80,11 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
   return (
     <div class="row selection" role="toolbar" aria-label={t("Selected songs")}>
       <span role="status">{t("{count} selected", { count: chosen.length })}</span>
-      <button type="button" onClick={onAll}>
-        {t("Select all")}
-      </button>
-      <button type="button" disabled={chosen.length === 0 || isBusy} onClick={() => void save()}>
+      <Button onClick={onAll}>{t("Select all")}</Button>
+      <Button disabled={chosen.length === 0 || isBusy} onClick={() => void save()}>
         {isBusy ? t("Packing…") : t("Download zip")}
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         disabled={chosen.length === 0}
         onClick={() =>
           void each(
@@ -96,7 +94,7 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
         }
       >
         {isAllStarred ? t("Unstar") : t("Star")}
-      </button>
+      </Button>
       <AddToPlaylist
         isReady={chosen.length > 0}
         onAdd={(name) =>
@@ -116,8 +114,7 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
           )
         }
       />
-      <button
-        type="button"
+      <Button
         class={isSure ? "danger" : ""}
         disabled={chosen.length === 0}
         onClick={() =>
@@ -127,10 +124,10 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
         }
       >
         {isSure ? t("Delete {count} for good", { count: chosen.length }) : t("Delete selected")}
-      </button>
-      <button type="button" class="plain end" onClick={onEnd}>
+      </Button>
+      <Button class="plain end" onClick={onEnd}>
         {t("Done")}
-      </button>
+      </Button>
     </div>
   );
 }

@@ -1,5 +1,6 @@
 /** Warns before submission that the model cannot sing, and downloads one that can. */
 import { carillon, type ModelInventory } from "./api.js";
+import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
@@ -40,14 +41,11 @@ function NoSinger({ name, inventory, readInventory, attempt }: NoSingerProps) {
     <div class="hint singing" role="status">
       <p>{t("{model} does not sing: the song will be instrumental.", { model: name })}</p>
       {singing !== undefined ? (
-        <button type="button" onClick={() => void load(singing.name)}>
-          {t("Use {model}", { model: singing.name })}
-        </button>
+        <Button onClick={() => void load(singing.name)}>{t("Use {model}", { model: singing.name })}</Button>
       ) : (
         answer && (
           <>
-            <button
-              type="button"
+            <Button
               disabled={isRunning}
               onClick={() =>
                 void attempt(async () => {
@@ -58,7 +56,7 @@ function NoSinger({ name, inventory, readInventory, attempt }: NoSingerProps) {
               }
             >
               {t("Get {model}, which sings", { model: answer.singing.model })}
-            </button>
+            </Button>
             <p class="faint">
               {t("{size} to download. It needs a CUDA GPU; on a CPU a song takes minutes.", {
                 size: byteSize(answer.singing.bytes),

@@ -1,6 +1,7 @@
 /** The source recording (dropped, chosen or from the library) and its task type. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { Button } from "./button.js";
 import { type Draft, hasSource, withSource } from "./draft.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
@@ -64,9 +65,9 @@ export function Reference({ draft, onChange }: SourceProps) {
           <Recorder label={t("Record a reference")} onFile={take} />
         </>
       ) : (
-        <button type="button" aria-label={t("Remove {name}", { name: String(name) })} onClick={() => take()}>
+        <Button aria-label={t("Remove {name}", { name: String(name) })} onClick={() => take()}>
           {t("Remove")}
-        </button>
+        </Button>
       )}
     </Group>
   );

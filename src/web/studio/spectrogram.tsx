@@ -1,6 +1,7 @@
 /** Button that shows a spectrogram below a waveform. */
 import { useEffect, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 
 const HEIGHT = 96;
@@ -31,8 +32,7 @@ export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
     };
   }, [wave, isShown]);
   return (
-    <button
-      type="button"
+    <Button
       class="tag spectrogram"
       aria-pressed={isShown}
       aria-label={t("Spectrogram of {name}", { name: label })}
@@ -40,6 +40,6 @@ export function SpectrogramButton({ wave, label }: SpectrogramButtonProps) {
       onClick={() => setShown(!isShown)}
     >
       ▒
-    </button>
+    </Button>
   );
 }

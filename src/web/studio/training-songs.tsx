@@ -2,8 +2,9 @@
  * Songs for training: drop zone, labels and upload. Also makes the same song without and with the adapter,
  * for comparison.
  */
+
 import { carillon, type Parameters, submit } from "./api.js";
-import { RoundButton } from "./icons.js";
+import { RoundButton } from "./button.js";
 import { t } from "./language.js";
 
 export interface TrainingSong {

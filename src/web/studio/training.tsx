@@ -4,6 +4,7 @@
  */
 import { useEffect, useState } from "preact/hooks";
 import { carillon, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
+import { Button } from "./button.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
@@ -68,25 +69,20 @@ export function Training({ attempt }: { attempt: Attempt }) {
         />
       </div>
       <div class="row">
-        <button
-          type="button"
+        <Button
           disabled={isBusy || (songs.length === 0 && !values.folder) || !values.name}
           onClick={() => void start()}
         >
           {stage || t("Train")}
-        </button>
+        </Button>
         {status?.is_training && (
-          <button
-            type="button"
-            onClick={() => void attempt(() => carillon.call("POST", "/v1/training/stop", {}))}
-          >
+          <Button onClick={() => void attempt(() => carillon.call("POST", "/v1/training/stop", {}))}>
             {t("Stop")}
-          </button>
+          </Button>
         )}
         {trained && (
           <>
-            <button
-              type="button"
+            <Button
               onClick={() =>
                 void attempt(
                   () => carillon.call("POST", "/v1/lora/load", { lora_path: trained }),
@@ -95,15 +91,14 @@ export function Training({ attempt }: { attempt: Attempt }) {
               }
             >
               {t("Use the trained adapter")}
-            </button>
-            <button
-              type="button"
+            </Button>
+            <Button
               onClick={() =>
                 void attempt(() => makeComparisonPair(trained, values), t("Two songs are queued."))
               }
             >
               {t("Compare a song before and after")}
-            </button>
+            </Button>
           </>
         )}
       </div>

@@ -1,7 +1,9 @@
 /** Controls of the player besides its buttons: keys, media keys, volume. */
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
-import { Icon, RoundButton } from "./icons.js";
+import { RoundButton } from "./button.js";
+import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { setUserVolume } from "./loudness.js";
 import { controls } from "./playback.js";

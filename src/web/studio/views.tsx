@@ -1,5 +1,6 @@
 /** The views of the page: form, songs and models. A phone shows one of them; a large screen shows the form beside the others. */
 import { useEffect, useState } from "preact/hooks";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { queue } from "./live.js";
 import { useStore } from "./store.js";
@@ -41,8 +42,7 @@ export function ViewTabs({ view, onView }: ViewTabsProps) {
   return (
     <nav class="views" aria-label={t("Views")}>
       {names.map(([name, words]) => (
-        <button
-          type="button"
+        <Button
           key={name}
           aria-current={view === name ? "page" : undefined}
           onClick={() => {
@@ -52,7 +52,7 @@ export function ViewTabs({ view, onView }: ViewTabsProps) {
         >
           {words}
           {name === "songs" && busy > 0 && <span class="badge">{busy}</span>}
-        </button>
+        </Button>
       ))}
     </nav>
   );

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import type RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { SpectrogramButton } from "./spectrogram.js";
 import { formatTime, roundToTenths, type TimeRange } from "./words.js";
@@ -100,8 +101,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
 
   return (
     <div class="wave">
-      <button
-        type="button"
+      <Button
         class="play small"
         aria-label={isPlaying ? t("Pause {name}", { name: label }) : t("Play {name}", { name: label })}
         onClick={() => {
@@ -111,7 +111,7 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
         }}
       >
         {isPlaying ? "❚❚" : "▶"}
-      </button>
+      </Button>
       <div ref={container} class="canvas" />
       <span class="faint time">{length > 0 ? formatTime(length) : ""}</span>
       {length > 0 && <Zoom wave={wave} length={length} />}
@@ -133,24 +133,17 @@ function Zoom({ wave, length }: { wave: WaveSurfer | null; length: number }) {
   }, [wave, zoom, length]);
   return (
     <span class="row">
-      <button
-        type="button"
-        class="tag"
-        aria-label={t("Zoom out")}
-        disabled={zoom === 1}
-        onClick={() => setZoom(zoom / 2)}
-      >
+      <Button class="tag" aria-label={t("Zoom out")} disabled={zoom === 1} onClick={() => setZoom(zoom / 2)}>
         −
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         class="tag"
         aria-label={t("Zoom in")}
         disabled={zoom === MAX_ZOOM}
         onClick={() => setZoom(zoom * 2)}
       >
         +
-      </button>
+      </Button>
     </span>
   );
 }

@@ -1,5 +1,6 @@
 /** Windows of a recording that one repaint task replaces. */
 import type { Parameters } from "./api.js";
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { formatTime, type TimeRange } from "./words.js";
 
@@ -21,19 +22,17 @@ export function RepaintWindows({ values, window, set }: RepaintWindowsProps) {
       {windows.map(([start, end], index) => {
         const name = `${formatTime(start)} – ${end === 0 ? t("end") : formatTime(end)}`;
         return (
-          <button
-            type="button"
+          <Button
             class="tag"
             key={name}
             aria-label={t("Remove {name}", { name })}
             onClick={() => set({ repainting_windows: windows.filter((_, other) => other !== index) })}
           >
             {name} ✕
-          </button>
+          </Button>
         );
       })}
-      <button
-        type="button"
+      <Button
         disabled={!isSelected}
         onClick={() =>
           set({
@@ -44,7 +43,7 @@ export function RepaintWindows({ values, window, set }: RepaintWindowsProps) {
         }
       >
         {t("Keep this part, select another")}
-      </button>
+      </Button>
     </div>
   );
 }

@@ -1,4 +1,6 @@
 /** A view of its own: models and their slots, adapters, and the training of adapters. */
+
+import { Button } from "./button.js";
 import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import type { Attempt } from "./part.js";
@@ -15,9 +17,7 @@ export function Workshop({ attempt, onLeave }: WorkshopProps) {
     <section class="workshop" aria-labelledby="workshop-title">
       <div class="row head">
         <h2 id="workshop-title">{t("Models and adapters")}</h2>
-        <button type="button" onClick={onLeave}>
-          {t("Back to the songs")}
-        </button>
+        <Button onClick={onLeave}>{t("Back to the songs")}</Button>
       </div>
       <WorkshopParts attempt={attempt} />
     </section>
