@@ -1,7 +1,8 @@
 /**
  * Packs a city into a `.crp` file and unpacks it. The file has the header of a game package (magic `CRAP`,
  * little-endian, strings with a 7-bit length prefix) and one entry, the compressed city. The game cannot load
- * such a file. Checksum, sizes and version are checked before the content is read.
+ * such a file. The header is always the same but for version, checksum and size, which are checked before the content is
+ * read.
  */
 import { webcrypto } from "node:crypto";
 import { promisify } from "node:util";
@@ -29,24 +30,23 @@ export class SaveFileError extends Error {
 /** Packs a city into a .crp container. @param version format of the content, checked by `unpackCity` */
 export async function packCity(content: Buffer, version: number): Promise<Buffer> {
   const payload = await compress(content, { level: 3 });
-  const header = Buffer.concat([
-    Buffer.from(MAGIC, "latin1"),
-    uint(2, CONTAINER_VERSION),
-    text(PACKAGE_NAME),
-    text(PACKAGE_NAME),
-    uint(4, version),
+  return Buffer.concat([headerOf(version, await sha256(payload), payload.length), payload]);
+}
+
+function headerOf(version: number, checksum: string, payloadBytes: number): Buffer {
+  const header = [
+    ...[Buffer.from(MAGIC), uint(2, CONTAINER_VERSION), text(PACKAGE_NAME), text(PACKAGE_NAME)],
+    ...[uint(4, version), text(ENTRY_NAME), uint(4, 1)],
+  ];
+  const entry = [
     text(ENTRY_NAME),
-    uint(4, 1),
-  ]);
-  const entry = Buffer.concat([
-    text(ENTRY_NAME),
-    text(await sha256(payload)),
+    text(checksum),
     uint(4, ENTRY_TYPE_DATA),
     uint(8, 0),
-    uint(8, payload.length),
-  ]);
-  const dataOffset = uint(8, header.length + 8 + entry.length);
-  return Buffer.concat([header, dataOffset, entry, payload]);
+    uint(8, payloadBytes),
+  ];
+  const bytes = [...header, ...entry].reduce((sum, { length }) => sum + length, 8);
+  return Buffer.concat([...header, uint(8, bytes), ...entry]);
 }
 
 function uint(bytes: 2 | 4 | 8, value: number): Buffer {
@@ -61,6 +61,13 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length), bytes]);
 }
 
+/** The parts of a header that differ between saves, as in an empty one. */
+const NO_CHECKSUM = "-".repeat(64);
+const EMPTY_HEADER = headerOf(0, NO_CHECKSUM, 0);
+const HEADER_BYTES = EMPTY_HEADER.length;
+const CHECKSUM_AT = EMPTY_HEADER.indexOf(NO_CHECKSUM);
+const VERSION_AT = EMPTY_HEADER.indexOf(ENTRY_NAME) - 5;
+
 /**
  * Extracts the content of a packed city.
  * @param newest the highest version that can be read
@@ -70,7 +77,7 @@ export async function unpackCity(
   file: Buffer,
   newest: number,
 ): Promise<{ content: Buffer; version: number }> {
-  const { payload, expected, version } = readPayload(new Reader(file), file, newest);
+  const { payload, expected, version } = readPayload(file, newest);
   if ((await sha256(payload)) !== expected)
     throw new SaveFileError("the file is damaged: its checksum does not match");
   try {
@@ -80,74 +87,27 @@ export async function unpackCity(
   }
 }
 
-function readPayload(reader: Reader, file: Buffer, newest: number) {
-  if (reader.bytes(4).toString("latin1") !== MAGIC) throw new SaveFileError("it is not a .crp package");
-  const container = reader.uint(2);
-  if (container !== CONTAINER_VERSION) {
-    throw new SaveFileError(`the container version is ${container} instead of ${CONTAINER_VERSION}`);
-  }
-  reader.text();
-  reader.text();
-  const version = reader.uint(4);
-  const mainAsset = reader.text();
-  const entries = reader.uint(4);
-  if (mainAsset !== ENTRY_NAME || entries !== 1) {
+function readPayload(file: Buffer, newest: number) {
+  const isPackage = file.toString("latin1", 0, MAGIC.length) === MAGIC;
+  if (!isPackage && file.length >= MAGIC.length) throw new SaveFileError("it is not a .crp package");
+  if (file.length < HEADER_BYTES) throw new SaveFileError("the file is truncated: it ends inside its header");
+  const version = file.readUInt32LE(VERSION_AT);
+  const expected = file.toString("latin1", CHECKSUM_AT, CHECKSUM_AT + NO_CHECKSUM.length);
+  const bytes = Number(file.readBigUInt64LE(HEADER_BYTES - 8));
+  if (!file.subarray(0, HEADER_BYTES).equals(headerOf(version, expected, bytes)))
     throw new SaveFileError("it is a package of the game, not a city saved by Carillon");
-  }
   if (version < 1 || version > newest)
     throw new SaveFileError(`the city version is ${version}; this version of Carillon reads 1 to ${newest}`);
-  const dataOffset = reader.uint(8);
-  reader.text();
-  const expected = reader.text();
-  reader.uint(4);
-  const start = dataOffset + reader.uint(8);
-  const size = reader.uint(8);
-  if (file.length !== start + size) {
+  const payload = file.subarray(HEADER_BYTES);
+  if (payload.length !== bytes) {
     throw new SaveFileError(
-      `the file is truncated or too long: ${file.length} bytes instead of ${start + size}`,
+      `the file is truncated or too long: ${file.length} bytes instead of ${HEADER_BYTES + bytes}`,
     );
   }
-  return { payload: file.subarray(start), expected, version };
+  return { payload, expected, version };
 }
 
 /** Computed in another thread. */
 export async function sha256(bytes: Buffer): Promise<string> {
   return Buffer.from(await webcrypto.subtle.digest("SHA-256", bytes)).toString("hex");
-}
-
-class Reader {
-  readonly #file: Buffer;
-  #offset = 0;
-
-  constructor(file: Buffer) {
-    this.#file = file;
-  }
-
-  bytes(count: number): Buffer {
-    const end = this.#offset + count;
-    if (end > this.#file.length) throw new SaveFileError("the file is truncated: it ends inside its header");
-    const bytes = this.#file.subarray(this.#offset, end);
-    this.#offset = end;
-    return bytes;
-  }
-
-  uint(bytes: 2 | 4 | 8): number {
-    const whole = Buffer.alloc(8);
-    this.bytes(bytes).copy(whole);
-    const value = whole.readBigUInt64LE();
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
-      throw new SaveFileError("the header contains an invalid size");
-    }
-    return Number(value);
-  }
-
-  text(): string {
-    let length = 0;
-    for (let shift = 0; shift < 28; shift += 7) {
-      const byte = this.bytes(1)[0] as number;
-      length |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) === 0) return this.bytes(length).toString("utf8");
-    }
-    throw new SaveFileError("the header contains an invalid text length");
-  }
 }
