@@ -1,152 +1,130 @@
-// Matrices of 8-bit or 4-bit codes in products of bfloat16. A code has at most 8 bits, so bfloat16 holds it exactly;
-// scales are applied in float32.
+// Matrices of 8-bit or 4-bit codes: products with a few rows in integers of 16 bits, and conversion to bfloat16.
 #include "kernels/simd_avx512.h"
 #include "kernels/vector_kernels.h"
 
 namespace carillon::kernels {
 namespace {
 
-// Products take two blocks A and B at a time. Lanes 0 to 7 of a vector of 16 sums belong to A, lanes 8 to 15 to B.
+// Products take two blocks A and B at a time. Lanes 0 to 7 of a vector of sums belong to A, lanes 8 to 15 to B. Scales
+// are read for 16 blocks at a time.
 
-constexpr int64_t kPairNumbers = 2 * kCodeBlock;
-constexpr int64_t kHalves = 16;  // scales converted at a time
-constexpr int64_t kAheadBytes = 4096;
+constexpr int64_t kBlocks = 16, kPairNumbers = 2 * kCodeBlock;
+constexpr int64_t kAheadBytes = 8192;
 
-/// Lane constants of a form. The codes of a block are interleaved (matrix.h): position 4 i + j has number 8 j + i.
+inline __m256i halves(const uint8_t* a, const uint8_t* b) {
+  return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(b), reinterpret_cast<const __m128i*>(a));
+}
+
+/// Reads up to 16 numbers of float16.
+inline __m512 widen(const uint16_t* data, int64_t count) {
+  return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(count), data));
+}
+
 struct Int8Pairs {
   static constexpr bool kHasLowest = false;
-  static constexpr int64_t kPairBytes = 64;
-  /// Position in the block of word `lane` (0 to 15) of vector 0 or 1.
-  static constexpr int position(int vector, int lane) { return 16 * vector + lane; }
+  static constexpr int64_t kBlockBytes = 32, kBlockScales = 1;
 
-  /// Codes of blocks A and B as bfloat16.
   static void unpack(const uint8_t* a, const uint8_t* b, __m512i (&codes)[2]) {
-    for (int vector = 0; vector < 2; ++vector) {
-      codes[vector] = (__m512i)_mm512_cvtne2ps_pbh(numbers(b + 16 * vector), numbers(a + 16 * vector));
-    }
+    codes[0] = _mm512_cvtepi8_epi16(halves(a, b));
+    codes[1] = _mm512_cvtepi8_epi16(halves(a + 16, b + 16));
   }
-
- private:
-  static __m512 numbers(const uint8_t* data) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data))));
-  }
+  static void read_scales(const uint16_t* data, int64_t count, __m512& scales, __m512&) { scales = widen(data, count); }
 };
 
 struct Int4Pairs {
   static constexpr bool kHasLowest = true;
-  static constexpr int64_t kPairBytes = 32;
-  static constexpr int position(int vector, int lane) { return 2 * lane + vector; }
+  static constexpr int64_t kBlockBytes = 16, kBlockScales = 2;
 
   static void unpack(const uint8_t* a, const uint8_t* b, __m512i (&codes)[2]) {
-    // Entry i is i % 16 as bfloat16: a permutation reads the lowest five bits of a word.
-    alignas(64) static constexpr uint16_t kNumbers[32] = {
-        0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120,
-        0x4130, 0x4140, 0x4150, 0x4160, 0x4170, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0,
-        0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170};
-    const __m512i table = _mm512_load_si512(kNumbers);
-    const auto* const of_a = reinterpret_cast<const __m128i*>(a);
-    const auto* const of_b = reinterpret_cast<const __m128i*>(b);
-    const __m512i pairs = _mm512_cvtepu8_epi16(_mm256_loadu2_m128i(of_b, of_a));
-    codes[0] = _mm512_permutexvar_epi16(pairs, table);
-    codes[1] = _mm512_permutexvar_epi16(_mm512_srli_epi16(pairs, 4), table);
+    const __m512i both = _mm512_cvtepu8_epi16(halves(a, b));
+    codes[0] = _mm512_and_si512(both, _mm512_set1_epi16(15));
+    codes[1] = _mm512_srli_epi16(both, 4);
+  }
+  static void read_scales(const uint16_t* data, int64_t count, __m512& scales, __m512& lowest) {
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512 first = widen(data, 2 * count), second = widen(data + kBlocks, 2 * count - kBlocks);
+    scales = _mm512_permutex2var_ps(first, even, second);
+    lowest = _mm512_permutex2var_ps(first, _mm512_add_epi32(even, _mm512_set1_epi32(1)), second);
   }
 };
 
-/// Computes kOutputs outputs, from `output` on, for each of kRows rows.
-template <int kRows, int kOutputs, typename Form>
-inline void dot(const CodeRows& x, const StoredMatrix& matrix, int64_t output, const float* bias, uint16_t* y,
-                int64_t y_stride) {
-  constexpr int64_t kPairs = kHalves / (Form::kHasLowest ? 4 : 2);  // whose scales are kHalves numbers
-  // Indices of a pair's scales among kHalves numbers, by lane.
-  constexpr int kStep = Form::kHasLowest ? 2 : 1;
-  const __m512i next_scales = _mm512_set1_epi32(2 * kStep), ones = _mm512_set1_epi32(1);
-  const __m512i first_scales = _mm512_maskz_set1_epi32(0xff00, kStep);
-  const int64_t blocks = matrix.depth / kCodeBlock, pairs = (blocks + 1) / 2;
-  const int64_t row_bytes = blocks * Form::kPairBytes / 2, row_halves = blocks * kStep;
-  const auto* const data = static_cast<const uint8_t*>(matrix.data) + output * row_bytes;
-  const uint16_t* const scales = matrix.scales + output * row_halves;
-  __m512 sums[kRows][kOutputs];
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows * kOutputs; ++i) sums[i / kOutputs][i % kOutputs] = _mm512_setzero_ps();
-  for (int64_t first = 0, half = 0; first < pairs; first += kPairs, half += kHalves) {
-    __m512 of_pairs[kOutputs];
-    for (int o = 0; o < kOutputs; ++o) {
-      const auto mask = first_lanes(row_halves - half);
-      of_pairs[o] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, scales + o * row_halves + half));
-    }
-    const int64_t last = first + kPairs < pairs ? first + kPairs : pairs;
-    __m512i lanes = first_scales;
-    for (int64_t pair = first; pair < last; ++pair) {
-      const int64_t to_b = 2 * pair + 1 < blocks ? Form::kPairBytes / 2 : 0;  // a last single block is read twice
-#pragma GCC unroll 4
-      for (int o = 0; o < kOutputs; ++o) {
-        const uint8_t* const a = data + o * row_bytes + pair * Form::kPairBytes;
-        _mm_prefetch(reinterpret_cast<const char*>(a + kAheadBytes), _MM_HINT_T0);
-        __m512i codes[2];
-        Form::unpack(a, a + to_b, codes);
-        const __m512 scale = _mm512_permutexvar_ps(lanes, of_pairs[o]);
-        __m512 lowest = _mm512_setzero_ps();
-        if constexpr (Form::kHasLowest) lowest = _mm512_permutexvar_ps(_mm512_add_epi32(lanes, ones), of_pairs[o]);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const int64_t index = r * pairs + pair;
-          const uint16_t* const numbers = x.numbers + index * kPairNumbers;
-          __m512 products = multiply_add(_mm512_setzero_ps(), _mm512_load_si512(numbers), codes[0]);
-          products = multiply_add(products, _mm512_load_si512(numbers + kCodeBlock), codes[1]);
-          sums[r][o] = _mm512_fmadd_ps(products, scale, sums[r][o]);
-          if constexpr (Form::kHasLowest) {
-            sums[r][o] = _mm512_fmadd_ps(_mm512_load_ps(x.sums + 16 * index), lowest, sums[r][o]);
-          }
-        }
-      }
-      lanes = _mm512_add_epi32(lanes, next_scales);
-    }
+/// Row `output` of the matrix times kRows rows of x.
+template <typename Form, int kRows>
+class RowProduct {
+ public:
+  RowProduct(const RoundedRows& x, const StoredMatrix& matrix, int64_t output)
+      : x_(x),
+        blocks_(matrix.depth / kCodeBlock),
+        data_(static_cast<const uint8_t*>(matrix.data) + output * blocks_ * Form::kBlockBytes),
+        scales_(matrix.scales + output * blocks_ * Form::kBlockScales) {
+    for (auto& sums : sums_) sums[0] = sums[1] = _mm512_setzero_ps();
+    int64_t first = 0;
+    for (; first + kBlocks <= blocks_; first += kBlocks) add<kBlocks>(first, kBlocks);
+    if (first < blocks_) add<0>(first, blocks_ - first);
   }
-  for (int o = 0; o < kOutputs; ++o) {
-    const float offset = bias ? bias[output + o] : 0.0f;
+
+  float sum(int row) const { return _mm512_reduce_add_ps(_mm512_add_ps(sums_[row][0], sums_[row][1])); }
+
+ private:
+  /// Adds the products of blocks first .. first + count - 1. The compiler unrolls if kCount, which is count or 0, is
+  /// known.
+  template <int kCount>
+  [[gnu::always_inline]] void add(int64_t first, int64_t count) {
+    const Mask mask = first_lanes(count);
+    __m512 scale, lowest, of_rows[kRows];
+    Form::read_scales(scales_ + first * Form::kBlockScales, count, scale, lowest);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const float total = _mm512_reduce_add_ps(sums[r][o]) + offset;
-      store(y + r * y_stride + output + o, Mask(1), _mm512_set1_ps(total));
+      of_rows[r] = _mm512_mul_ps(scale, load(x_.scales + r * blocks_ + first, mask));
+      if constexpr (Form::kHasLowest) {
+        sums_[r][0] = _mm512_fmadd_ps(lowest, load(x_.sums + r * blocks_ + first, mask), sums_[r][0]);
+      }
+    }
+    __m512i lanes = _mm512_maskz_set1_epi32(0xff00, 1);
+#pragma GCC unroll 8
+    for (int i = 0; i < (kCount ? kCount : count); i += 2) {
+      const int64_t a = first + i, b = kCount || i + 1 < count ? a + 1 : a;  // beside a last single block: its scale is 0
+      const uint8_t* const from = data_ + a * Form::kBlockBytes;
+      _mm_prefetch(reinterpret_cast<const char*>(from + kAheadBytes), _MM_HINT_T0);
+      __m512i codes[2];
+      Form::unpack(from, data_ + b * Form::kBlockBytes, codes);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const int16_t* const numbers = x_.from(r, blocks_).numbers + a * kCodeBlock;
+        __m512i products = _mm512_dpwssd_epi32(_mm512_setzero_si512(), codes[0], _mm512_loadu_si512(numbers));
+        products = _mm512_dpwssd_epi32(products, codes[1], _mm512_loadu_si512(numbers + kCodeBlock));
+        __m512& sum = sums_[r][i / 2 % 2];
+        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products), _mm512_permutexvar_ps(lanes, of_rows[r]), sum);
+      }
+      lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32(2));
     }
   }
-}
+
+  const RoundedRows x_;
+  const int64_t blocks_;
+  const uint8_t* const data_;
+  const uint16_t* const scales_;
+  __m512 sums_[kRows][2];  // two chains of additions: a product waits for the one before the last
+};
 
 template <typename Form, int kRows = kGemvRows>
-void multiply(const CodeRows& x, int rows, const StoredMatrix& matrix, const float* bias, uint16_t* y,
-              int64_t y_stride) {
+void multiply_rows(const RoundedRows& x, int rows, const StoredMatrix& matrix, int64_t output, float* y,
+                   int64_t y_stride) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply<Form, kRows - 1>(x, rows, matrix, bias, y, y_stride);
+    if (rows < kRows) return multiply_rows<Form, kRows - 1>(x, rows, matrix, output, y, y_stride);
   }
-  constexpr int kOutputs = !Form::kHasLowest || kRows > 4 ? 1 : kRows <= 2 ? 4 : 2;  // the fastest on Zen 5
-  int64_t output = 0;
-  for (; output + kOutputs <= matrix.outputs; output += kOutputs) {
-    dot<kRows, kOutputs, Form>(x, matrix, output, bias, y, y_stride);
-  }
-  for (; output < matrix.outputs; ++output) dot<kRows, 1, Form>(x, matrix, output, bias, y, y_stride);
+  const RowProduct<Form, kRows> product(x, matrix, output);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) y[r * y_stride + output] = product.sum(r);
+  if (rows == kRows) return;
+  const RoundedRows others = x.from(kRows, matrix.depth / kCodeBlock);
+  multiply_rows<Form>(others, rows - kRows, matrix, output, y + kRows * y_stride, y_stride);
 }
 
 template <typename Form>
-void arrange(const uint16_t* x, int64_t rows, int64_t depth, const CodeRows& out) {
-  alignas(64) uint16_t order[kPairNumbers];
-  for (int word = 0; word < kPairNumbers; ++word) {
-    const int vector = word / 32, block = word / 16 % 2, position = Form::position(vector, word % 16);
-    order[word] = static_cast<uint16_t>(block * kCodeBlock + 8 * (position % 4) + position / 4);
-  }
-  const __m512i first = _mm512_load_si512(order), second = _mm512_load_si512(order + 32);
-  const __m512i ones = _mm512_set1_epi16(0x3f80);
-  int64_t index = 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t k = 0; k < depth; k += kPairNumbers, ++index) {
-      const uint16_t* const from = x + row * depth + k;
-      const __m512i a = _mm512_loadu_si512(from);
-      const __m512i b = depth - k > kCodeBlock ? _mm512_loadu_si512(from + kCodeBlock) : _mm512_setzero_si512();
-      const __m512i words[2] = {_mm512_permutex2var_epi16(a, first, b), _mm512_permutex2var_epi16(a, second, b)};
-      _mm512_store_si512(out.numbers + index * kPairNumbers, words[0]);
-      _mm512_store_si512(out.numbers + index * kPairNumbers + kCodeBlock, words[1]);
-      const __m512 sums = multiply_add(multiply_add(_mm512_setzero_ps(), words[0], ones), words[1], ones);
-      _mm512_store_ps(out.sums + 16 * index, sums);
-    }
+void multiply_outputs(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
+  for (int64_t output = 0; output < matrix.outputs; ++output) {
+    multiply_rows<Form>(x, rows, matrix, output, y, y_stride);
   }
 }
 
@@ -169,13 +147,9 @@ inline __m512 codes_in_order(const StoredMatrix& matrix, int64_t block, int half
 
 }  // namespace
 
-void arrange_rows_avx512(const uint16_t* x, int64_t rows, int64_t depth, StoredForm form, const CodeRows& out) {
-  (form == StoredForm::kInt8 ? arrange<Int8Pairs> : arrange<Int4Pairs>)(x, rows, depth, out);
-}
-
-void gemv_codes_avx512(const CodeRows& x, int rows, const StoredMatrix& matrix, const float* bias, uint16_t* y,
-                       int64_t y_stride) {
-  (matrix.form == StoredForm::kInt8 ? multiply<Int8Pairs> : multiply<Int4Pairs>)(x, rows, matrix, bias, y, y_stride);
+void gemv_codes_avx512(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
+  const bool is_int8 = matrix.form == StoredForm::kInt8;
+  (is_int8 ? multiply_outputs<Int8Pairs> : multiply_outputs<Int4Pairs>)(x, rows, matrix, y, y_stride);
 }
 
 void decode_rows_avx512(const StoredMatrix& matrix, int64_t first, int64_t count, uint16_t* out) {

@@ -53,45 +53,24 @@ bool can_multiply_bfloat16(const at::Tensor& x, const Matrix& weight) {
          weight.data.is_contiguous() && weight.columns() % 2 == 0;
 }
 
-/// Calls pass(first row, number of rows, part of the weight, the part's first output) for parts of the weight on
-/// several threads and up to kGemvRows rows. More rows read a part several times, so it must fit the cache.
-template <typename Pass>
-void in_passes(int64_t rows, const Matrix& weight, const Pass& pass) {
-  const int64_t outputs = weight.outputs(), row_bytes = static_cast<int64_t>(weight.data.nbytes()) / outputs;
-  const int64_t part = rows <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / row_bytes);
-  at::parallel_for(0, outputs, kBytesWorthAThread / row_bytes + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin; first < end; first += part) {
-      const StoredMatrix some = stored(weight.rows(first, std::min(part, end - first)));
-      for (int64_t row = 0; row < rows; row += kGemvRows) {
-        pass(row, static_cast<int>(std::min<int64_t>(kGemvRows, rows - row)), some, first);
-      }
-    }
-  });
-}
-
-at::Tensor multiply_few_bfloat16(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
-  const int64_t count = rows.size(0), outputs = weight.outputs(), depth = weight.columns();
+/// Multiplies up to kGemvRows rows while it reads the weight once. More rows read a part of the weight several times,
+/// so it must fit the cache.
+at::Tensor multiply_few_bfloat16(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias) {
+  const int64_t count = rows.size(0), outputs = weight.size(0), depth = weight.size(1), row_bytes = 2 * depth;
+  const int64_t part = count <= kGemvRows ? outputs : std::max<int64_t>(1, kCachedBytes / row_bytes);
   const at::Tensor wide_bias = wide(bias);
   const auto* const b = bias.defined() ? wide_bias.const_data_ptr<float>() : nullptr;
-  const auto bias_at = [&](int64_t output) { return b ? b + output : nullptr; };
   const auto* const x = static_cast<const uint16_t*>(rows.const_data_ptr());
+  const auto* const w = static_cast<const uint16_t*>(weight.const_data_ptr());
   at::Tensor y = at::empty({count, outputs}, rows.options());
   auto* const out = static_cast<uint16_t*>(y.data_ptr());
-  if (!weight.is_quantized()) {
-    in_passes(count, weight, [&](int64_t row, int some_rows, const StoredMatrix& part, int64_t first) {
-      gemv_avx512(x + row * depth, some_rows, static_cast<const uint16_t*>(part.data), part.outputs, depth,
-                  bias_at(first), out + row * outputs + first, outputs);
-    });
-    return y;
-  }
-  const int64_t pairs = (depth / kCodeBlock + 1) / 2;
-  const at::Tensor numbers = at::empty({count, pairs, 2 * kCodeBlock}, rows.options());
-  const at::Tensor sums = at::empty({count, pairs, 16}, at::kFloat);
-  const CodeRows all{static_cast<uint16_t*>(numbers.data_ptr()), sums.mutable_data_ptr<float>()};
-  arrange_rows_avx512(x, count, depth, stored(weight).form, all);
-  in_passes(count, weight, [&](int64_t row, int some_rows, const StoredMatrix& part, int64_t first) {
-    const CodeRows some{all.numbers + row * pairs * 2 * kCodeBlock, all.sums + row * pairs * 16};
-    gemv_codes_avx512(some, some_rows, part, bias_at(first), out + row * outputs + first, outputs);
+  at::parallel_for(0, outputs, kBytesWorthAThread / row_bytes + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += part) {
+      for (int64_t row = 0; row < count; row += kGemvRows) {
+        gemv_avx512(x + row * depth, static_cast<int>(std::min<int64_t>(kGemvRows, count - row)), w + first * depth,
+                    std::min(part, end - first), depth, b ? b + first : nullptr, out + row * outputs + first, outputs);
+      }
+    }
   });
   return y;
 }
@@ -110,18 +89,26 @@ bool can_stream(const at::Tensor& x, const Matrix& weight) {
 template <typename Use>
 void in_parts(const Matrix& weight, const Use& use) {
   at::parallel_for(0, weight.outputs(), kBytesWorthAThread / (2 * weight.columns()) + 1,
-                   [&](int64_t begin, int64_t end) { use(stored(weight.rows(begin, end - begin)), begin); });
+                   [&, whole = stored(weight)](int64_t begin, int64_t end) { use(whole.rows(begin, end - begin), begin); });
+}
+
+GemvCodes* fastest_gemv_codes() {
+#if defined(CARILLON_AVX512)
+  if (has_avx512()) return gemv_codes_avx512;
+#endif
+  return gemv_codes;
 }
 
 /// y [rows, outputs] of a matrix of codes. Converts x to 16-bit integers first.
 void stream_codes(const at::Tensor& x, const Matrix& weight, float* y) {
   const int64_t count = x.size(0), depth = weight.columns(), blocks = depth / kCodeBlock;
-  const at::Tensor numbers = at::empty({count, depth}, at::kShort), scales = at::empty({2, count, blocks}, at::kFloat);
+  const at::Tensor numbers = at::empty({count, (blocks + 1) / 2, 2 * kCodeBlock}, at::kShort);
+  const at::Tensor scales = at::empty({2, count, blocks}, at::kFloat);
   auto* const of_scales = scales.mutable_data_ptr<float>();
   const RoundedRows rounded{numbers.mutable_data_ptr<int16_t>(), of_scales, of_scales + count * blocks};
   round_rows(x.const_data_ptr<float>(), count, depth, stored(weight).form, rounded);
-  in_parts(weight, [&](const StoredMatrix& part, int64_t first) {
-    gemv_codes(rounded, static_cast<int>(count), part, y + first, weight.outputs());
+  in_parts(weight, [&, gemv = fastest_gemv_codes()](const StoredMatrix& part, int64_t first) {
+    gemv(rounded, static_cast<int>(count), part, y + first, weight.outputs());
   });
 }
 
@@ -172,7 +159,8 @@ at::Tensor multiply_by_row(const at::Tensor& rows, const Matrix& weight, const a
 at::Tensor multiply(const at::Tensor& rows, const Matrix& weight, const at::Tensor& bias) {
 #if defined(CARILLON_AVX512)
   if (can_multiply_bfloat16(rows, weight)) {
-    return (rows.size(0) <= kFewRows ? multiply_few_bfloat16 : multiply_tiles)(rows, weight, bias);
+    if (rows.size(0) > kFewRows) return multiply_tiles(rows, weight, bias);
+    if (!weight.is_quantized()) return multiply_few_bfloat16(rows, weight.data, bias);
   }
 #endif
 #if defined(CARILLON_FLOAT_TILES)

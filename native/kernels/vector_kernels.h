@@ -72,6 +72,13 @@ struct StoredMatrix {
   const void* data;
   const uint16_t* scales;  // bits of float16
   int64_t outputs, depth;
+
+  [[gnu::always_inline]] StoredMatrix rows(int64_t first, int64_t count) const {
+    const int64_t bits = form == StoredForm::kBfloat16 ? 16 : form == StoredForm::kInt8 ? 8 : 4;
+    const int64_t row_scales = depth / kCodeBlock * (form == StoredForm::kInt4 ? 2 : 1);
+    return {form, static_cast<const uint8_t*>(data) + first * depth * bits / 8,
+            scales ? scales + first * row_scales : nullptr, count, depth};
+  }
 };
 
 /// Maximum number of rows of x for one pass over a weight.
@@ -90,19 +97,25 @@ void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, 
 /// number of floats, a multiple of 16.
 void split_pairs_float(const float* x, int64_t count, float* out);
 
-/// Rows of x, rounded to 16 bits: number i of block k is numbers[i] * scales[k]. The numbers of a block are in the
-/// order in which gemv_codes unpacks the codes.
+/// Rows of x, rounded to 16 bits: number i of block k is numbers[i] * scales[k]. Blocks lie in pairs: the first half of
+/// both, then the second half of both, in the order in which gemv_codes unpacks the codes. A last single block has the
+/// place of a pair.
 struct RoundedRows {
-  int16_t* numbers;  // [rows, depth]
+  int16_t* numbers;  // [rows, pairs of blocks, 2 * kCodeBlock]
   float* scales;     // [rows, blocks]
-  float* means;      // [rows, blocks] sum of a block's rounded numbers, divided by the lanes of a vector
+  float* sums;       // [rows, blocks]: of a block's rounded numbers
+
+  [[gnu::always_inline]] RoundedRows from(int64_t row, int64_t blocks) const {
+    return {numbers + row * ((blocks + 1) / 2) * 2 * kCodeBlock, scales + row * blocks, sums + row * blocks};
+  }
 };
 /// Rounds x [rows, depth] for products with a matrix of this form. The error of a number is at most 2^-16 of the
 /// largest in its block, far below that of codes of 8 bits. A block with a number that is not finite becomes NaN.
 void round_rows(const float* x, int64_t rows, int64_t depth, StoredForm form, const RoundedRows& out);
 /// y[r, o] = sum over k of x[r, k] * matrix[o, k], for a matrix of codes. Sums of a block are exact; the order of
 /// summation of the blocks is fixed.
-void gemv_codes(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
+using GemvCodes = void(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
+GemvCodes gemv_codes;
 
 /// Converts the matrix to float32: out [outputs, depth].
 void widen_float(const StoredMatrix& matrix, float* out);
@@ -126,15 +139,8 @@ void pack_panel_avx512(const uint32_t* weight, int64_t row_stride, int outputs, 
 void gemv_avx512(const uint16_t* x, int rows, const uint16_t* weight, int64_t outputs, int64_t depth, const float* bias,
                  uint16_t* y, int64_t y_stride);
 
-/// Rows of x for gemv_codes_avx512, in pairs of blocks; a last single block is followed by zeros. 64-byte aligned.
-struct CodeRows {
-  uint16_t* numbers;  // [rows, pairs, 2 * kCodeBlock], in the order in which the codes are unpacked
-  float* sums;        // [rows, pairs, 16]: the numbers that are multiplied in each lane
-};
-void arrange_rows_avx512(const uint16_t* x, int64_t rows, int64_t depth, StoredForm form, const CodeRows& out);
-/// gemv_avx512 for a matrix of codes.
-void gemv_codes_avx512(const CodeRows& x, int rows, const StoredMatrix& matrix, const float* bias, uint16_t* y,
-                       int64_t y_stride);
+/// Like gemv_codes, with other rounding of the sums.
+GemvCodes gemv_codes_avx512;
 /// Converts rows first .. first + count - 1 of a matrix of codes to bfloat16: out [count, depth].
 void decode_rows_avx512(const StoredMatrix& matrix, int64_t first, int64_t count, uint16_t* out);
 
