@@ -13,48 +13,17 @@ def rotary(length, head_dim, theta, device):
     return angles.cos(), angles.sin()
 
 
-class Rotation(torch.autograd.Function):
-    """x [B, L, heads, head_dim], its halves turned against each other by angles of cosines and sines [L, 1, head_dim / 2].
-    Gradients turn back."""
-
-    @staticmethod
-    def forward(context, x, cos, sin):
-        context.save_for_backward(cos, sin)
-        (first, second), y = x.chunk(2, -1), torch.empty_like(x)
-        y_first, y_second = y.chunk(2, -1)
-        torch.mul(first, cos, out=y_first).addcmul_(second, sin, value=-1)
-        torch.mul(second, cos, out=y_second).addcmul_(first, sin)
-        return y
-
-    @staticmethod
-    def backward(context, upstream):
-        cos, sin = context.saved_tensors
-        return Rotation.apply(upstream, cos, -sin), None, None
-
-
-class Normalisation(torch.autograd.Function):
-    """RMSNorm in the type of x. torch's own, on CPUs a chain of float32 operations, takes twice as long."""
-
-    @staticmethod
-    def forward(context, x, weight, eps):
-        square = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32).square_()
-        inverse = (square / x.shape[-1] + eps).rsqrt_().to(x.dtype)
-        normal, weight = x * inverse, weight.to(x.dtype)
-        context.save_for_backward(normal, inverse, weight)
-        return normal * weight
-
-    @staticmethod
-    def backward(context, upstream):
-        normal, inverse, weight = context.saved_tensors
-        along = upstream * normal
-        of_weight = along.flatten(0, -2).sum(0, dtype=torch.float32)
-        mean = along.mul_(weight).mean(-1, keepdim=True)
-        return torch.addcmul(upstream * weight, normal, mean, value=-1).mul_(inverse), of_weight, None
+def rotated(x, cos, sin):
+    """x [B, L, heads, head_dim], its halves turned against each other by angles of cosines and sines [L, 1, head_dim / 2]."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
 
 
 class RmsNorm(nn.RMSNorm):
+    """In the type of x: with weights of another type torch takes several times as long."""
+
     def forward(self, x):
-        return super().forward(x) if x.is_cuda else Normalisation.apply(x, self.weight, self.eps)
+        return F.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps)
 
 
 class Attention(nn.Module):
@@ -80,8 +49,8 @@ class Attention(nn.Module):
         v = heads(self.v_proj(source))
         if table is not None:
             table = [part[:, None].to(v.dtype) for part in table]
-            q = Rotation.apply(q.to(v.dtype), *(part[:q.shape[1]] for part in table))
-            k = Rotation.apply(k.to(v.dtype), *table)
+            q = rotated(q.to(v.dtype), *(part[:q.shape[1]] for part in table))
+            k = rotated(k.to(v.dtype), *table)
         q, k, v = (part.to(v.dtype).transpose(1, 2) for part in (q, k, v))
         y = attend(q, k, v, keys, window, causal)
         return self.o_proj(y.transpose(1, 2).flatten(2))
