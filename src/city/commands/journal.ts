@@ -15,8 +15,8 @@ interface Change {
   readonly cost: number;
   /** Called at the end of the command. Returns a function that says why the change cannot be undone any more. */
   readonly watch: () => Hindrance;
-  /** Returns warnings. */
-  readonly revert: () => readonly string[];
+  /** Adds what did not come back to the warnings. */
+  readonly revert: (warnings: string[]) => void;
 }
 
 /** Why a change cannot be undone, as a sentence without full stop; null if it can. */
@@ -73,10 +73,7 @@ export function recordBuilding(world: World, building: Building, cost: number): 
   record(world, {
     cost,
     watch: () => () => (isStanding() ? null : hasChanged(`Building ${building.id}`)),
-    revert: () => {
-      removeBuilding(world, building);
-      return [];
-    },
+    revert: () => removeBuilding(world, building),
   });
 }
 
@@ -87,10 +84,7 @@ export function recordSegments(world: World, segments: readonly NetSegment[], co
     record(world, {
       cost: i === 0 ? cost : 0,
       watch: () => unlessChanged(`Segment ${segment.id}`, state),
-      revert: () => {
-        removeSegment(world, segment, false);
-        return [];
-      },
+      revert: () => removeSegment(world, segment, false),
     });
   });
 }
@@ -112,7 +106,6 @@ export function recordPainting(world: World, { id, cells: before }: ZoneBlock): 
         return isTaken ? cell : (before[i] as number);
       });
       setCells(world, block, restored);
-      return [];
     },
   });
 }
@@ -129,27 +122,19 @@ export function recordBuildingRemoval(world: World, building: Building): void {
 
 /** Records a segment that is about to be removed. */
 export function recordSegmentRemoval(world: World, segment: NetSegment): void {
-  const restore = rememberSegment(world, segment);
   record(world, {
     cost: 0,
     watch: () => unlessBuiltOver(`segment ${segment.id}`, world.segments, () => obstaclesOf(world, segment)),
-    revert: () => {
-      restore();
-      return [];
-    },
+    revert: rememberSegment(world, segment),
   });
 }
 
 /** Records a node that is about to be removed, after its segments. */
 export function recordNodeRemoval(world: World, node: NetNode): void {
-  const restore = rememberNode(world, node);
   record(world, {
     cost: 0,
     watch: () => unlessBuiltOver(`node ${node.id}`, world.nodes, () => []),
-    revert: () => {
-      restore();
-      return [];
-    },
+    revert: rememberNode(world, node),
   });
 }
 

@@ -24,7 +24,7 @@ export const undo = defineCommand({
     const refund = changes.reduce((sum, { cost }) => sum + cost, 0);
     const warnings: string[] = [];
     if (!dryRun) {
-      for (const { revert } of changes.toReversed()) warnings.push(...revert());
+      for (const { revert } of changes.toReversed()) revert(warnings);
       operationsOf(world).delete(undoes);
       world.ledger.book("Construction", -refund);
     }

@@ -16,9 +16,9 @@ interface Family {
 
 /**
  * Remembers a building that is about to be removed.
- * @returns puts it back with its residents and workers; returns what did not come back, as warnings
+ * @returns puts it back with its residents and workers; adds what did not come back to the warnings
  */
-export function rememberBuilding(world: World, building: Building): () => string[] {
+export function rememberBuilding(world: World, building: Building): (warnings: string[]) => void {
   const { households, citizens, buildings } = world;
   const families = building.householdIds.map((id): Family => {
     const household = households.at(id);
@@ -31,7 +31,7 @@ export function rememberBuilding(world: World, building: Building): () => string
   const workers = building.workerIds.map((id) => citizens.at(id));
   const block = world.blocks.get(building.blockId);
   const { visitors } = building;
-  return () => {
+  return (warnings) => {
     if (!block || !isLotFree(world, building, block)) Object.assign(building, { blockId: 0, lotMask: 0 });
     takeFreeId(buildings, building);
     Object.assign(building, { visitors, roadId: 0 });
@@ -43,7 +43,7 @@ export function rememberBuilding(world: World, building: Building): () => string
     for (const worker of workers) {
       if (citizens.get(worker.id) === worker) returnToWork(world, worker, building);
     }
-    return stayedAway === 0 ? [] : [`${stayedAway} households did not come back: the city is full`];
+    if (stayedAway > 0) warnings.push(`${stayedAway} households did not come back: the city is full`);
   };
 }
 
