@@ -126,11 +126,27 @@ export function isOfWorkingAge(citizen: Citizen, frame: number): boolean {
   return age >= AGE_LIMITS.adult && age < AGE_LIMITS.retired;
 }
 
+export function residentsOf({ households, citizens }: World, { householdIds }: Building): Citizen[] {
+  const residents: Citizen[] = [];
+  for (const id of householdIds) {
+    for (const memberId of households.at(id).memberIds) residents.push(citizens.at(memberId));
+  }
+  return residents;
+}
+
+/** Residents of working age. */
+export function workforceOf(world: World, home: Building): Citizen[] {
+  return residentsOf(world, home).filter((citizen) => isOfWorkingAge(citizen, world.frame));
+}
+
 /** Mean education of the citizens in percent of the highest level; 0 without citizens. */
-export function averageEducation(world: World, citizenIds: readonly number[]): number {
-  if (citizenIds.length === 0) return 0;
-  const sum = citizenIds.reduce((total, id) => total + world.citizens.at(id).education, 0);
-  return (100 * sum) / (3 * citizenIds.length);
+export function averageEducation(citizens: readonly Citizen[]): number {
+  const sum = citizens.reduce((total, { education }) => total + education, 0);
+  return citizens.length === 0 ? 0 : (100 * sum) / (3 * citizens.length);
+}
+
+export function workersOf(world: World, { workerIds }: Building): Citizen[] {
+  return workerIds.map((id) => world.citizens.at(id));
 }
 
 function dissolve(world: World, household: Household): void {

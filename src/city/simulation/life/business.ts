@@ -4,7 +4,7 @@
  * leads there.
  */
 import { isSupplied, setProblem } from "../fabric/buildings.js";
-import { averageEducation, quitJob } from "../fabric/citizens.js";
+import { averageEducation, quitJob, workersOf } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { FRAMES_PER_WEEK } from "../state/calendar.js";
 import type { Building } from "../state/entities.js";
@@ -28,7 +28,7 @@ export function updateBusiness(world: World, business: Building): void {
   const filled = business.workerIds.length;
   setProblem(business, "NoWorkers", settled && filled * 4 < business.jobs, frame);
   const needed = EDUCATION_NEEDED[business.prefab.level] ?? 0;
-  const isUneducated = settled && filled > 0 && averageEducation(world, business.workerIds) < needed;
+  const isUneducated = settled && filled > 0 && averageEducation(workersOf(world, business)) < needed;
   setProblem(business, "NoEducatedWorkers", isUneducated, frame);
   if (!isSupplied(business)) {
     standStill(world, business);

@@ -6,11 +6,11 @@ import { BLOCK_COLUMNS } from "../../geometry.js";
 import { FLAG, type GrowableService, ZONE_GROWTH, ZONES, type Zone } from "../../terms.js";
 import { growablesFor } from "../catalogue/building-prefabs.js";
 import { createBuilding, setProblem, upgradeGrowable } from "../fabric/buildings.js";
-import { AGE_LIMITS, ageInUnits, averageEducation } from "../fabric/citizens.js";
+import { AGE_LIMITS, ageInUnits, averageEducation, residentsOf, workersOf } from "../fabric/citizens.js";
 import { hasPipe } from "../fabric/reach.js";
 import { cellBit, cellCenter, occupiedCellMask, usableCellMask } from "../fabric/zone-blocks.js";
 import { FRAMES_PER_DAY } from "../state/calendar.js";
-import type { Building, ZoneBlock } from "../state/entities.js";
+import type { Building, Citizen, ZoneBlock } from "../state/entities.js";
 import type { World } from "../state/world.js";
 import { demandBarOf, lowerDemand } from "./demand.js";
 import type { Surroundings } from "./services.js";
@@ -124,18 +124,9 @@ function isBelowLevel({ prefab, landValue }: Building, needs: Needs, around: Sur
 
 /** Mean education of a business's workers, or of a residential building's teens and adults, in percent. */
 function educationAt(world: World, building: Building): number {
-  if (building.homes === 0) return averageEducation(world, building.workerIds);
-  let adults = 0;
-  let education = 0;
-  for (const id of building.householdIds) {
-    for (const memberId of world.households.at(id).memberIds) {
-      const citizen = world.citizens.at(memberId);
-      if (ageInUnits(citizen, world.frame) < AGE_LIMITS.teen) continue;
-      adults++;
-      education += citizen.education;
-    }
-  }
-  return adults === 0 ? 0 : (100 * education) / (3 * adults);
+  if (building.homes === 0) return averageEducation(workersOf(world, building));
+  const isPastChildhood = (citizen: Citizen) => ageInUnits(citizen, world.frame) >= AGE_LIMITS.teen;
+  return averageEducation(residentsOf(world, building).filter(isPastChildhood));
 }
 
 function firstFreeRow(block: ZoneBlock, free: number, startRow: number): number {

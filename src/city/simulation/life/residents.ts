@@ -9,11 +9,11 @@ import {
   addCitizen,
   ageInUnits,
   die,
-  isOfWorkingAge,
   leaveParents,
   moveIn,
   moveOut,
   quitJob,
+  workforceOf,
 } from "../fabric/citizens.js";
 import { isConnectedOutside } from "../fabric/reach.js";
 import { LONGEST_TRIP_SECONDS } from "../fabric/road-graph.js";
@@ -65,17 +65,9 @@ export function updateResidents(world: World, home: Building, around: Surroundin
 
 /** Share of unemployed people of working age, 0 to 1. */
 export function unemployedShare(world: World, home: Building): number {
-  let able = 0;
-  let idle = 0;
-  for (const id of home.householdIds) {
-    for (const memberId of world.households.at(id).memberIds) {
-      const citizen = world.citizens.at(memberId);
-      if (!isOfWorkingAge(citizen, world.frame)) continue;
-      able++;
-      if (citizen.workId === 0) idle++;
-    }
-  }
-  return able === 0 ? 0 : idle / able;
+  const able = workforceOf(world, home);
+  const idle = able.filter(({ workId }) => workId === 0);
+  return able.length === 0 ? 0 : idle.length / able.length;
 }
 
 /** Moves health towards the level set by health care, air and water. */

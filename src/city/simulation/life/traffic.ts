@@ -6,7 +6,7 @@
  */
 import { ROAD_COVERAGES } from "../catalogue/building-prefabs.js";
 import { isActive, isSupplied, isWorking } from "../fabric/buildings.js";
-import { isOfWorkingAge, quitJob, takeJob } from "../fabric/citizens.js";
+import { quitJob, takeJob, workforceOf } from "../fabric/citizens.js";
 import {
   type RoadGraph,
   RoadTree,
@@ -151,7 +151,7 @@ function commute(
   for (const home of homes) {
     let seconds = 0;
     let workers = 0;
-    for (const citizen of ableIn(world, home)) {
+    for (const citizen of workforceOf(world, home)) {
       if (citizen.workId !== 0) {
         const isTooFar = secondsTo(routes, world.buildings.at(citizen.workId)) > LONGEST_COMMUTE_SECONDS;
         if (isTooFar) quitJob(world, citizen);
@@ -250,15 +250,6 @@ function hasOpening(workplace: Building): boolean {
 
 function sells(place: Building): boolean {
   return place.prefab.service === "Commercial" && isActive(place) && place.goods > 0;
-}
-
-function* ableIn(world: World, home: Building): Generator<Citizen> {
-  for (const id of home.householdIds) {
-    for (const memberId of world.households.at(id).memberIds) {
-      const citizen = world.citizens.at(memberId);
-      if (isOfWorkingAge(citizen, world.frame)) yield citizen;
-    }
-  }
 }
 
 function homesOn(world: World, road: NetSegment): Building[] {
