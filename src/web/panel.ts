@@ -42,13 +42,22 @@ export class Controls {
   readonly #speedButtons: readonly HTMLElement[];
   readonly #bars: readonly HTMLElement[];
   #selectedSpeed = 1;
+  /** Speed commands without a response. Until then the buttons show what was clicked last. */
+  #unanswered = 0;
+  #lastSent: Promise<unknown> = Promise.resolve();
 
   /** @param runCommand runs `work`, and shows the error if `work` fails */
   constructor(runCommand: (work: () => Promise<void>) => void) {
-    const setSpeed = (paused: boolean, speed: number) =>
+    const setSpeed = (paused: boolean, speed: number) => {
+      this.#showSpeed(paused, speed);
+      this.#unanswered++;
+      // Two requests at once could arrive in the other order.
+      const sent = this.#lastSent.then(() => sendCommand("set-simulation-speed", { paused, speed }));
+      this.#lastSent = sent.catch(() => {}).finally(() => this.#unanswered--);
       runCommand(async () => {
-        await sendCommand("set-simulation-speed", { paused, speed });
+        await sent;
       });
+    };
     this.#speedButtons = [
       button("Pause", () => setSpeed(true, this.#selectedSpeed)),
       ...SPEEDS.map((speed) => {
@@ -75,14 +84,17 @@ export class Controls {
   show({ gameTime, citizens, simulation, demand }: Summary): void {
     byId("clock").textContent = gameTime.replace("T", " ").slice(0, 16);
     byId("citizens").textContent = citizens.count.toLocaleString("en");
-    this.#selectedSpeed = simulation.selectedSpeed;
-    const pressed = simulation.paused ? 0 : simulation.selectedSpeed;
-    this.#speedButtons.forEach((element, i) => {
-      element.setAttribute("aria-pressed", String(i === pressed));
-    });
+    if (this.#unanswered === 0) this.#showSpeed(simulation.paused, simulation.selectedSpeed);
     this.#bars.forEach((bar, i) => {
       const { key } = DEMANDS[i] as (typeof DEMANDS)[number];
       fillBar(bar, demand[key]);
+    });
+  }
+
+  #showSpeed(paused: boolean, speed: number): void {
+    this.#selectedSpeed = speed;
+    this.#speedButtons.forEach((element, i) => {
+      element.setAttribute("aria-pressed", String(i === (paused ? 0 : speed)));
     });
   }
 }

@@ -48,6 +48,7 @@ describe("the city page", function () {
     smallTown(bridge.city);
     advance(bridge.city, TWO_WEEKS_FRAMES);
     page = await browser.newPage({ viewport: { width: 1200, height: 760 }, colorScheme: "light" });
+    page.setDefaultTimeout(150_000);
     complaints = [];
     page.on("console", (message) => {
       if (message.type() === "error") complaints.push(message.text());
@@ -113,6 +114,29 @@ describe("the city page", function () {
     const stopped = await eventually(simulation, ({ paused }) => paused);
     expect(stopped.selectedSpeed).to.equal(3);
     await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
+  });
+
+  it("keeps the speed that was chosen just before a pause, also if the first command is slow", async () => {
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(
+      "**/commands/set-simulation-speed",
+      async (route) => {
+        await isReleased;
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    await page.getByRole("button", { name: "Speed 3" }).click();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Pause", pressed: true }).waitFor();
+    release();
+    const simulation = async () => (await bridge.client.state("/state/summary")).simulation;
+    const { paused } = await eventually(simulation, ({ selectedSpeed }) => selectedSpeed === 3);
+    if (!paused) await eventually(simulation, (now) => now.paused);
+    expect((await simulation()).selectedSpeed).to.equal(3);
   });
 
   it("shows roads and commands of other clients and, on request, their reads; lists are reachable by keyboard", async () => {
