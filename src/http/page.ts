@@ -1,6 +1,7 @@
 /** Serves a web page built from src/web/ into dist/web/. */
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { type RequestHandler, Router } from "express";
+import { type Request, type RequestHandler, type Response, Router } from "express";
 import compressedFiles from "express-static-gzip";
 
 /** The relative path to dist/web is the same from src/http/ and dist/http/. */
@@ -29,6 +30,8 @@ export interface Page {
   path: string;
   /** Overrides of the strict Content-Security-Policy. */
   policy?: Policy;
+  /** Tags for the head of the page that depend on the request. */
+  tags?: (request: Request) => string;
 }
 
 export function pageHeaders(changes: Policy = {}): Record<string, string> {
@@ -49,7 +52,13 @@ export const DOCS: Page = {
   policy: { "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" },
 };
 
-export function pageRoutes({ folder, address = "/", path, policy }: Page): Router {
+/** @param file path within dist/web */
+export async function sendWithTags(response: Response, file: string, tags: string): Promise<void> {
+  const html = await readFile(`${PAGES}/${file}`, "utf8");
+  response.type("html").send(html.replace("</head>", () => `${tags}</head>`));
+}
+
+export function pageRoutes({ folder, address = "/", path, policy, tags }: Page): Router {
   const root = folder === "" ? PAGES : `${PAGES}/${folder}`;
   const headers = pageHeaders(policy);
   const secure: RequestHandler = (_request, response, next) => {
@@ -57,8 +66,10 @@ export function pageRoutes({ folder, address = "/", path, policy }: Page): Route
     next();
   };
   const router = Router({ caseSensitive: true, strict: true });
-  router.get(address, secure, (_request, response) =>
-    response.sendFile("index.html", { root, cacheControl: false }),
+  router.get(address, secure, (request, response) =>
+    tags
+      ? sendWithTags(response, `${folder}/index.html`, tags(request))
+      : response.sendFile("index.html", { root, cacheControl: false }),
   );
   const files = { index: false, redirect: false, cacheControl: false } as const;
   router.use(

@@ -15,11 +15,11 @@ import type { Logger } from "../system/log.js";
 import { Authenticator, checkHost, checkOrigin, requireKeyIfReachable } from "./access/access.js";
 import { keyFromBaseAddress } from "./acestep-cpp/base-address.js";
 import { answerErrors, detailFilter } from "./errors.js";
-import { listeningPage } from "./listening-page.js";
 import { BodyReader } from "./request/body.js";
 import { endpointRouter, musicDocument } from "./routes/endpoints.js";
 import { healthRoute, metricsRoute } from "./routes/model-endpoints.js";
 import { MusicService, type ServiceParts } from "./service.js";
+import { sharedPages, studioTags } from "./shared-pages.js";
 import { Telemetry } from "./telemetry.js";
 import { RandomSamples } from "./words/random-samples.js";
 
@@ -33,7 +33,11 @@ const STUDIO: Page = {
     "connect-src": "'self' blob:",
     "media-src": "'self' blob:",
   },
+  tags: studioTags,
 };
+
+/** Addresses of reverse proxies whose X-Forwarded headers are trusted: of this machine and of private networks. */
+const TRUSTED_PROXIES = ["loopback", "linklocal", "uniquelocal"];
 
 /** Size limit of an MCP request. It needs no room for recordings: clients upload them to the HTTP endpoints. */
 const MAX_MCP_BYTES = 4 * 2 ** 20;
@@ -129,7 +133,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
     },
   });
 
-  const app = express().disable("x-powered-by");
+  const app = express().disable("x-powered-by").set("trust proxy", TRUSTED_PROXIES);
   app.use(identifyRequest);
   app.use(mergeSlashes);
   app.use(keyFromBaseAddress);
@@ -147,7 +151,7 @@ function buildApp(service: MusicService, config: Config, log: Logger): Express {
     compression({ filter: isCompressible, brotli: { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } } }),
   );
   app.use(pageRoutes(STUDIO));
-  app.use(listeningPage(service, authenticator, STUDIO));
+  app.use(sharedPages(service, authenticator, STUDIO));
   app.use(pageRoutes(DOCS));
   app.post(
     "/mcp",

@@ -9,8 +9,10 @@ const HEIGHT = 630;
 const SHADES = 64;
 const BAR: Rgb = [255, 240, 225];
 
-export function coverPicture({ songs: [song] }: Pick<TaskRow, "songs">): Promise<Buffer> {
-  const { peaks = [50], seed = 0 } = song ?? {};
+export function coverPicture(
+  song: Partial<Pick<TaskRow["songs"][number], "peaks" | "seed">> = {},
+): Promise<Buffer> {
+  const { peaks = [50], seed = 0 } = song;
   const { hue, other } = coverColors(seed);
   const palette = Array.from({ length: SHADES }, (_, shade) => {
     const part = shade / SHADES;

@@ -45,6 +45,28 @@ describe("the page of a shared song", function () {
     await page.waitForFunction(() => document.querySelector("img")?.naturalWidth === 1200);
   });
 
+  it("names the studio for messengers, and pictures by the address that a proxy received", async () => {
+    const { url } = studio.server;
+    const read = async (path: string, headers: Record<string, string> = {}) => {
+      const html = await (await fetch(url + path, { headers })).text();
+      return Object.fromEntries(
+        [...html.matchAll(/<meta property="og:(\w+)" content="([^"]*)">/g)].map((match) => match.slice(1)),
+      );
+    };
+    const { title, description, image } = await read("/");
+    expect([title, description]).to.deep.equal([
+      "Carillon",
+      "Make music: songs from words, covers, repaints and stems",
+    ]);
+    expect(image).to.equal(`${url}/cover.png`);
+    expect((await fetch(image)).headers.get("content-type")).to.equal("image/png");
+    const proxied = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "music.example" };
+    expect((await read("/", proxied)).image).to.equal("https://music.example/cover.png");
+    const song = await read(`/song/${id}`, proxied);
+    expect(song.image).to.equal(`https://music.example/song/${id}/cover.png`);
+    expect((await read("/", { "X-Forwarded-Proto": "data" })).image).to.equal(image);
+  });
+
   it("says that a song was deleted", async () => {
     const page = await studio.open();
     await page.goto(`${studio.server.url}/song/05173848-cbc3-4b86-b50f-6c8941975494`);
