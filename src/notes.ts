@@ -65,6 +65,9 @@ export const noteSchema = z
 
 export type Note = z.output<typeof noteSchema>;
 
+/** Sentences whose first value can contain the text that follows it, because it quotes a client. */
+const QUOTING_FIRST: ReadonlySet<string> = new Set<NoteCode>(["value_corrected"]);
+
 /** The texts before, between and after the values of a sentence, and the names of the values. */
 const PATTERNS = Object.entries(SENTENCES).map(([code, sentence]) => ({
   code: code as NoteCode,
@@ -75,7 +78,7 @@ const PATTERNS = Object.entries(SENTENCES).map(([code, sentence]) => ({
 /** The code and the values of a sentence. */
 export function noteOf(text: string): Note {
   for (const { code, texts, names } of PATTERNS) {
-    const values = valuesBetween(text, texts);
+    const values = valuesBetween(text, texts, QUOTING_FIRST.has(code));
     if (values === null) continue;
     return { code, values: Object.fromEntries(names.map((name, i) => [name, values[i] as string])), text };
   }
@@ -85,15 +88,21 @@ export function noteOf(text: string): Note {
 /**
  * What stands between the texts, each as short as possible; null if they do not make up the sentence. A regular
  * expression would take quadratic time, and sentences can quote a client's words.
+ * @param isFirstLong whether the first of two values is as long as possible instead
  */
-function valuesBetween(sentence: string, [start = "", ...texts]: readonly string[]): string[] | null {
+function valuesBetween(
+  sentence: string,
+  [start = "", ...texts]: readonly string[],
+  isFirstLong: boolean,
+): string[] | null {
   if (texts.length === 0) return sentence === start ? [] : null;
   if (!sentence.startsWith(start)) return null;
   const values: string[] = [];
   let from = start.length;
   for (const [i, text] of texts.entries()) {
     const isLast = i === texts.length - 1;
-    const end = isLast ? sentence.length - text.length : sentence.indexOf(text, from + 1);
+    const atEnd = sentence.length - text.length;
+    const end = isLast ? atEnd : isFirstLong ? sentence.lastIndexOf(text) : sentence.indexOf(text, from + 1);
     if (end <= from || !sentence.startsWith(text, end)) return null;
     values.push(sentence.slice(from, end));
     from = end + text.length;

@@ -13,6 +13,17 @@ describe("notes of the service", () => {
     expect(noteOf(say("queue_full", {}))).to.deep.include({ code: "queue_full", values: {} });
   });
 
+  it("keeps a client's words whole, whatever they contain", () => {
+    const corrected = {
+      reason: 'infer_method must be ode or sde, not "ode; sde; x was used"',
+      value: '"ode"',
+    };
+    expect(noteOf(say("value_corrected", corrected))).to.deep.include({
+      code: "value_corrected",
+      values: corrected,
+    });
+  });
+
   it("leaves other sentences without a code, however long a client made them", () => {
     for (const text of ["", "out of memory", "src_audio", " is empty", `x${" of ".repeat(20_000)}`])
       expect(noteOf(text)).to.deep.equal({ code: "other", values: {}, text });
