@@ -139,7 +139,7 @@ export function footprintRadius({ prefab: { width, length } }: Footprint): numbe
 export function toFootprintCoordinates({
   position: center,
   angleDegrees,
-}: Footprint): (at: GroundPoint) => GroundPoint {
+}: Omit<Footprint, "prefab">): (at: GroundPoint) => GroundPoint {
   const angle = (angleDegrees * Math.PI) / 180;
   const cos = Math.cos(angle);
   const sin = Math.sin(angle);

@@ -1,9 +1,7 @@
 /** Requests of the page to the bridge, their responses, and the city data that the map draws. */
+import type { GroundPoint as Place } from "../city/geometry.js";
 
-export interface Place {
-  readonly x: number;
-  readonly z: number;
-}
+export type { Place };
 
 /** What the user has chosen on the map. */
 export type Selection =

@@ -2,9 +2,9 @@
  * Draws buildings on the map: as footprints when zoomed out; with roofs, heights and trees when zoomed in. Units of
  * the canvas are metres, and y points to the north.
  */
+import { CELL_METERS } from "../city/geometry.js";
 import type { BuildingRow, Place } from "./api.js";
 import { type Colors, serviceStyle } from "./colors.js";
-import { CELL_METERS } from "./drawing.js";
 
 const SHRINK_METERS = 1.5;
 const INACTIVE_OPACITY = 0.5;

@@ -1,4 +1,6 @@
 /** Draws the layers of the map. The canvas context is in metres, with y to the north. */
+import { BLOCK_COLUMNS, CELL_METERS, distanceToLine, toFootprintCoordinates } from "../city/geometry.js";
+import { type NetworkClass, networkClass } from "../city/network-class.js";
 import type {
   BuildingRow,
   CityData,
@@ -10,8 +12,6 @@ import type {
   ZoneBlockRow,
 } from "./api.js";
 import { type Colors, scaleColor, ZONE_COLORS } from "./colors.js";
-
-export const CELL_METERS = 8;
 
 /** Height above lowGround at which hills have their full colour. */
 const HILL_RANGE_METERS = 60;
@@ -126,7 +126,6 @@ function lowGround(heights: readonly number[]): number {
   return [...heights].sort((a, b) => a - b)[Math.floor(heights.length / 4)] ?? 0;
 }
 
-const COLUMNS = 4;
 /** The stored position of a block lies this many rows and columns away from the first cell of the block. */
 const CELLS_TO_ORIGIN = 4;
 /** Gap between drawn cells. */
@@ -148,8 +147,8 @@ export function drawZones(
     context.translate(position.x, position.z);
     context.rotate(angleRadians);
     for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < COLUMNS; column++) {
-        const index = row * COLUMNS + column;
+      for (let column = 0; column < BLOCK_COLUMNS; column++) {
+        const index = row * BLOCK_COLUMNS + column;
         const color = ZONE_COLORS[Number(cells[index])] ?? (usable?.[index] === "1" ? freeColor : null);
         if (!color) continue;
         context.fillStyle = color;
@@ -169,15 +168,14 @@ export type LineLayer = "roads" | "water" | "power";
 const LINE_STYLES = {
   path: { layer: "roads", color: "path", widthMeters: 4, minPixels: 1 },
   track: { layer: "roads", color: "track", widthMeters: 6, minPixels: 1.5 },
-  small: { layer: "roads", color: "smallRoad", widthMeters: 12, minPixels: 1.5 },
-  medium: { layer: "roads", color: "mediumRoad", widthMeters: 22, minPixels: 2 },
-  large: { layer: "roads", color: "largeRoad", widthMeters: 28, minPixels: 2.5 },
+  smallRoad: { layer: "roads", color: "smallRoad", widthMeters: 12, minPixels: 1.5 },
+  mediumRoad: { layer: "roads", color: "mediumRoad", widthMeters: 22, minPixels: 2 },
+  largeRoad: { layer: "roads", color: "largeRoad", widthMeters: 28, minPixels: 2.5 },
   highway: { layer: "roads", color: "highway", widthMeters: 18, minPixels: 2.5 },
-  water: { layer: "water", color: "waterPipe", widthMeters: 4, minPixels: 2 },
-  power: { layer: "power", color: "powerLine", widthMeters: 4, minPixels: 2 },
-} as const;
-
-type LineClass = keyof typeof LINE_STYLES;
+  waterPipe: { layer: "water", color: "waterPipe", widthMeters: 4, minPixels: 2 },
+  heatPipe: { layer: "water", color: "waterPipe", widthMeters: 4, minPixels: 2 },
+  powerLine: { layer: "power", color: "powerLine", widthMeters: 4, minPixels: 2 },
+} as const satisfies Record<NetworkClass, object>;
 
 /** Draws roads (with paths and tracks), pipes or power lines. Minor roads are drawn first. */
 export function drawNetworks(
@@ -192,7 +190,7 @@ export function drawNetworks(
   for (const [name, style] of Object.entries(LINE_STYLES)) {
     if (style.layer !== layer) continue;
     context.beginPath();
-    for (const { start, end } of byClass.get(name as LineClass) ?? []) {
+    for (const { start, end } of byClass.get(name as NetworkClass) ?? []) {
       context.moveTo(start.x, start.z);
       context.lineTo(end.x, end.z);
     }
@@ -202,20 +200,13 @@ export function drawNetworks(
   }
 }
 
-/** Key in LINE_STYLES for a segment, derived from its service and prefab name. */
-function classOf({ service, prefab }: SegmentRow): LineClass {
-  if (service === "Water") return "water";
-  if (service === "Electricity") return "power";
-  if (service === "PublicTransport") return "track";
-  if (service !== "Road") return "path";
-  if (prefab.startsWith("Highway")) return "highway";
-  if (prefab.startsWith("Large")) return "large";
-  return prefab.startsWith("Medium") ? "medium" : "small";
+function classOf({ prefab, service }: SegmentRow): NetworkClass {
+  return networkClass(prefab, service);
 }
 
 /** Whether a segment is a street. The map shows only the names of streets. */
 export function isStreet(segment: SegmentRow): boolean {
-  return ["small", "medium", "large"].includes(classOf(segment));
+  return ["smallRoad", "mediumRoad", "largeRoad"].includes(classOf(segment));
 }
 
 export function isHighway(segment: SegmentRow): boolean {
@@ -291,7 +282,7 @@ export function drawDataOn(
     const color = colorAt({ x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 });
     if (!color) continue;
     context.strokeStyle = color;
-    context.lineWidth = LINE_STYLES.small.widthMeters;
+    context.lineWidth = LINE_STYLES.smallRoad.widthMeters;
     context.beginPath();
     context.moveTo(start.x, start.z);
     context.lineTo(end.x, end.z);
@@ -353,23 +344,14 @@ export function entityAt(
   const building = buildings.find((each) => isInside(place, each));
   if (building) return { kind: "building", id: building.id };
   const near = segments
-    .map(({ id, start, end }) => ({ id, away: distanceToLine(place, start, end) }))
+    .map((segment) => ({ id: segment.id, away: distanceToLine(place, segment) }))
     .filter(({ away }) => away <= reachMeters)
     .sort((a, b) => a.away - b.away);
   return near[0] ? { kind: "segment", id: near[0].id } : null;
 }
 
-function isInside(place: Place, { position, angleDegrees, width, length }: BuildingRow): boolean {
-  const angle = (angleDegrees * Math.PI) / 180;
-  const [dx, dz] = [place.x - position.x, place.z - position.z];
-  const across = dx * Math.cos(angle) + dz * Math.sin(angle);
-  const along = -dx * Math.sin(angle) + dz * Math.cos(angle);
-  return Math.abs(across) <= (width * CELL_METERS) / 2 && Math.abs(along) <= (length * CELL_METERS) / 2;
-}
-
-function distanceToLine(place: Place, start: Place, end: Place): number {
-  const [dx, dz] = [end.x - start.x, end.z - start.z];
-  const along = ((place.x - start.x) * dx + (place.z - start.z) * dz) / (dx * dx + dz * dz || 1);
-  const t = Math.min(Math.max(along, 0), 1);
-  return Math.hypot(place.x - start.x - t * dx, place.z - start.z - t * dz);
+function isInside(place: Place, building: BuildingRow): boolean {
+  const { x, z } = toFootprintCoordinates(building)(place);
+  const { width, length } = building;
+  return Math.abs(x) <= (width * CELL_METERS) / 2 && Math.abs(z) <= (length * CELL_METERS) / 2;
 }

@@ -1,4 +1,5 @@
 /** Street names, and the cars on the streets. Names are drawn in pixels, cars in metres. */
+import { distance, lengthOf } from "../city/geometry.js";
 import type { Place, SegmentRow, TrafficRow } from "./api.js";
 import type { Colors } from "./colors.js";
 
@@ -23,10 +24,10 @@ export function drawStreetNames(
   context.strokeStyle = palette.ground;
   context.fillStyle = palette.label;
   for (const { name, start, end } of roads) {
-    if (name === "" || context.measureText(name).width > lengthOf(start, end) * pixelsPerMeter) continue;
+    if (name === "" || context.measureText(name).width > lengthOf({ start, end }) * pixelsPerMeter) continue;
     const middle = { x: (start.x + end.x) / 2, z: (start.z + end.z) / 2 };
     const others = written.get(name) ?? [];
-    if (others.some((other) => lengthOf(other, middle) * pixelsPerMeter < REPEAT_PIXELS)) continue;
+    if (others.some((other) => distance(other, middle) * pixelsPerMeter < REPEAT_PIXELS)) continue;
     written.set(name, [...others, middle]);
     moveTo(middle);
     const angle = Math.atan2(start.z - end.z, end.x - start.x);
@@ -58,7 +59,7 @@ export function drawCars(
   for (const { segmentId, volumePerHour, speedKmh } of traffic) {
     const road = roadOf(segmentId);
     if (!road || volumePerHour === 0) continue;
-    const length = lengthOf(road.start, road.end);
+    const length = lengthOf(road);
     const present = (volumePerHour * length) / (1000 * Math.max(speedKmh, 1));
     const count = Math.min(Math.ceil(present), Math.floor((2 * length) / LEAST_GAP_METERS));
     const [dx, dz] = [(road.end.x - road.start.x) / length, (road.end.z - road.start.z) / length];
@@ -75,8 +76,4 @@ export function drawCars(
       context.restore();
     }
   }
-}
-
-function lengthOf(from: Place, to: Place): number {
-  return Math.hypot(to.x - from.x, to.z - from.z);
 }

@@ -1,7 +1,7 @@
 /** Paints the captured map, layer by layer in painting order. */
 
 import { BLOCK_COLUMNS, boxAround, boxesTouch, cornersOf, pointInBlock, squareAround } from "../geometry.js";
-import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { networkClass } from "../network-class.js";
 import { isGrowable, isRuin } from "../simulation/fabric/buildings.js";
 import { layerOf } from "../simulation/life/layers.js";
 import type { Building, ZoneBlock } from "../simulation/state/entities.js";
@@ -165,19 +165,12 @@ function networkSteps(world: World, raster: Raster): PaintStep[] {
     const least = raster.metersPerPixel * (prefab.service === "Road" ? 1.2 : 1.5);
     const width = prefab.service === "Road" ? prefab.widthMeters * 0.75 : 3;
     return [
-      { shape: thickLine(start, end, Math.max(width, least)), color: featureColor(networkFeature(prefab)) },
+      {
+        shape: thickLine(start, end, Math.max(width, least)),
+        color: featureColor(networkClass(prefab.name, prefab.service)),
+      },
     ];
   });
-}
-
-function networkFeature({ name, service }: NetworkPrefab): Feature {
-  if (service === "Water") return name.startsWith("Heating") ? "heatPipe" : "waterPipe";
-  if (service === "Electricity") return "powerLine";
-  if (service === "PublicTransport") return "track";
-  if (service !== "Road") return "path";
-  if (name.startsWith("Highway")) return "highway";
-  if (name.startsWith("Large")) return "largeRoad";
-  return name.startsWith("Medium") ? "mediumRoad" : "smallRoad";
 }
 
 function buildingSteps(world: World, frame: ImageFrame, isPlain: boolean): PaintStep[] {
