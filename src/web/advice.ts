@@ -45,7 +45,7 @@ export async function showAdvice(
   byId("advice").hidden = shown.length === 0;
   byId("advice-title").textContent = steps.length > 0 ? "First steps" : "Advice";
   const list = byId("advice-list");
-  const state = JSON.stringify(shown);
+  const state = JSON.stringify([shown, tools.areLoaded]);
   // New buttons on every poll would lose the focus.
   if (list.dataset.state === state) return;
   list.dataset.state = state;

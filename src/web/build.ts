@@ -100,10 +100,19 @@ export class BuildTools {
     return this.#choices.labelOf(prefab);
   }
 
-  async offer(isEmbedded: boolean): Promise<void> {
+  /** Whether labels and choices are known. */
+  get areLoaded(): boolean {
+    return this.#choices.areLoaded;
+  }
+
+  set isEmbedded(isEmbedded: boolean) {
     this.#isEmbedded = isEmbedded;
     this.operations.isEmbedded = isEmbedded;
-    await this.#choices.load();
+  }
+
+  /** Reads what the bridge can build. */
+  load(): Promise<void> {
+    return this.#choices.load();
   }
 
   /** Bulldozes a building or segment, and says how to undo it. */

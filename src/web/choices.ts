@@ -51,13 +51,22 @@ export class Choices {
 
   /** Reads what the bridge can build. */
   async load(): Promise<void> {
-    const { networks } = await read<{ networks: Prefab[] }>("/prefabs/networks");
-    const { buildings } = await read<{ buildings: Prefab[] }>("/prefabs/buildings");
+    const [{ networks }, { buildings }] = await Promise.all([
+      read<{ networks: Prefab[] }>("/prefabs/networks"),
+      read<{ buildings: Prefab[] }>("/prefabs/buildings"),
+    ]);
     const isOnGround = ({ elevation }: Prefab) => elevation === undefined || elevation === "ground";
     this.#all.road = networks.filter(isOnGround).map(roadChoice);
     const placed = buildings.filter(({ growable, service }) => !(growable ?? GROWABLE.test(service)));
     this.#all.service = placed.map(serviceChoice);
-    this.#chosen.road = this.#all.road.find(({ name }) => name === "Basic Road");
+    this.#chosen.road ??= this.#all.road.find(({ name }) => name === "Basic Road");
+    // A tool may be open already, with an empty list.
+    if (!this.#folder.hidden) this.show(this.#kind);
+  }
+
+  /** Whether the bridge has said what it can build. */
+  get areLoaded(): boolean {
+    return this.#all.service.length > 0;
   }
 
   /** Label of a building or network by the bridge's name. */

@@ -44,6 +44,7 @@ const runCommand = (work: () => Promise<void>) =>
     cityIsStale = true;
     await showSummary();
   });
+const onChange = () => runCommand(async () => {});
 const layers = new LayerCheckboxes(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
 const controls = new Controls(runCommand);
@@ -53,6 +54,8 @@ const data = new DataLayerMenu(() => void reportFailure(showLayer));
 const tiles = new BuildingTiles();
 let picture: CityData = EMPTY_CITY_DATA;
 let budget: BudgetAnswer | null = null;
+/** Whether the city runs in the bridge, and not in a game. */
+let isEmbedded = true;
 let landIsStale = true;
 let adviceIsStale = true;
 /** True if the city must be read again, because something was built. */
@@ -69,8 +72,10 @@ map.onSelect = (selection) => details.select(selection);
 
 async function showSummary(): Promise<void> {
   const turn = nextTurn();
-  const summary = await read<Summary>("/state/summary");
-  const money = await readOrNull<BudgetAnswer>("/state/budget?history=false");
+  const [summary, money] = await Promise.all([
+    read<Summary>("/state/summary"),
+    readOrNull<BudgetAnswer>("/state/budget?history=false"),
+  ]);
   if (!isNewest("summary", turn)) return;
   budget = money;
   controls.show(summary);
@@ -85,26 +90,30 @@ async function showSummary(): Promise<void> {
 /**
  * Shows networks, zones, buildings and problems. If the bridge has map tiles, reads only changed data. If
  * not, reads all buildings every time, and networks and zones only after something was built.
+ * @param summary resolves when the revision of what was built is known
  */
-async function showCity(): Promise<void> {
+async function showCity(summary: Promise<void> = Promise.resolve()): Promise<void> {
   cityIsStale = false;
   const isChanged = await tiles.update();
   const hasTiles = isChanged !== null;
+  if (!hasTiles) await summary;
   const isOther = shownCity !== "" && shownCity !== tiles.key;
   if (isOther) forgetCity();
   shownCity = tiles.key;
   const network = hasTiles ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
   const zones = hasTiles ? String(tiles.zoneRevision) : network;
   const hadStreets = hasStreets();
-  if (network !== shownNetwork) await refresh("segments", readSegments);
-  if (zones !== shownZones) await showZones();
+  await Promise.all([
+    network !== shownNetwork && refresh("segments", readSegments),
+    zones !== shownZones && showZones(),
+    refresh("buildings", async () => {
+      if (!hasTiles) return readBuildings();
+      const problems = [...tiles.problems(), ...(await readCityNetworkProblems())];
+      const buildings = isChanged ? tiles.buildings() : picture.buildings;
+      return { buildings, buildingTotal: buildings.length, problems };
+    }),
+  ]);
   [shownNetwork, shownZones] = [network, zones];
-  await refresh("buildings", async () => {
-    if (!hasTiles) return readBuildings();
-    const problems = [...tiles.problems(), ...(await readCityNetworkProblems())];
-    const buildings = isChanged ? tiles.buildings() : picture.buildings;
-    return { buildings, buildingTotal: buildings.length, problems };
-  });
   listProblems(byId("problems"), picture.problems, visitProblem);
   if (isOther || (hasStreets() && !hadStreets)) map.fit();
 }
@@ -202,15 +211,24 @@ async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   }
 }
 
+/** Shows what a user needs first, in one round of requests. index.html preloads most of them. */
 async function start(): Promise<void> {
-  await showSummary();
-  await showCity();
+  const summary = showSummary();
+  await Promise.all([summary, showCity(summary), showAdvice(tools, visit, runCommand)]);
   map.fit();
+}
+
+/** Shows what can wait: it is much larger. */
+async function showRest(): Promise<void> {
+  await Promise.all([
+    showLand(),
+    tools.load(),
+    showTown(budget, placeNamedIn, visit, runCommand),
+    showTraffic(),
+    readOrNull<LayerData>("/state/layer?limit=0").then((layer) => data.offer(layer?.layers ?? null)),
+  ]);
+  // The labels of the advice are known only now.
   await showAdvice(tools, visit, runCommand);
-  await showLand();
-  await showTown(budget, placeNamedIn, visit, runCommand);
-  await showTraffic();
-  data.offer((await readOrNull<LayerData>("/state/layer?limit=0"))?.layers ?? null);
 }
 
 async function follow(round: number): Promise<void> {
@@ -228,9 +246,10 @@ async function follow(round: number): Promise<void> {
   if (landIsStale) await showLand();
 }
 
-async function run(): Promise<void> {
+async function greet(): Promise<void> {
   const health = await read<Health>("/health");
-  const isEmbedded = health.mode === "embedded";
+  isEmbedded = health.mode === "embedded";
+  tools.isEmbedded = isEmbedded;
   if (isEmbedded) {
     showLog(byId("feed"), {
       onCommand: () => {
@@ -245,13 +264,21 @@ async function run(): Promise<void> {
   } else {
     byId("feed").textContent = "A running game shows its messages itself.";
   }
-  const onChange = () => runCommand(async () => {});
   offerCityMenu(isEmbedded, onChange);
+}
+
+const pause = () =>
+  new Promise((resolve) => setTimeout(resolve, isEmbedded ? EMBEDDED_INTERVAL_MS : GAME_INTERVAL_MS));
+
+/** Repeats `work` until the bridge answers. */
+async function insist(work: () => Promise<void>): Promise<void> {
+  while (!(await reportFailure(work))) await pause();
+}
+
+async function run(): Promise<void> {
   offerTreasury(onChange);
-  await tools.offer(isEmbedded);
-  const pause = () =>
-    new Promise((resolve) => setTimeout(resolve, isEmbedded ? EMBEDDED_INTERVAL_MS : GAME_INTERVAL_MS));
-  while (!(await reportFailure(start))) await pause();
+  await Promise.all([insist(greet), insist(start)]);
+  void insist(showRest);
   for (let round = 1; ; round++) {
     await pause();
     if (!document.hidden) await reportFailure(() => follow(round));

@@ -240,9 +240,9 @@ export class DataLayerMenu {
   /** Fills the menu with the data maps. @param layers null if the bridge has none; the menu is then hidden */
   offer(layers: readonly string[] | null): void {
     byId("data-section").hidden = layers === null;
-    for (const name of layers ?? []) {
-      this.#select.append(element("option", { value: name, textContent: inWords(name) }));
-    }
+    const none = this.#select.options[0] as HTMLOptionElement;
+    const options = (layers ?? []).map((value) => element("option", { value, textContent: inWords(value) }));
+    this.#select.replaceChildren(none, ...options);
   }
 
   /** Shows what the colours of a map mean. */

@@ -103,6 +103,26 @@ describe("the city page", function () {
     await page.getByText(chirps[0].text).first().waitFor();
   });
 
+  it("shows the first steps before land and lists have arrived, and the tools' choices once they have", async () => {
+    await bridge.client.run("new-city", { seed: 1 });
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(/\/(prefabs|state\/(terrain|chirps|statistics))/, async (route) => {
+      await isReleased;
+      await route.continue();
+    });
+    await page.reload();
+    await page.getByRole("button", { name: "Lay a street" }).click();
+    await page.getByRole("button", { name: "Build a wind turbine" }).waitFor();
+    await page.getByRole("button", { name: "Service", exact: true }).click();
+    release();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Fire");
+    await page.getByText("Fire House").first().waitFor();
+    await page.unrouteAll({ behavior: "wait" });
+  });
+
   it("starts and stops the clock", async () => {
     const before = await page.textContent("#clock");
     await page.getByRole("button", { name: "Speed 3" }).click();
@@ -708,6 +728,16 @@ describe("endpoints for the page", () => {
       city.terrain.surfaceHeight(x, z) - city.terrain.groundHeight(x, z),
       0.06,
     );
+  });
+
+  it("compresses lists for browsers, and not for programs", async () => {
+    const encoding = async (headers: Record<string, string>) => {
+      const response = await fetch(`${bridge.client.url}/prefabs/buildings`, { headers });
+      expect((await response.json()).buildings).to.have.length.above(50);
+      return response.headers.get("content-encoding");
+    };
+    expect(await encoding({})).to.equal(null);
+    expect(await encoding({ "Sec-Fetch-Site": "same-origin", "Accept-Encoding": "br" })).to.equal("br");
   });
 
   it("a read with quiet=true adds no overlay line", async () => {
