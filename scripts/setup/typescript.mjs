@@ -10,7 +10,7 @@ import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
 /** Page files that are copied unchanged. The scripts of the pages are bundled. */
 const PAGE_FILES = ["index.html", "icon.svg", "studio/icon.svg", "studio/languages", "studio/songs"];
-const STYLES = ["src/web/page.css", "src/web/studio/studio.css", "src/web/studio/listening.css"];
+const STYLES = ["src/web/page.css", "src/web/studio/styles.css"];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [
   "swagger-ui-bundle.js",
@@ -33,7 +33,7 @@ export function buildTypeScript() {
   chmodSync(join(projectRoot, "dist/cli/main.js"), 0o755);
   bundle("src/web", "main.ts");
   for (const page of ["main", "listen"]) preloadImports(page, bundle("src/web/studio", `${page}.tsx`));
-  esbuild({ entryPoints: STYLES, outbase: "src/web", outdir: "dist/web" });
+  esbuild({ entryPoints: STYLES, bundle: true, outbase: "src/web", outdir: "dist/web" });
   copyDocs();
   for (const file of PAGE_FILES)
     cpSync(join(projectRoot, "src/web", file), join(projectRoot, "dist/web", file), { recursive: true });

@@ -1,4 +1,5 @@
 /** Serves a web page built from src/web/ into dist/web/. */
+import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { type Request, type RequestHandler, type Response, Router } from "express";
@@ -66,11 +67,15 @@ export function pageRoutes({ folder, address = "/", path, policy, tags }: Page):
     next();
   };
   const router = Router({ caseSensitive: true, strict: true });
-  router.get(address, secure, (request, response) =>
-    tags
-      ? sendWithTags(response, `${folder}/index.html`, tags(request))
-      : response.sendFile("index.html", { root, cacheControl: false }),
-  );
+  const texts = existsSync(`${root}/languages`) ? readdirSync(`${root}/languages`) : [];
+  router.get(address, secure, (request, response) => {
+    const file = textsOf(request, texts);
+    if (file !== null)
+      response.set("Link", `<${path}/languages/${file}>; rel=preload; as=fetch; crossorigin`);
+    response.vary("Accept-Language");
+    if (tags) return sendWithTags(response, `${folder}/index.html`, tags(request));
+    response.sendFile("index.html", { root, cacheControl: false });
+  });
   const files = { index: false, redirect: false, cacheControl: false } as const;
   router.use(
     path,
@@ -78,4 +83,11 @@ export function pageRoutes({ folder, address = "/", path, policy, tags }: Page):
     compressedFiles(root, { enableBrotli: true, orderPreference: ["br"], serveStatic: files }),
   );
   return router;
+}
+
+/** File with the page's texts in the language of the browser, which need not wait for the script; null for English. */
+function textsOf(request: Request, files: readonly string[]): string | null {
+  const codes = files.filter((name) => name.endsWith(".json")).map((name) => name.replace(".json", ""));
+  const code = request.acceptsLanguages(["en", ...codes]);
+  return code === false || code === "en" ? null : `${code}.json`;
 }

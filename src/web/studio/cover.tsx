@@ -1,5 +1,4 @@
 /** Draws the cover picture of a song from its seed, peaks and tempo; and the waveform from its peaks. */
-import { useLayoutEffect, useRef } from "preact/hooks";
 import { coverColors } from "../../cover-colors.js";
 import type { Song } from "./api.js";
 
@@ -8,96 +7,79 @@ const FLAT = 50;
 const SIZE = 64;
 const MIDDLE = SIZE / 2;
 
-interface CoverPictureProps {
-  song: Song;
-  /** Width of the canvas. */
-  pixels?: number;
-}
-
-/** A canvas, because rows of SVG shapes are slow to scroll. */
-export function CoverPicture({ song, pixels = 128 }: CoverPictureProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useLayoutEffect(() => {
-    const context = canvas.current?.getContext("2d");
-    if (context) drawCover(context, song);
-  }, [song]);
-  return <canvas class="cover" ref={canvas} width={pixels} height={pixels} />;
-}
-
-type Figure = (context: CanvasRenderingContext2D, peaks: readonly number[], turn: number) => void;
-
-/** Each seed has its own colours, figure and turn. */
-function drawCover(context: CanvasRenderingContext2D, song: Song): void {
+/**
+ * The cover of a song: each seed has its own colours, figure and turn. Drawn as two paths: a canvas for each row, or more
+ * shapes, make scrolling slow.
+ */
+export function CoverPicture({ song }: { song: Song }) {
   const { draw, hue, other } = coverColors(song.seed ?? 0);
-  const scale = context.canvas.width / SIZE;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  const ground = context.createLinearGradient(0, 0, SIZE, SIZE);
-  ground.addColorStop(0, `hsl(${hue} 72% 46%)`);
-  ground.addColorStop(1, `hsl(${other} 68% 28%)`);
-  context.fillStyle = ground;
-  context.fillRect(0, 0, SIZE, SIZE);
-  context.strokeStyle = `hsl(${other} 90% 88% / 85%)`;
-  context.fillStyle = context.strokeStyle;
-  context.lineWidth = 1.3;
-  FIGURES[(draw >>> 5) % FIGURES.length]?.(context, peaksOf(song), draw % 7);
-  const dash = 185.4 / Math.max(1, Math.round((song.metas.bpm ?? 100) / 20)) / 2;
-  context.lineWidth = 1;
-  context.setLineDash([dash]);
-  circle(context, MIDDLE, MIDDLE, 29.5);
-  context.stroke();
+  const figure = FIGURES[(draw >>> 5) % FIGURES.length] as Figure;
+  const beat = 185.4 / Math.max(1, Math.round((song.metas.bpm ?? 100) / 20)) / 2;
+  const color = `hsl(${other} 90% 88% / 85%)`;
+  const background = `linear-gradient(135deg, hsl(${hue} 72% 46%), hsl(${other} 68% 28%))`;
+  return (
+    <svg class="cover" viewBox={`0 0 ${SIZE} ${SIZE}`} aria-hidden="true" style={{ background, color }}>
+      <path {...figure(peaksOf(song), draw % 7)} />
+      <path stroke-dasharray={beat} d={circle(MIDDLE, MIDDLE, 29.5)} />
+    </svg>
+  );
 }
+
+type Figure = (
+  peaks: readonly number[],
+  turn: number,
+) => { d: string; class?: string; "stroke-width"?: number };
 
 const FIGURES: readonly Figure[] = [
   /** Rays. */
-  (context, peaks, turn) => {
-    const rays = sampled(peaks, 48);
-    context.beginPath();
-    for (const [index, peak] of rays.entries()) {
-      const angle = (2 * Math.PI * index) / rays.length + turn;
-      const [x, y] = [Math.cos(angle), Math.sin(angle)];
-      const end = 10 + 0.19 * peak;
-      context.moveTo(MIDDLE + 9 * x, MIDDLE + 9 * y);
-      context.lineTo(MIDDLE + end * x, MIDDLE + end * y);
-    }
-    context.stroke();
+  (peaks, turn) => {
+    const rays = sampled(peaks, 48).map((peak, index, { length }) => {
+      const angle = (2 * Math.PI * index) / length + turn;
+      return line(at(angle, 9), at(angle, 10 + 0.19 * peak));
+    });
+    return { d: rays.join(""), "stroke-width": 1.3 };
   },
   /** A skyline of bars. */
-  (context, peaks) => {
-    for (const [index, peak] of sampled(peaks, 13).entries()) {
-      const height = 4 + 0.3 * peak;
-      context.fillRect(12.5 + 3 * index, MIDDLE - height / 2, 2, height);
-    }
+  (peaks) => {
+    const bars = sampled(peaks, 13).map((peak, index) => {
+      const [x, height] = [13.5 + 3 * index, 4 + 0.3 * peak];
+      return line([x, MIDDLE - height / 2], [x, MIDDLE + height / 2]);
+    });
+    return { d: bars.join(""), "stroke-width": 2 };
   },
-  /** Rings. */
-  (context, peaks) => {
-    for (const [index, peak] of sampled(peaks, 6).entries()) {
-      context.lineWidth = 0.4 + peak / 45;
-      circle(context, MIDDLE, MIDDLE, 9 + 3.4 * index);
-      context.stroke();
-    }
+  /** Rings, wider apart where the song is loud. */
+  (peaks) => {
+    let radius = 6;
+    const rings = sampled(peaks, 7).map((peak) => {
+      radius += 1.6 + peak / 32;
+      return circle(MIDDLE, MIDDLE, radius);
+    });
+    return { d: rings.join(""), "stroke-width": 1.3 };
   },
   /** A flower. */
-  (context, peaks, turn) => {
-    const petals = sampled(peaks, 5 + turn);
-    context.globalAlpha = 0.45;
-    for (const [index, peak] of petals.entries()) {
-      const angle = (2 * Math.PI * index) / petals.length;
-      const distance = 7 + 0.06 * peak;
-      circle(
-        context,
-        MIDDLE + distance * Math.cos(angle),
-        MIDDLE + distance * Math.sin(angle),
-        5 + 0.06 * peak,
-      );
-      context.fill();
-    }
-    context.globalAlpha = 1;
+  (peaks, turn) => {
+    const petals = sampled(peaks, 5 + turn).map((peak, index, { length }) => {
+      const [x, y] = at((2 * Math.PI * index) / length, 7 + 0.06 * peak);
+      return circle(x, y, 5 + 0.06 * peak);
+    });
+    return { d: petals.join(""), class: "filled" };
   },
 ];
 
-function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number): void {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
+type Point = readonly [x: number, y: number];
+
+function at(angle: number, radius: number): Point {
+  return [MIDDLE + radius * Math.cos(angle), MIDDLE + radius * Math.sin(angle)];
+}
+
+function line([fromX, fromY]: Point, [toX, toY]: Point): string {
+  return `M${fromX.toFixed(1)} ${fromY.toFixed(1)}L${toX.toFixed(1)} ${toY.toFixed(1)}`;
+}
+
+function circle(x: number, y: number, radius: number): string {
+  const [from, to] = [x - radius, 2 * radius].map((value) => value.toFixed(1));
+  const half = radius.toFixed(1);
+  return `M${from} ${y.toFixed(1)}a${half} ${half} 0 0 1 ${to} 0a${half} ${half} 0 0 1 -${to} 0`;
 }
 
 function sampled(peaks: readonly number[], count: number): number[] {
@@ -107,7 +89,6 @@ function sampled(peaks: readonly number[], count: number): number[] {
   );
 }
 
-/** FNV-1a, so that seeds that follow each other differ. */
 interface WaveformBarsProps {
   song: Song;
   /** Fraction of the song that is played, 0 to 1. */

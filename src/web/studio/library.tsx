@@ -20,7 +20,7 @@ import { type LibraryQuery, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { VirtualList } from "./virtual-list.js";
 
-const FirstMinute = lazy(() => import("./first-minute.js").then((module) => module.FirstMinute));
+const FirstMinute = lazy(() => import("./lazy-parts.js").then((module) => module.FirstMinute));
 
 interface LibraryProps {
   track: Track | null;

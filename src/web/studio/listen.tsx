@@ -88,7 +88,7 @@ function SongOf({ task, track }: { task: Task; track: Track | null }) {
   const name = songName(task);
   return (
     <>
-      <CoverPicture song={song} pixels={512} />
+      <CoverPicture song={song} />
       <h1 dir="auto">{name}</h1>
       {task.prompt !== name && <p dir="auto">{task.prompt}</p>}
       <p class="faint">{facts.join(" · ")}</p>

@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Button, RoundButton } from "./button.js";
 import { Icon } from "./icons.js";
+import { Karaoke } from "./karaoke.js";
 import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import { controls } from "./playback.js";
@@ -14,8 +15,7 @@ import { lineAt, lyricLines } from "./timed-lyrics.js";
 import { SleepTimer, useMediaSession, usePlayerKeys, Volume } from "./transport.js";
 import { formatTime } from "./words.js";
 
-const RadioControls = lazy(() => import("./radio-controls.js").then((module) => module.RadioControls));
-const Karaoke = lazy(() => import("./karaoke.js").then((module) => module.Karaoke));
+const RadioControls = lazy(() => import("./lazy-parts.js").then((module) => module.RadioControls));
 
 /** Folder of the songs that the page brings along, which need no download. */
 const PAGE_FILES = "/studio/";

@@ -17,8 +17,6 @@ const PREVIEW_MAX_SECONDS = 240;
 const SHOWN_STEP = 0.1;
 
 const loadWaveform = () => import("./waveform.js");
-// Loaded before the first song is chosen, once the page has nothing else to load.
-(window.requestIdleCallback ?? setTimeout)(() => void loadWaveform().catch(() => {}));
 
 export interface Sound extends Playback {
   /** Null until the first song. */
@@ -62,6 +60,11 @@ export function useSound({ track, container, onEnd }: SoundOptions): Sound {
   const isUsed = track !== null;
   const song = track?.task.songs[track.index];
   const url = track !== null && song === undefined ? carillon.previewUrl(track.task.task_id) : song?.file;
+
+  useEffect(() => {
+    // Loaded before the first song is chosen, once the page is shown and has nothing else to load.
+    (window.requestIdleCallback ?? setTimeout)(() => void loadWaveform().catch(() => {}));
+  }, []);
 
   useEffect(() => {
     if (!isUsed || wave !== null) return;

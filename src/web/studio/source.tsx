@@ -9,7 +9,7 @@ import { lazy } from "./lazy.js";
 import { Recorder } from "./recorder.js";
 import type { RecordingTaskProps } from "./recording-task.js";
 
-const RecordingTask = lazy(() => import("./recording-task.js").then((module) => module.RecordingTask));
+const RecordingTask = lazy(() => import("./lazy-parts.js").then((module) => module.RecordingTask));
 
 interface SourceProps {
   draft: Draft;

@@ -2,13 +2,20 @@
  * A list that renders only the rows in view. The page scrolls, not the list. Rows stay where the user sees them when the
  * page changes above them.
  */
-import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from "@tanstack/virtual-core";
+import {
+  measureElement,
+  observeWindowOffset,
+  observeWindowRect,
+  Virtualizer,
+  windowScroll,
+} from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const ROW_HEIGHT = 84;
 const OVERSCAN = 5;
 const NEAR_ROWS = 30;
+const measure = measureElement<HTMLLIElement>;
 
 interface VirtualListProps {
   count: number;
@@ -24,10 +31,19 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   const [, redraw] = useState(0);
   const [top, setTop] = useState(0);
+  /** The lowest row at this width, the height to expect of others. Each other height costs a pass over all rows. */
+  const lowest = useRef({ width: 0, height: ROW_HEIGHT });
   const options = {
     count,
     getScrollElement: () => window,
-    estimateSize: () => ROW_HEIGHT,
+    estimateSize: () => lowest.current.height,
+    measureElement: (...row: Parameters<typeof measure>) => {
+      // A phone that shows the form hides the list, and its rows have no height.
+      const height = measure(...row) || lowest.current.height;
+      if (height < lowest.current.height || innerWidth !== lowest.current.width)
+        lowest.current = { width: innerWidth, height };
+      return height;
+    },
     getItemKey: keyOf,
     overscan: OVERSCAN,
     scrollMargin: top,

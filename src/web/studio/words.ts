@@ -13,9 +13,14 @@ export function remainingTime(seconds: number): string {
   return t("about {count} min left", { count: Math.round(seconds / 60) });
 }
 
+/** Formatters by language. It takes as long to make one as a song card. */
+const timeFormats: Record<string, Intl.RelativeTimeFormat> = {};
+
 export function timeAgo(unixSeconds: number): string {
   const seconds = Date.now() / 1000 - unixSeconds;
-  const format = new Intl.RelativeTimeFormat(language(), { numeric: "auto" });
+  const code = language();
+  timeFormats[code] ??= new Intl.RelativeTimeFormat(code, { numeric: "auto" });
+  const format = timeFormats[code];
   if (seconds < 60) return t("just now");
   if (seconds < 3600) return format.format(-Math.round(seconds / 60), "minute");
   if (seconds < 86_400) return format.format(-Math.round(seconds / 3600), "hour");

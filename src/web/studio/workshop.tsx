@@ -5,7 +5,7 @@ import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import type { Attempt } from "./part.js";
 
-const WorkshopParts = lazy(() => import("./workshop-parts.js").then((module) => module.WorkshopParts));
+const WorkshopParts = lazy(() => import("./lazy-parts.js").then((module) => module.WorkshopParts));
 
 interface WorkshopProps {
   attempt: Attempt;

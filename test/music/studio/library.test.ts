@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { longSong, oneSecondSong, shortSong } from "../live-server.js";
 import { fillLibrary } from "./many-songs.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, effectsRun, Studio } from "./studio-fixture.js";
 
 const SONGS = 2000;
 
@@ -33,6 +33,33 @@ describe("songs in the studio's library", function () {
         return entries.reduce((sum, { transferSize }) => sum + (transferSize ?? 0), 0);
       });
       expect(bytes).to.be.within(20_000, 90_000);
+    });
+
+    it("asks for all that it needs to show in one round: six files, the connections of a browser", async () => {
+      const page = await studio.open("Online", "de-DE");
+      await button(page, "song 1999 abspielen").waitFor();
+      const files = await page.evaluate(() => {
+        const entries = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+        return entries
+          .filter(({ name, initiatorType }) => initiatorType !== "fetch" && !/waveform|icon/.test(name))
+          .map(({ name }) => name);
+      });
+      expect(files.length, files.join("\n")).to.be.within(4, 6);
+      expect(files.filter((name) => name.endsWith("/de.json"))).to.have.lengthOf(1);
+    });
+
+    it("a phone that shows the form neither draws nor reads the songs below the first", async () => {
+      const page = await studio.open();
+      await page.setViewportSize({ width: 390, height: 844 });
+      const reads: string[] = [];
+      page.on("request", (request) => reads.push(request.url()));
+      await page.reload();
+      await page.getByText("Online").waitFor();
+      await effectsRun(page);
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+      await effectsRun(page);
+      expect(reads.filter((url) => /offset=[1-9]/.test(url))).to.deep.equal([]);
+      expect(await elements(page)).to.be.below(2500);
     });
 
     it("the library draws only the songs in view, and searches on the server", async () => {

@@ -24,7 +24,7 @@ describe("the page of a shared song", function () {
     await page.goto(`${studio.server.url}/song/${id}`);
     await page.getByRole("heading", { name: title }).waitFor();
     await page.getByText(LYRICS).waitFor();
-    expect(await page.locator("canvas.cover").count()).to.equal(1);
+    expect(await page.locator("svg.cover").count()).to.equal(1);
     expect(await page.title()).to.equal(`${title} – Carillon`);
     const file = await page.getByRole("link", { name: "Download" }).getAttribute("href");
     expect((await fetch(studio.server.url + file)).status).to.equal(200);
