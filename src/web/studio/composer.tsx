@@ -49,6 +49,8 @@ const SUNG_LANGUAGES =
 
 interface ComposerProps {
   draft: Draft;
+  /** Why the service refused the song of the form; "" if it did not. */
+  refusal: string;
   onChange: (draft: Draft) => void;
   /** Replaces text of the draft, and offers to undo this. */
   onReplace: (change: DraftChange, done: string) => void;
@@ -61,6 +63,7 @@ interface ComposerProps {
 
 export function Composer({
   draft,
+  refusal,
   onChange,
   onReplace,
   onSubmit,
@@ -208,6 +211,9 @@ export function Composer({
         <Button class="plain" onClick={() => onReplace(clearedDraft, t("The form is empty."))}>
           {t("Clear")}
         </Button>
+        <p class="failed" role="status">
+          {refusal}
+        </p>
         <p id="unwritten" class="faint">
           {hasWords && unwritten}
         </p>

@@ -1,10 +1,11 @@
 /** The bottom edge of the window: the notice, and the player. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button.js";
 import { t } from "./language.js";
 
 const NOTICE_MS = 5000;
+const ERROR_MS = 30_000;
 
 /** Publishes its height as --dock, so that nothing ends up behind it. */
 export function Dock({ children }: { children: ComponentChildren }) {
@@ -32,15 +33,23 @@ export interface NoticeText {
   action?: { label: string; run: () => void } | undefined;
 }
 
-/** Results disappear after a while, errors stay until dismissed. */
+/** Notices disappear after a while, errors after a longer one, but none that the user points at or has not seen. */
 export function Notice({ notice, onClose }: { notice: NoticeText | null; onClose: () => void }) {
+  const [isHeld, setHeld] = useState(false);
+  const isHidden = useHidden();
+  useLayoutEffect(() => setHeld(false), [notice]);
   useEffect(() => {
-    if (notice === null || notice.isError) return;
-    const timer = setTimeout(onClose, NOTICE_MS);
+    if (notice === null || isHeld || isHidden) return;
+    const timer = setTimeout(onClose, notice.isError ? ERROR_MS : NOTICE_MS);
     return () => clearTimeout(timer);
-  }, [notice]);
+  }, [notice, isHeld, isHidden]);
   return (
-    <div class="notice" role="status">
+    <div
+      class="notice"
+      role="status"
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+    >
       {notice && (
         <p class={notice.isError ? "failed" : ""}>
           {notice.text}{" "}
@@ -61,4 +70,15 @@ export function Notice({ notice, onClose }: { notice: NoticeText | null; onClose
       )}
     </div>
   );
+}
+
+/** Whether the tab is hidden. */
+function useHidden(): boolean {
+  const [isHidden, setHidden] = useState(document.hidden);
+  useEffect(() => {
+    const onChange = () => setHidden(document.hidden);
+    document.addEventListener("visibilitychange", onChange);
+    return () => document.removeEventListener("visibilitychange", onChange);
+  }, []);
+  return isHidden;
 }

@@ -37,6 +37,9 @@ import { Workshop } from "./workshop.js";
 
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
+  /** Why the service refused the song of the form, until the form changes. */
+  const [refusal, setRefusal] = useState("");
+  useEffect(() => setRefusal(""), [draft]);
   const [notice, setNotice] = useState<NoticeText | null>(null);
   const [view, setView] = useView(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
@@ -77,20 +80,33 @@ function Studio() {
       part?.focus({ preventScroll: true });
     });
   };
-  /** Runs a user action, then shows `done` or the error as a notice. */
-  const attempt = async (work: () => Promise<unknown>, done = "") => {
+  /** Runs a user action, then shows `done` or the error, which is a notice unless `fail` shows it elsewhere. */
+  const attempt = async (
+    work: () => Promise<unknown>,
+    done = "",
+    fail = (words: string) => notify(words, true),
+  ) => {
     try {
       setNotice(null);
       await work();
       if (done !== "") notify(done);
     } catch (error) {
-      notify(errorInWords(error), true);
+      fail(errorInWords(error));
     }
     notifyTabs();
     await refresh();
   };
-  const send = (parameters: Parameters, files: Record<string, File> = {}) =>
-    attempt(() => submit(parameters, files), t("Queued."));
+  const send = (parameters: Parameters) => attempt(() => submit(parameters), t("Queued."));
+  /** Makes the song of the form. The form says why a song was refused. */
+  const make = (change: Parameters) => {
+    setView("songs");
+    setRefusal("");
+    const sent = () => submit({ ...parametersOf(draft), ...change }, draft.files);
+    void attempt(sent, t("Queued."), (words) => {
+      setView("make");
+      setRefusal(words);
+    });
+  };
   const fill = (parameters: Parameters, done: string) => {
     replace(() => draftFromParameters(parameters), done);
     reveal("make", "prompt");
@@ -206,10 +222,8 @@ function Studio() {
           draft={draft}
           onChange={setDraft}
           onReplace={replace}
-          onSubmit={(change = {}) => {
-            setView("songs");
-            void send({ ...parametersOf(draft), ...change }, draft.files);
-          }}
+          refusal={refusal}
+          onSubmit={(change = {}) => make(change)}
           onSettingsFile={openSettings}
           onUseDescription={takeDescription}
           attempt={attempt}

@@ -152,17 +152,36 @@ async function train(
   await carillon.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
 
+function stateInWords(state: TrainingStatus["state"]): string {
+  switch (state) {
+    case "idle":
+      return "";
+    case "starting":
+      return t("Starting…");
+    case "running":
+      return t("Learning");
+    case "stopping":
+      return t("Stopping…");
+    case "stopped":
+      return t("Stopped");
+    case "completed":
+      return t("Finished");
+    case "failed":
+      return t("Failed");
+  }
+}
+
 function Progress({ status }: { status: TrainingStatus }) {
   const { loss_history: history, current_step: step, total_steps: steps, current_loss: loss } = status;
   return (
     <>
       <progress value={step} max={Math.max(steps, 1)} aria-label={t("Progress of the training")} />
       <p class="faint" role="status">
-        {status.state} · {t("step {step} of {steps}", { step, steps })}
+        {stateInWords(status.state)} · {t("step {step} of {steps}", { step, steps })}
         {loss !== null && ` · ${t("loss {loss}", { loss: loss.toFixed(3) })}`}
         {status.is_training && ` · ${remainingTime(status.estimated_time_remaining)}`}
       </p>
-      {status.state === "failed" && <p class="failed">{status.status}</p>}
+      {status.error && <p class="failed">{status.error}</p>}
       {history.length > 1 && <Curve history={history} />}
     </>
   );

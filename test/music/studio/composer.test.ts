@@ -57,6 +57,60 @@ describe("the form of the studio", function () {
     expect([...wanted]).to.have.members(["repainting_windows", "lm_backend"]);
   });
 
+  it("shows the settings of a language model only where one is installed", async () => {
+    const page = await studio.open();
+    const open = async () => {
+      await page.getByText("All settings").click();
+      await page.getByLabel("Steps", { exact: true }).waitFor();
+    };
+    await open();
+    await page.locator("[name=lm_temperature]").waitFor();
+    await page.route("**/v1/model_inventory", async (route) => {
+      const response = await route.fetch();
+      const { data, ...rest } = await response.json();
+      await route.fulfill({ response, json: { ...rest, data: { ...data, lm_models: [] } } });
+    });
+    await page.reload();
+    await open();
+    expect(await page.locator("[name^=lm_], [name^=use_cot]").count()).to.equal(0);
+    expect(await page.locator("legend").allTextContents()).not.to.include("Planner");
+  });
+
+  it("says by Make why a song was refused until the form changes; other errors leave after 30 s", async () => {
+    const page = await studio.open();
+    await page.setViewportSize({ width: 390, height: 844 });
+    const noise = { name: "noise.wav", mimeType: "audio/wav", buffer: Buffer.from("not a recording") };
+    await page.getByLabel("Recording to work on").setInputFiles(noise);
+    await page.getByLabel("Sound", { exact: true }).fill("another sound");
+    await page.clock.install();
+    await button(page, "Make").click();
+    const refusal = page.locator(".composer").getByText("Recording to work on: not a recording");
+    await refusal.waitFor();
+    await page.clock.fastForward(60_000);
+    expect(await refusal.isVisible()).to.equal(true);
+    await page.getByLabel("Sound", { exact: true }).fill("yet another sound");
+    await refusal.waitFor({ state: "detached" });
+
+    await page.route("**/v1/create_sample", (route) => route.fulfill({ status: 500, json: {} }));
+    const error = page.locator(".notice .failed");
+    const fail = async () => {
+      await page.getByLabel("In one sentence").fill("a lullaby");
+      await button(page, "Write it").click();
+      await error.waitFor();
+    };
+    await fail();
+    await page.clock.fastForward(20_000);
+    expect(await error.isVisible()).to.equal(true);
+    await page.clock.fastForward(11_000);
+    await error.waitFor({ state: "detached" });
+    await fail();
+    await error.hover();
+    await page.clock.runFor(100);
+    await page.clock.fastForward(120_000);
+    expect(await error.isVisible()).to.equal(true);
+    studio.browserErrors.length = 0;
+  });
+
   it('is filled by "Surprise me" and "Write it"', async () => {
     const page = await studio.open();
     await button(page, "Surprise me").click();

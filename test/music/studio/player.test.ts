@@ -59,6 +59,27 @@ describe("the player of the studio", function () {
     expect(await page.getByLabel("Volume").inputValue()).to.equal("0.3");
   });
 
+  it("a song's menu has groups with icons, the common actions first, and Delete apart", async () => {
+    const page = await studio.open();
+    await button(page, "More of newest tune").click();
+    const rows = page.locator(".details > .actions");
+    const words = await rows.evaluateAll((groups) =>
+      groups.map((group) => [...group.querySelectorAll("button, a")].map((action) => action.textContent)),
+    );
+    expect(words).to.deep.equal([
+      ["Vary", "Use settings", "Make again"],
+      ["Edit", "Download", "Use as reference", "Describe"],
+      ["Rename", "Copy link", "Save settings", "Delete"],
+    ]);
+    for (const action of await rows.locator("button, a").all())
+      expect(await action.locator(".icon").count(), (await action.textContent()) ?? "").to.equal(1);
+    const edges = await rows
+      .last()
+      .evaluate((group) => [...group.children].map((action) => action.getBoundingClientRect().x));
+    const [rename = 0, , save = 0, remove = 0] = edges;
+    expect(remove - save).to.be.above(save - rename);
+  });
+
   it("the sleep timer pauses the song", async () => {
     const page = await studio.open();
     await page.clock.install();

@@ -32,7 +32,7 @@ describe("training in the studio", function () {
       await page.getByLabel("Rank").fill("4");
       await button(page, "Train").click();
       await page.getByText("Training has started.").waitFor();
-      await page.getByText(/completed · step/).waitFor();
+      await page.getByText(/Finished · step/).waitFor();
       const { samples } = (await client.get("/v1/dataset/samples")).body.data;
       expect(samples.map(({ caption }: { caption: string }) => caption)).to.deep.equal([
         "a fast reel",
