@@ -9,7 +9,14 @@ import { projectRoot, run, say } from "./run.mjs";
 import { fingerprint, isStepDone, markStepDone } from "./stamp.mjs";
 
 /** Page files that are copied unchanged. The scripts of the pages are bundled. */
-const PAGE_FILES = ["index.html", "icon.svg", "studio/icon.svg", "studio/languages", "studio/songs"];
+const PAGE_FILES = [
+  "index.html",
+  "icon.svg",
+  "studio/icon.svg",
+  "studio/languages",
+  "studio/help",
+  "studio/songs",
+];
 const STYLES = ["src/web/page.css", "src/web/studio/styles.css"];
 /** Files of Swagger UI, with its licence and the licences of the libraries bundled in its script. */
 const DOCS_FILES = [

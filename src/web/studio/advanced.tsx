@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { carillon, type ModelInventory, type Parameters } from "./api.js";
 import { useEndpoint } from "./endpoint.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
-import { t } from "./language.js";
+import { language, loadHelp, t } from "./language.js";
 import { parameterName } from "./parameters.js";
 
 /**
@@ -68,7 +68,11 @@ interface AdvancedProps {
 export function AdvancedFields({ values, set }: AdvancedProps) {
   const [isOpen, setOpen] = useState(false);
   const [schemas, setSchemas] = useState<[string, Schema][]>([]);
+  const [help, setHelp] = useState<Readonly<Record<string, string>>>({});
   const [failure, setFailure] = useState("");
+  useEffect(() => {
+    if (isOpen) void loadHelp().then(setHelp);
+  }, [isOpen, language()]);
   useEffect(() => {
     if (!isOpen || schemas.length > 0) return;
     carillon.call<Description>("GET", "/openapi.json").then(
@@ -100,7 +104,7 @@ export function AdvancedFields({ values, set }: AdvancedProps) {
             {fields.map(([name, schema]) => (
               <div key={name}>
                 <SchemaField name={name} schema={schema} values={values} set={set} />
-                <p class="faint help">{schema.description?.replaceAll("`", "")}</p>
+                <p class="faint help">{help[name] ?? schema.description?.replaceAll("`", "")}</p>
               </div>
             ))}
           </div>

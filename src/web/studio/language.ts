@@ -31,9 +31,19 @@ export async function loadLanguage(): Promise<void> {
   const code = language();
   document.documentElement.lang = code;
   texts = {};
-  if (code === "en") return;
-  const response = await fetch(`/studio/languages/${code}.json`).catch(() => null);
-  if (response?.ok) texts = await response.json();
+  if (code !== "en") texts = await read(`/studio/languages/${code}.json`);
+}
+
+/** Explanations of request parameters in the user's language; empty in English, which the server's description has. */
+export async function loadHelp(): Promise<Readonly<Record<string, string>>> {
+  const code = language();
+  return code === "en" ? {} : read(`/studio/help/${code}.json`);
+}
+
+/** Texts of a file; none if it cannot be loaded. */
+async function read(path: string): Promise<Readonly<Record<string, string>>> {
+  const response = await fetch(path).catch(() => null);
+  return response?.ok ? response.json() : {};
 }
 
 /** Translates a text. `{name}` is replaced by the value of that name. */

@@ -108,6 +108,28 @@ describe("the look of the studio", function () {
     }
   });
 
+  it("explains every setting in every language", async () => {
+    const page = await studio.open("Online", "de-DE");
+    await page.getByText("Alle Einstellungen").click();
+    await page.getByText("Schritte zum Entrauschen").waitFor();
+    const shown = await page
+      .locator(".settings .grid > div")
+      .evaluateAll((fields) =>
+        fields.map((field) => [
+          field.querySelector("[name]")?.getAttribute("name"),
+          field.querySelector(".help")?.textContent,
+        ]),
+      );
+    const explained = (file: string) => JSON.parse(readFileSync(`${STUDIO}help/${file}`, "utf8"));
+    expect(explained("de.json")).to.deep.equal(Object.fromEntries(shown));
+    const files = readdirSync(`${STUDIO}languages`);
+    expect(readdirSync(`${STUDIO}help`)).to.have.members(files);
+    for (const file of files) {
+      expect(explained(file), file).to.have.all.keys(shown.map(([name]) => name));
+      expect(Object.values(explained(file)), file).not.to.include("");
+    }
+  });
+
   it("says notes, settings and errors of the service in the user's language", async () => {
     await studio.server.client.make({ ...oneSecondSong, prompt: "waltz at 75 bpm", bpm: 90 });
     const page = await studio.open("Online", "de-DE");
