@@ -16,26 +16,29 @@ constexpr int64_t kInputBlockBytes = 384 << 10;  // fits a 1 MiB L2 cache togeth
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+template <typename Input, typename Epilogue>
 struct Kernel {
-  Tiles* tiles;
+  BasicTiles<Input, Epilogue>* tiles;
   int64_t strip_rows;  // rows of a tile
 };
 
 /// The fastest kernel that this processor supports for an input.
-Kernel kernel_for([[maybe_unused]] const TileInput& input) {
+Kernel<TileInput, TileEpilogue> kernel_for([[maybe_unused]] const TileInput& input) {
 #if defined(CARILLON_AMX)
   if (has_amx() && input.words % kAmxWords == 0) return {tiles_amx, kAmxRows};
 #endif
   return {tiles_avx512, kAvx512Rows};
 }
+Kernel<FixedTileInput, FixedTileEpilogue> kernel_for(const FixedTileInput&) { return {tiles_fixed_avx512, kFixedRows}; }
 
 /// Computes a matrix product panel by panel. rows() multiplies `count` input rows, starting at `row`, by one panel of
 /// the weight. `output` is the index of the panel's first output.
+template <typename Input, typename Epilogue>
 struct Matmul {
-  TileInput input;
-  TileEpilogue epilogue;
+  Input input;
+  Epilogue epilogue;
   int64_t outputs;
-  Kernel kernel = kernel_for(input);
+  Kernel<Input, Epilogue> kernel = kernel_for(input);
 
   void rows(int64_t row, int64_t count, const uint32_t* panel, int64_t output) const {
     kernel.tiles(input.from(row), count, panel, static_cast<int>(std::min<int64_t>(kPanel, outputs - output)),
@@ -55,10 +58,9 @@ at::Tensor spread_rows(const at::Tensor& x) {
 
 }  // namespace
 
-PackedMatrix pack(const at::Tensor& weight) {
-  const at::Tensor rows = weight.to(at::kBFloat16).contiguous();
-  const int64_t outputs = rows.size(0);
-  const int64_t words = rows.size(1) / 2;
+/// Packs rows [outputs, columns] of numbers of 16 bits.
+static PackedMatrix pack_pairs(const at::Tensor& rows, const at::Tensor& scales = {}) {
+  const int64_t outputs = rows.size(0), words = rows.size(1) / 2;
   TORCH_CHECK(has_avx512() && 2 * words == rows.size(1), "packing needs AVX512-BF16 and an even depth");
   const int64_t panels = ceil_divide(outputs, kPanel);
   at::Tensor packed = at::empty({panels, words, kPanel}, at::kInt);
@@ -70,17 +72,24 @@ PackedMatrix pack(const at::Tensor& weight) {
       pack_panel_avx512(source + p * kPanel * words, words, count, words, target + p * words * kPanel);
     }
   });
-  return {packed, outputs};
+  return {packed, outputs, scales};
 }
 
-void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue) {
-  const Matmul job{input, epilogue, matrix.outputs};
+PackedMatrix pack(const at::Tensor& weight) { return pack_pairs(weight.to(at::kBFloat16).contiguous()); }
+
+PackedMatrix pack_fixed(const at::Tensor& weight) {
+  const auto [numbers, scales] = round_fixed(weight);
+  return pack_pairs(numbers, scales.squeeze(-1).contiguous());
+}
+
+template <typename Input, typename Epilogue>
+static void multiply_packed(const PackedMatrix& matrix, const Matmul<Input, Epilogue>& job, int64_t rows,
+                            int64_t row_bytes) {
   const auto* panels = static_cast<const uint32_t*>(matrix.panels.const_data_ptr());
   const int64_t panel_count = matrix.panels.size(0);
   const int64_t panel_words = matrix.panels.size(1) * kPanel;
   const int64_t strip = job.kernel.strip_rows, strips = ceil_divide(rows, strip);
-  const int64_t strip_bytes = strip * input.row_stride * 4;
-  const int64_t blocks = ceil_divide(strips, std::clamp<int64_t>(kInputBlockBytes / strip_bytes, 2, 16));
+  const int64_t blocks = ceil_divide(strips, std::clamp<int64_t>(kInputBlockBytes / (strip * row_bytes), 2, 16));
   const int64_t block_rows = ceil_divide(strips, blocks) * strip;
   at::parallel_for(0, blocks * panel_count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -89,6 +98,16 @@ void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, co
       job.rows(row, std::min(block_rows, rows - row), panels + panel * panel_words, panel * kPanel);
     }
   });
+}
+
+void matmul(const PackedMatrix& matrix, const TileInput& input, int64_t rows, const TileEpilogue& epilogue) {
+  multiply_packed(matrix, Matmul<TileInput, TileEpilogue>{input, epilogue, matrix.outputs}, rows, 4 * input.row_stride);
+}
+
+void matmul(const PackedMatrix& matrix, const FixedTileInput& input, int64_t rows, const FixedTileEpilogue& epilogue) {
+  Matmul<FixedTileInput, FixedTileEpilogue> job{input, epilogue, matrix.outputs};
+  job.epilogue.weight_scales = matrix.scales.const_data_ptr<float>();
+  multiply_packed(matrix, job, rows, 4 * input.numbers.row_stride);
 }
 
 static void unpacked_bfloat16(const at::Tensor& x, const StoredMatrix& weight, const at::Tensor& bias,
@@ -100,7 +119,7 @@ static void unpacked_bfloat16(const at::Tensor& x, const StoredMatrix& weight, c
   epilogue.out = static_cast<uint16_t*>(out.data_ptr());
   epilogue.out_stride = outputs;
   const TileInput input{static_cast<const uint32_t*>(spread.const_data_ptr()), spread.stride(0) / 2, 0, 1, words};
-  const Matmul job{input, epilogue, outputs};
+  const Matmul<TileInput, TileEpilogue> job{input, epilogue, outputs};
   const int64_t strip = job.kernel.strip_rows;
   const bool is_coded = weight.form != StoredForm::kBfloat16;
   // Two panels share each strip of x while it is in the L1 or L2 cache.
@@ -136,11 +155,20 @@ constexpr const char* kNoTiles = "matrices can be packed as bfloat16 only in a b
 }  // namespace
 
 PackedMatrix pack(const at::Tensor&) { TORCH_CHECK(false, kNoTiles); }
+PackedMatrix pack_fixed(const at::Tensor&) { TORCH_CHECK(false, kNoTiles); }
 void matmul(const PackedMatrix&, const TileInput&, int64_t, const TileEpilogue&) { TORCH_CHECK(false, kNoTiles); }
+void matmul(const PackedMatrix&, const FixedTileInput&, int64_t, const FixedTileEpilogue&) {
+  TORCH_CHECK(false, kNoTiles);
+}
 static void unpacked_bfloat16(const at::Tensor&, const StoredMatrix&, const at::Tensor&, at::Tensor&) {
   TORCH_CHECK(false, kNoTiles);
 }
 #endif
+
+std::pair<at::Tensor, at::Tensor> round_fixed(const at::Tensor& x) {
+  const at::Tensor wide = x.to(at::kFloat), scales = wide.abs().amax(-1, /*keepdim=*/true) / kLargestFixed;
+  return {(wide / at::where(scales == 0, 1.0f, scales)).round().to(at::kShort), scales};
+}
 
 PackedMatrix pack_floats(const at::Tensor& weight) {
   const int64_t outputs = weight.size(0), panels = (outputs + kFloatPanel - 1) / kFloatPanel;

@@ -27,14 +27,42 @@ struct BasicTileInput {
 using TileInput = BasicTileInput<uint32_t>;
 using FloatTileInput = BasicTileInput<float>;
 
+/// How many neighbouring numbers of a row share a scale (matrix.h).
+inline constexpr int64_t kCodeBlock = 32;
+
+/// Left operand in 16-bit integers: each kCodeBlock numbers have a scale. Offsets, strides and words are whole blocks.
+struct FixedTileInput {
+  TileInput numbers;
+  const float* scales;
+
+  [[gnu::always_inline]] FixedTileInput from(int64_t row) const {
+    return {numbers.from(row), scales + row * numbers.row_stride * 2 / kCodeBlock};
+  }
+};
+/// The largest of these integers: kCodeBlock products of two of them add up to less than 2^31.
+inline constexpr int kLargestFixed = 8191;
+
+/// Type in which a layer keeps its result beside the snake of it.
+template <typename Element>
+struct PlainElement {
+  using Type = Element;
+};
+template <>
+struct PlainElement<int16_t> {
+  using Type = float;
+};
+
 /// Epilogue of a row in float32: y = sum + bias + residual. Stores y in `out` and `out_float`, and snake(y) in
-/// `snake_out`. Null pointers are skipped. Strides are in elements. uint16_t holds the bits of a bfloat16.
+/// `snake_out`. Null pointers are skipped. Strides are in elements. uint16_t holds the bits of a bfloat16. Integers
+/// have scales: y = sum * weight_scales + bias + residual, and those of the snake's blocks, whose rows are whole panels.
 template <typename Element>
 struct BasicTileEpilogue {
+  using Plain = typename PlainElement<Element>::Type;
+  const float* weight_scales = nullptr;
   const float* bias = nullptr;
-  const Element* residual = nullptr;
+  const Plain* residual = nullptr;
   int64_t residual_stride = 0;
-  Element* out = nullptr;
+  Plain* out = nullptr;
   int64_t out_stride = 0;
   float* out_float = nullptr;
   int64_t out_float_stride = 0;
@@ -42,10 +70,12 @@ struct BasicTileEpilogue {
   const float* snake_gain = nullptr;       // 1 / (exp(beta) + 1e-9)
   Element* snake_out = nullptr;
   int64_t snake_stride = 0;
+  float* snake_scales = nullptr;
 
   /// Returns the epilogue that begins at `row` and `output`.
   [[gnu::always_inline]] BasicTileEpilogue from(int64_t row, int64_t output) const {
     BasicTileEpilogue moved = *this;
+    if (weight_scales) moved.weight_scales += output;
     if (bias) moved.bias += output;
     if (residual) moved.residual += row * residual_stride + output;
     if (out) moved.out += row * out_stride + output;
@@ -54,15 +84,14 @@ struct BasicTileEpilogue {
       moved.snake_frequency += output;
       moved.snake_gain += output;
       moved.snake_out += row * snake_stride + output;
+      if (snake_scales) moved.snake_scales += (row * snake_stride + output) / kCodeBlock;
     }
     return moved;
   }
 };
 using TileEpilogue = BasicTileEpilogue<uint16_t>;
 using FloatTileEpilogue = BasicTileEpilogue<float>;
-
-/// How many neighbouring numbers of a row share a scale (matrix.h).
-inline constexpr int64_t kCodeBlock = 32;
+using FixedTileEpilogue = BasicTileEpilogue<int16_t>;
 
 /// Storage type and pointers of a matrix (matrix.h). `depth`, its number of columns, is a multiple of
 /// kCodeBlock for codes.
@@ -126,9 +155,12 @@ void pack_panel_float(const StoredMatrix& matrix, int64_t first, float* panel);
 
 #if defined(CARILLON_AVX512)
 /// Multiplies rows by one packed panel and stores the first `outputs` outputs.
-using Tiles = void(const TileInput&, int64_t rows, const uint32_t* panel, int outputs, const TileEpilogue&);
+template <typename Input, typename Epilogue>
+using BasicTiles = void(const Input&, int64_t rows, const uint32_t* panel, int outputs, const Epilogue&);
+using Tiles = BasicTiles<TileInput, TileEpilogue>;
 Tiles tiles_avx512;
-inline constexpr int kAvx512Rows = 14;  // as many rows as the registers hold
+BasicTiles<FixedTileInput, FixedTileEpilogue> tiles_fixed_avx512;
+inline constexpr int kAvx512Rows = 14, kFixedRows = 7;  // as many rows as the registers hold
 
 /// Interleaves `outputs` <= kPanel rows of a row-major matrix into a panel [words][kPanel]. The remaining outputs of
 /// the panel are zero.

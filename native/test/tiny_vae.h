@@ -18,11 +18,12 @@ enum class WeightLayout { kWeightNorm, kParametrizations, kPlain };
 /// Fills a checkpoint tensor by tensor. The encoder outputs mean and scale of each latent channel.
 class TinyVaeWriter {
  public:
-  TinyVaeWriter(WeightLayout layout, int64_t latent_channels) : layout_(layout), latent_(latent_channels) {}
+  TinyVaeWriter(WeightLayout layout, int64_t latent_channels, int64_t decoder_channels = 4)
+      : layout_(layout), latent_(latent_channels), narrow_(decoder_channels) {}
 
   Tensors write() {
     const std::vector<int64_t> ratios = {2, 4, 4, 6, 10}, widths = {1, 1, 2, 4, 8, 16};
-    const int64_t wide = 2 * latent_, narrow = 4;  // channels at the audio end of encoder and decoder
+    const int64_t wide = 2 * latent_, narrow = narrow_;  // channels at the audio end of encoder and decoder
     convolution("encoder.conv1", {wide, 2, 7}, wide);
     convolution("decoder.conv1", {16 * narrow, latent_, 7}, 16 * narrow);
     for (size_t i = 0; i < ratios.size(); ++i) {
@@ -77,25 +78,25 @@ class TinyVaeWriter {
   }
 
   WeightLayout layout_;
-  int64_t latent_;
+  int64_t latent_, narrow_;
   at::Generator generator_ = at::detail::createCPUGenerator(7);
   Tensors tensors_;
 };
 
-inline std::string tiny_vae_config(int64_t latent_channels) {
-  return R"({"sampling_rate": 48000, "audio_channels": 2, "decoder_channels": 4, "encoder_hidden_size": )" +
-         std::to_string(2 * latent_channels) + R"(, "decoder_input_channels": )" + std::to_string(latent_channels) +
+inline std::string tiny_vae_config(int64_t latent_channels, int64_t decoder_channels = 4) {
+  return R"({"sampling_rate": 48000, "audio_channels": 2, "decoder_channels": )" + std::to_string(decoder_channels) +
+         R"(, "encoder_hidden_size": )" + std::to_string(2 * latent_channels) + R"(, "decoder_input_channels": )" + std::to_string(latent_channels) +
          R"(, "downsampling_ratios": [2, 4, 4, 6, 10], "channel_multiples": [1, 2, 4, 8, 16]})";
 }
 
 /// Writes the checkpoint. `change` can modify the tensors before they are written.
 inline std::string write_tiny_vae(WeightLayout layout, int64_t latent_channels = 4,
-                                  const std::function<void(Tensors&)>& change = {}) {
+                                  const std::function<void(Tensors&)>& change = {}, int64_t decoder_channels = 4) {
   const std::string directory = fixture_directory();
-  Tensors tensors = TinyVaeWriter(layout, latent_channels).write();
+  Tensors tensors = TinyVaeWriter(layout, latent_channels, decoder_channels).write();
   if (change) change(tensors);
   write_safetensors(directory + "/diffusion_pytorch_model.safetensors", tensors);
-  write_file(directory + "/config.json", tiny_vae_config(latent_channels));
+  write_file(directory + "/config.json", tiny_vae_config(latent_channels, decoder_channels));
   return directory;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/snake.h"
@@ -10,25 +11,34 @@
 
 namespace carillon {
 
+Signal Signal::part(int64_t first, int64_t count) const {
+  const auto rows = [&](const at::Tensor& all) { return all.narrow(0, first, count + 2 * kHalo); };
+  return {rows(data), count, scales.defined() ? rows(scales) : scales};
+}
+
 Signal SignalPool::take(int64_t length, int64_t channels, at::ScalarType dtype) {
-  const int64_t rows = length + 2 * Signal::kHalo;
-  const int64_t elements = rows * channels;
+  const int64_t rows = length + 2 * Signal::kHalo, numbers = rows * channels;
+  const int64_t scales = dtype == at::kShort ? numbers / kernels::kCodeBlock : 0;
+  const int64_t elements = numbers + 2 * scales;  // the float32 scales follow the int16 numbers
   // Frees unused buffers that are too small. A decoder's signals grow from layer to layer, so these buffers would not
   // fit later either.
-  std::erase_if(buffers_, [&](const at::Tensor& buffer) {
-    return buffer.storage().use_count() == 1 && (buffer.numel() < elements || buffer.scalar_type() != dtype);
-  });
-  for (const at::Tensor& buffer : buffers_) {
-    if (buffer.storage().use_count() == 1 && buffer.scalar_type() == dtype)
-      return {buffer.narrow(0, 0, elements).view({rows, channels}), length};
-  }
-  buffers_.push_back(at::empty({elements}, dtype));
-  return {buffers_.back().view({rows, channels}), length};
+  const auto is_unused = [&](const at::Tensor& buffer) {
+    return buffer.storage().use_count() == 1 && buffer.scalar_type() == dtype;
+  };
+  std::erase_if(buffers_, [&](const at::Tensor& buffer) { return is_unused(buffer) && buffer.numel() < elements; });
+  auto buffer = std::ranges::find_if(buffers_, is_unused);
+  if (buffer == buffers_.end()) buffer = buffers_.insert(buffers_.end(), at::empty({elements}, dtype));
+  Signal signal{buffer->narrow(0, 0, numbers).view({rows, channels}), length};
+  if (scales) signal.scales = buffer->narrow(0, numbers, 2 * scales).view(at::kFloat).view({rows, -1});
+  return signal;
 }
 
 void clear_halo(const Signal& signal) {
-  signal.data.narrow(0, 0, Signal::kHalo).zero_();
-  signal.data.narrow(0, Signal::kHalo + signal.length, Signal::kHalo).zero_();
+  for (const at::Tensor& all : {signal.data, signal.scales}) {
+    if (!all.defined()) continue;
+    all.narrow(0, 0, Signal::kHalo).zero_();
+    all.narrow(0, Signal::kHalo + signal.length, Signal::kHalo).zero_();
+  }
 }
 
 namespace {
@@ -44,6 +54,12 @@ at::Tensor load_weight(const Weights& weights, at::IntArrayRef shape) {
   }
   if (weights.has("weight_v")) return fuse("weight_g", "weight_v");
   return weights.get("weight", shape, at::kFloat);
+}
+
+/// Type of tensors of `Element`; uint16_t holds the bits of a bfloat16.
+template <typename Element>
+constexpr at::ScalarType dtype_of() {
+  return std::is_same_v<Element, float> ? at::kFloat : std::is_same_v<Element, int16_t> ? at::kShort : at::kBFloat16;
 }
 
 /// Reshapes the weight to a matrix [rows, depth] for the product with time-major input.
@@ -79,26 +95,32 @@ Snake Snake::load(const Weights& weights, int64_t channels) {
   return {alpha.exp().reshape({channels}), (beta.exp() + 1e-9).reciprocal().reshape({channels})};
 }
 
-Convolution Convolution::load(const Weights& weights, const ConvolutionShape& shape, bool time_major) {
+Convolution Convolution::load(const Weights& weights, const ConvolutionShape& shape, Products products) {
   Convolution convolution;
   convolution.shape_ = shape;
+  convolution.products_ = products;
   const auto outer = shape.transposed ? std::pair(shape.in, shape.out) : std::pair(shape.out, shape.in);
-  const at::Tensor weight = load_weight(weights, {outer.first, outer.second, shape.kernel});
-  if (time_major) {
-    const at::Tensor matrix = as_matrix(weight, shape);
-    if (weights.placement().dtype == at::kFloat) {
-      convolution.grouped_steps_ = steps_to_group(shape);
-      convolution.matrix_ = kernels::pack_floats(group_steps(matrix, shape, convolution.grouped_steps_));
-    } else {
-      convolution.matrix_ = kernels::pack(matrix);
-    }
-    if (shape.bias) {
-      const at::Tensor bias = weights.get("bias", {shape.out}, at::kFloat);
-      convolution.bias_ = shape.transposed ? bias.repeat({shape.stride}) : bias.contiguous();
-    }
-  } else {
+  at::Tensor weight = load_weight(weights, {outer.first, outer.second, shape.kernel});
+  if (products == Products::kLibtorch) {
     convolution.weight_ = weight.to(weights.placement().dtype);
     if (shape.bias) convolution.bias_ = weights.get("bias", {shape.out});
+    return convolution;
+  }
+  if (products == Products::kFixed && !shape.transposed) {
+    const int64_t missing = -shape.in & (kernels::kCodeBlock - 1);
+    weight = at::constant_pad_nd(weight, {0, 0, 0, missing});
+    convolution.shape_.in += missing;
+  }
+  const at::Tensor matrix = as_matrix(weight, convolution.shape_);
+  if (products == Products::kFloat) {
+    convolution.grouped_steps_ = steps_to_group(shape);
+    convolution.matrix_ = kernels::pack_floats(group_steps(matrix, shape, convolution.grouped_steps_));
+  } else {
+    convolution.matrix_ = (products == Products::kFixed ? kernels::pack_fixed : kernels::pack)(matrix);
+  }
+  if (shape.bias) {
+    const at::Tensor bias = weights.get("bias", {shape.out}, at::kFloat);
+    convolution.bias_ = shape.transposed ? bias.repeat({shape.stride}) : bias.contiguous();
   }
   return convolution;
 }
@@ -135,25 +157,34 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::BasicTileEp
   using Input = kernels::BasicTileInput<Word>;
   const int64_t words = shape_.in * static_cast<int64_t>(sizeof(Element)) / static_cast<int64_t>(sizeof(Word));
   if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
-  const auto* rows = static_cast<const Word*>(x.data.const_data_ptr()) + Signal::kHalo * words;
-  const auto run = [&](const Input& input, int64_t count) { kernels::matmul(matrix_, input, count, epilogue); };
+  /// Multiplies `count` rows. `input` has no data yet; its first row begins `before` words before the signal.
+  const auto run = [&](int64_t before, Input input, int64_t count) {
+    const int64_t first = Signal::kHalo * words - before;
+    input.data = static_cast<const Word*>(x.data.const_data_ptr()) + first;
+    if constexpr (std::is_same_v<Element, int16_t>) {
+      const float* const scales = x.scales.const_data_ptr<float>() + 2 * first / kernels::kCodeBlock;
+      kernels::matmul(matrix_, kernels::FixedTileInput{input, scales}, count, epilogue);
+    } else {
+      kernels::matmul(matrix_, input, count, epilogue);
+    }
+  };
   if (shape_.transposed) {
     // Row i of the product holds `stride` outputs; the first has index i * stride - padding. Indices outside [0,
     // length) are in the halo.
-    run({rows - words, words, 0, 1, 2 * words}, x.length + 1);
+    run(words, {nullptr, words, 0, 1, 2 * words}, x.length + 1);
   } else if (shape_.dilation == 1) {
     const int64_t steps = grouped_steps_;
     const int64_t reach = (shape_.kernel + steps - 1) * words;
-    run({rows - shape_.padding * words, steps * shape_.stride * words, 0, 1, reach}, (length + steps - 1) / steps);
+    run(shape_.padding * words, {nullptr, steps * shape_.stride * words, 0, 1, reach}, (length + steps - 1) / steps);
   } else {
-    run({rows - shape_.padding * words, words, shape_.dilation * words, shape_.kernel, words}, length);
+    run(shape_.padding * words, {nullptr, words, shape_.dilation * words, shape_.kernel, words}, length);
   }
 }
 
 Convolution::Result Convolution::operator()(const Signal& x, const Epilogue& then, SignalPool& pool) const {
   const int64_t length = output_length(x.length);
   Result result;
-  if (!time_major()) {
+  if (products_ == Products::kLibtorch) {
     const at::Device device = x.data.device();
     if (then.snake && !at::GradMode::is_enabled() && kernels::has_snake_pass(device, x.data.scalar_type())) {
       const at::Tensor residual = then.residual ? then.residual->data : at::Tensor();
@@ -169,8 +200,14 @@ Convolution::Result Convolution::operator()(const Signal& x, const Epilogue& the
     if (then.keep) result.plain = {y, length};
     return result;
   }
-  return time_major_dtype() == at::kFloat ? run_time_major<float>(x, then, pool)
-                                          : run_time_major<uint16_t>(x, then, pool);
+  switch (products_) {
+    case Products::kFloat:
+      return run_time_major<float>(x, then, pool);
+    case Products::kFixed:
+      return run_time_major<int16_t>(x, then, pool);
+    default:
+      return run_time_major<uint16_t>(x, then, pool);
+  }
 }
 
 template <typename Element>
@@ -180,14 +217,15 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue&
   kernels::BasicTileEpilogue<Element> epilogue;
   const int64_t row_elements = steps_per_row() * shape_.out;
   const int64_t first = (Signal::kHalo - (shape_.transposed ? shape_.padding : 0)) * shape_.out;
-  const auto element = [&](const Signal& signal) { return static_cast<Element*>(signal.data.data_ptr()) + first; };
+  using Plain = typename kernels::PlainElement<Element>::Type;
+  const auto plain = [&](const Signal& signal) { return static_cast<Plain*>(signal.data.data_ptr()) + first; };
   if (then.residual) {
-    epilogue.residual = element(*then.residual);
+    epilogue.residual = plain(*then.residual);
     epilogue.residual_stride = row_elements;
   }
   if (then.keep) {
-    result.plain = pool.take(length, shape_.out, time_major_dtype());
-    epilogue.out = element(result.plain);
+    result.plain = pool.take(length, shape_.out, dtype_of<Plain>());
+    epilogue.out = plain(result.plain);
     epilogue.out_stride = row_elements;
   }
   at::Tensor frequency, gain;
@@ -196,9 +234,11 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue&
     gain = then.snake->gain.repeat({steps_per_row()});
     epilogue.snake_frequency = frequency.const_data_ptr<float>();
     epilogue.snake_gain = gain.const_data_ptr<float>();
-    result.snaked = pool.take(length, shape_.out, time_major_dtype());
-    epilogue.snake_out = element(result.snaked);
+    result.snaked = pool.take(length, shape_.out, dtype_of<Element>());
+    epilogue.snake_out = static_cast<Element*>(result.snaked.data.data_ptr()) + first;
     epilogue.snake_stride = row_elements;
+    const at::Tensor& scales = result.snaked.scales;
+    if (scales.defined()) epilogue.snake_scales = scales.data_ptr<float>() + first / kernels::kCodeBlock;
   }
   multiply(x, length, epilogue);
   if (then.keep) clear_halo(result.plain);
@@ -207,8 +247,16 @@ Convolution::Result Convolution::run_time_major(const Signal& x, const Epilogue&
 }
 
 at::Tensor Convolution::run_to_float(const Signal& x) const {
-  if (!time_major()) return run_with_libtorch(x, bias_).to(at::kFloat);
-  return time_major_dtype() == at::kFloat ? run_time_major_to_float<float>(x) : run_time_major_to_float<uint16_t>(x);
+  switch (products_) {
+    case Products::kLibtorch:
+      return run_with_libtorch(x, bias_).to(at::kFloat);
+    case Products::kFloat:
+      return run_time_major_to_float<float>(x);
+    case Products::kFixed:
+      return run_time_major_to_float<int16_t>(x);
+    default:
+      return run_time_major_to_float<uint16_t>(x);
+  }
 }
 
 template <typename Element>

@@ -8,18 +8,27 @@
 
 namespace carillon {
 
+/// What multiplies in convolutions: libtorch, or the time-major kernels of the CPU, in float32, bfloat16 or integers of
+/// 14 bits (kernels/packed_matrix.h).
+enum class Products { kLibtorch, kFloat, kBfloat16, kFixed };
+
 /// A signal of the network, in one of two layouts: [B, C, T] for libtorch, time-major rows [kHalo + T + kHalo, C] for
 /// the CPU kernels. Halo rows are zero; they are the padding of convolutions.
 struct Signal {
   static constexpr int64_t kHalo = 32;  // covers the reach of every kernel (at most 3 * 9) and a whole stride
   at::Tensor data;
   int64_t length = 0;  // T
+  at::Tensor scales = {};  // of integers: float32 [kHalo + T + kHalo, C / kCodeBlock]
+
+  /// View of the rows first .. first + count - 1 and of a halo, which may have other rows of the signal.
+  Signal part(int64_t first, int64_t count) const;
 };
 
 /// Recycles buffers of time-major signals, because new memory costs a page fault every 4 KiB.
 class SignalPool {
  public:
   /// Uninitialised signal; call clear_halo after writing to it. Its memory returns to the pool once no tensor uses it.
+  /// Integers (int16) get scales.
   Signal take(int64_t length, int64_t channels, at::ScalarType dtype);
 
  private:
@@ -59,7 +68,7 @@ struct Epilogue {
 class Convolution {
  public:
   /// Computes weight-normalised weights from their two tensors in float32; uses a plain `weight` unchanged.
-  static Convolution load(const Weights& weights, const ConvolutionShape& shape, bool time_major);
+  static Convolution load(const Weights& weights, const ConvolutionShape& shape, Products products);
 
   struct Result {
     Signal plain, snaked;
@@ -70,13 +79,10 @@ class Convolution {
   at::Tensor run_to_float(const Signal& x) const;
 
   int64_t output_length(int64_t input_length) const;
+  int64_t input_channels() const { return shape_.in; }
   int64_t stride() const { return shape_.stride; }
 
  private:
-  bool time_major() const { return !weight_.defined(); }
-  at::ScalarType time_major_dtype() const {
-    return matrix_.panels.scalar_type() == at::kFloat ? at::kFloat : at::kBFloat16;
-  }
   at::Tensor run_with_libtorch(const Signal& x, const at::Tensor& bias) const;
   /// Runs a dilated convolution of x [B, in, T]; the output is as long as the input. Splits the work into plain
   /// convolutions: each reads every dilation-th sample.
@@ -90,7 +96,8 @@ class Convolution {
   template <typename Element>
   void multiply(const Signal& x, int64_t length, kernels::BasicTileEpilogue<Element> epilogue) const;
 
-  ConvolutionShape shape_;
+  ConvolutionShape shape_;  // integers: with input channels of zeros up to a whole block
+  Products products_ = Products::kLibtorch;
   at::Tensor bias_;               // time-major: float32, one per matrix row; undefined for none
   at::Tensor weight_;             // in libtorch's layout; undefined when time-major
   kernels::PackedMatrix matrix_;  // only when time-major

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "core/runtime/error.h"
 #include "kernels/cpu.h"
+#include "kernels/packed_matrix.h"
 
 namespace carillon {
 
@@ -16,15 +18,20 @@ namespace {
 
 constexpr std::array<int64_t, 3> kDilations = {1, 3, 9};
 
-ResidualUnit load_unit(const Weights& weights, int64_t channels, int64_t dilation, bool time_major) {
+ResidualUnit load_unit(const Weights& weights, int64_t channels, int64_t dilation, Products products) {
   return {
       Snake::load(weights.sub("snake1"), channels),
       Snake::load(weights.sub("snake2"), channels),
       Convolution::load(weights.sub("conv1"),
                         {.in = channels, .out = channels, .kernel = 7, .dilation = dilation, .padding = 3 * dilation},
-                        time_major),
-      Convolution::load(weights.sub("conv2"), {.in = channels, .out = channels, .kernel = 1}, time_major),
+                        products),
+      Convolution::load(weights.sub("conv2"), {.in = channels, .out = channels, .kernel = 1}, products),
   };
+}
+
+/// Type of a time-major network's input.
+at::ScalarType dtype_of(Products products) {
+  return products == Products::kFixed ? at::kShort : products == Products::kFloat ? at::kFloat : at::kBFloat16;
 }
 
 bool adds_nothing(const Weights& unit, int64_t channels) {
@@ -33,11 +40,11 @@ bool adds_nothing(const Weights& unit, int64_t channels) {
   return is_zero(unit.get("conv2.weight", {channels, channels, 1})) && is_zero(unit.get("conv2.bias", {channels}));
 }
 
-std::vector<ResidualUnit> load_units(const Weights& weights, int64_t channels, bool time_major) {
+std::vector<ResidualUnit> load_units(const Weights& weights, int64_t channels, Products products) {
   std::vector<ResidualUnit> units;
   for (size_t i = 0; i < kDilations.size(); ++i) {
     const Weights unit = weights.sub("res_unit" + std::to_string(i + 1));
-    ResidualUnit loaded = load_unit(unit, channels, kDilations[i], time_major);
+    ResidualUnit loaded = load_unit(unit, channels, kDilations[i], products);
     if (!adds_nothing(unit, channels)) units.push_back(std::move(loaded));
   }
   return units;
@@ -82,69 +89,81 @@ std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config) {
   return widths;
 }
 
-bool can_run_time_major(const Placement& placement, const VaeConfig& config) {
+Products fastest_products(const Placement& placement, const VaeConfig& config) {
   const bool has_kernels = placement.dtype == at::kFloat ? kernels::has_float_tiles() : kernels::has_avx512();
-  if (!placement.device.is_cpu() || !has_kernels) return false;
-  for (const int64_t ratio : config.downsampling_ratios) {
-    if (ratio >= Signal::kHalo) return false;
-  }
-  // The time-major kernels read channels in pairs, so all numbers of channels must be even.
-  const auto is_even = [](int64_t channels) { return channels % 2 == 0; };
-  return is_even(config.audio_channels) && is_even(config.encoder_hidden_size) && is_even(config.decoder_channels) &&
-         is_even(config.decoder_input_channels);
+  const auto& ratios = config.downsampling_ratios;
+  const bool fits_halo = std::ranges::all_of(ratios, [](int64_t ratio) { return ratio < Signal::kHalo; });
+  // Numbers of channels; the kernels read channels in pairs.
+  const std::initializer_list<int64_t> ends = {config.audio_channels, config.decoder_input_channels};
+  const std::initializer_list<int64_t> bases = {config.encoder_hidden_size, config.decoder_channels};
+  const auto divides = [](int64_t divisor) { return [=](int64_t channels) { return channels % divisor == 0; }; };
+  const bool is_even = std::ranges::all_of(ends, divides(2)) && std::ranges::all_of(bases, divides(2));
+  if (!placement.device.is_cpu() || !has_kernels || !fits_halo || !is_even) return Products::kLibtorch;
+  if (placement.dtype == at::kFloat) return Products::kFloat;
+  if (kernels::has_amx()) return Products::kBfloat16;
+  return std::ranges::all_of(bases, divides(kernels::kCodeBlock)) ? Products::kFixed : Products::kFloat;
 }
 
-Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, bool time_major) {
+Oobleck Oobleck::load_encoder(const Weights& weights, const VaeConfig& config, Products products) {
   const std::vector<int64_t> channels = channel_widths(config.encoder_hidden_size, config);
   Oobleck net;
   net.dtype = weights.placement().dtype;
-  net.time_major = time_major;
+  net.products = products;
   net.first = Convolution::load(
-      weights.sub("conv1"), {.in = config.audio_channels, .out = channels[0], .kernel = 7, .padding = 3}, time_major);
+      weights.sub("conv1"), {.in = config.audio_channels, .out = channels[0], .kernel = 7, .padding = 3}, products);
   for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
     const Weights block = weights.sub("block." + std::to_string(i));
     net.blocks.push_back(
-        {load_units(block, channels[i], time_major), Snake::load(block.sub("snake1"), channels[i]),
+        {load_units(block, channels[i], products), Snake::load(block.sub("snake1"), channels[i]),
          Convolution::load(block.sub("conv1"),
                            resampling(channels[i], channels[i + 1], config.downsampling_ratios[i], false),
-                           time_major)});
+                           products)});
   }
   net.last_snake = Snake::load(weights.sub("snake1"), channels.back());
   net.last = Convolution::load(weights.sub("conv2"),
                                {.in = channels.back(), .out = config.encoder_hidden_size, .kernel = 3, .padding = 1},
-                               time_major);
+                               products);
   return net;
 }
 
-Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, bool time_major) {
+Oobleck Oobleck::load_decoder(const Weights& weights, const VaeConfig& config, Products products) {
   const std::vector<int64_t> channels = channel_widths(config.decoder_channels, config);
   Oobleck net;
   net.dtype = weights.placement().dtype;
-  net.time_major = time_major;
+  net.products = products;
   net.first = Convolution::load(
       weights.sub("conv1"), {.in = config.decoder_input_channels, .out = channels.back(), .kernel = 7, .padding = 3},
-      time_major);
+      products);
   for (size_t i = 0; i < config.downsampling_ratios.size(); ++i) {
     const size_t level = config.downsampling_ratios.size() - i;
     const Weights block = weights.sub("block." + std::to_string(i));
     net.blocks.push_back(
-        {load_units(block, channels[level - 1], time_major), Snake::load(block.sub("snake1"), channels[level]),
+        {load_units(block, channels[level - 1], products), Snake::load(block.sub("snake1"), channels[level]),
          Convolution::load(
              block.sub("conv_t1"),
              resampling(channels[level], channels[level - 1], config.downsampling_ratios[level - 1], true),
-             time_major)});
+             products)});
   }
   net.last_snake = Snake::load(weights.sub("snake1"), channels[0]);
   net.last = Convolution::load(
       weights.sub("conv2"), {.in = channels[0], .out = config.audio_channels, .kernel = 7, .padding = 3, .bias = false},
-      time_major);
+      products);
   return net;
 }
 
 Signal Oobleck::to_signal(const at::Tensor& x, SignalPool& pool) const {
-  if (!time_major) return {x.to(dtype), x.size(2)};
-  Signal signal = pool.take(x.size(2), x.size(1), dtype);
-  signal.data.narrow(0, Signal::kHalo, signal.length).copy_(x[0].t());
+  if (!is_time_major()) return {x.to(dtype), x.size(2)};
+  const int64_t channels = first.input_channels();
+  Signal signal = pool.take(x.size(2), channels, dtype_of(products));
+  const auto rows = [&](const at::Tensor& all) { return all.narrow(0, Signal::kHalo, signal.length); };
+  if (products == Products::kFixed) {
+    const at::Tensor padded = at::constant_pad_nd(x[0].t(), {0, channels - x.size(1)});
+    const auto [numbers, scales] = kernels::round_fixed(padded.unflatten(1, {-1, kernels::kCodeBlock}));
+    rows(signal.data).copy_(numbers.flatten(1));
+    rows(signal.scales).copy_(scales.squeeze(-1));
+  } else {
+    rows(signal.data).copy_(x[0].t());
+  }
   clear_halo(signal);
   return signal;
 }
@@ -166,7 +185,7 @@ at::Tensor Oobleck::decode(const at::Tensor& latents, SignalPool& pool) const {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const OobleckBlock& block = blocks[i];
     const bool is_last = i + 1 == blocks.size();
-    if (is_last && time_major && block.units.empty()) return run_end_in_parts(x.snaked, pool);
+    if (is_last && is_time_major() && block.units.empty()) return run_end_in_parts(x.snaked, pool);
     const Snake& next = is_last ? last_snake : blocks[i + 1].snake;
     x = block.resample(x.snaked, {.snake = &entry_snake(block, next), .keep = !block.units.empty()}, pool);
     x = run_units(block, std::move(x), next, /*keep=*/false, pool);
@@ -184,7 +203,7 @@ at::Tensor Oobleck::run_end_in_parts(const Signal& x, SignalPool& pool) const {
     const int64_t from = std::max<int64_t>(begin - kContext, 0), end = std::min(begin + kPartRows, x.length);
     const int64_t to = std::min(end + kContext, x.length);
     // This part is a view, so its halo contains the rows next to it in x.
-    const Signal part{x.data.narrow(0, from, to - from + 2 * Signal::kHalo), to - from};
+    const Signal part = x.part(from, to - from);
     const at::Tensor y = last.run_to_float(resample(part, {.snake = &last_snake}, pool).snaked);
     const int64_t first_sample = (begin - from) * resample.stride();
     const int64_t last_sample = end == x.length ? y.size(2) : (end - from) * resample.stride();
@@ -243,7 +262,7 @@ int64_t group_size(const at::Tensor& batch, int64_t frames, int64_t window) {
 /// on the widths of tiles.
 int64_t first_window(const Oobleck& network, int64_t window) {
   constexpr int64_t kFirstTile = 128;  // playback starts after this tile
-  return network.time_major ? std::min(kFirstTile, window) : window;
+  return network.is_time_major() ? std::min(kFirstTile, window) : window;
 }
 
 }  // namespace

@@ -33,15 +33,15 @@ Vae Vae::load(const ModelSource& source, const Placement& placement, const Contr
   const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
-  const bool time_major = can_run_time_major(placement, vae.config_);
+  const Products products = fastest_products(placement, vae.config_);
   control.report(Stage::kLoad, 0, 2);
   if (vae.config_.spectral_encoder) {
     vae.spectral_encoder_ = SpectralEncoder::load(weights.sub("encoder"), vae.config_);
   } else {
-    vae.encoder_ = Oobleck::load_encoder(weights.sub("encoder"), vae.config_, time_major);
+    vae.encoder_ = Oobleck::load_encoder(weights.sub("encoder"), vae.config_, products);
   }
   control.report(Stage::kLoad, 1, 2);
-  vae.decoder_ = Oobleck::load_decoder(weights.sub("decoder"), vae.config_, time_major);
+  vae.decoder_ = Oobleck::load_decoder(weights.sub("decoder"), vae.config_, products);
   control.report(Stage::kLoad, 2, 2);
   vae.unused_tensors_ = checkpoint.unused();
   return vae;

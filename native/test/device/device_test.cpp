@@ -115,7 +115,7 @@ TEST("device: a GPU decodes songs together that fit the window together, and the
   const std::string directory = write_tiny_vae(WeightLayout::kWeightNorm);
   const VaeConfig config = VaeConfig::read(directory);
   const Weights weights = Checkpoint::open(directory).weights({kDevice, at::kFloat});
-  const Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, /*time_major=*/false);
+  const Oobleck decoder = Oobleck::load_decoder(weights.sub("decoder"), config, Products::kLibtorch);
   const at::Tensor latents = at::randn({3, 4, 50}, at::detail::createCPUGenerator(3)).to(kDevice);
   std::vector<std::pair<int64_t, int64_t>> tiles;  // first item, number of items
   const auto audio = decode_tiled(

@@ -94,6 +94,41 @@ TEST("kernels: the packed product applies bias, residual and snake") {
   }
 }
 
+TEST("kernels: integer tiles apply scales, bias, residual and snake for all rows, outputs and taps") {
+  if (!kernels::has_avx512()) SKIP("integer tiles need AVX512-BF16");
+  const c10::InferenceMode inference;
+  constexpr int64_t kTaps = 3, kIn = 64, kBlocks = kIn / kernels::kCodeBlock;
+  for (const int64_t rows : {1, 2, 6, 7, 8, 40, 500}) {
+    for (const int64_t outputs : {32, 96}) {
+      const at::Tensor x = at::randn({rows + 2 * (kTaps - 1), kIn}), weight = at::randn({outputs, kTaps * kIn});
+      const auto [numbers, scales] = kernels::round_fixed(x.unflatten(1, {kBlocks, kernels::kCodeBlock}));
+      const at::Tensor bias = at::randn({outputs}), residual = at::randn({rows, outputs});
+      const at::Tensor frequency = at::randn({outputs}).exp(), gain = at::randn({outputs}).exp();
+      const at::Tensor y = at::empty({rows, outputs}), snaked = at::empty({rows, outputs}, at::kShort);
+      const at::Tensor snake_scales = at::empty({rows, outputs / kernels::kCodeBlock, 1});
+      kernels::FixedTileEpilogue epilogue;
+      epilogue.bias = bias.const_data_ptr<float>();
+      epilogue.residual = residual.const_data_ptr<float>();
+      epilogue.out = y.data_ptr<float>();
+      epilogue.snake_out = snaked.data_ptr<int16_t>();
+      epilogue.snake_scales = snake_scales.data_ptr<float>();
+      epilogue.residual_stride = epilogue.out_stride = epilogue.snake_stride = outputs;
+      epilogue.snake_frequency = frequency.const_data_ptr<float>();
+      epilogue.snake_gain = gain.const_data_ptr<float>();
+      const kernels::FixedTileInput input{
+          {static_cast<const uint32_t*>(numbers.const_data_ptr()), kIn / 2, 2 * kIn / 2, kTaps, kIn / 2},
+          scales.const_data_ptr<float>()};
+      kernels::matmul(kernels::pack_fixed(weight), input, rows, epilogue);
+      const at::Tensor taps =
+          at::cat({x.narrow(0, 0, rows), x.narrow(0, 2, rows), x.narrow(0, 4, rows)}, 1).to(at::kDouble);
+      const at::Tensor exact = at::linear(taps, weight.to(at::kDouble), bias.to(at::kDouble)) + residual;
+      EXPECT(relative_error(y, exact) < 3e-4);
+      const at::Tensor blocks = snaked.view({rows, -1, kernels::kCodeBlock}) * snake_scales;
+      EXPECT(relative_error(blocks.flatten(1), kernels::snake_reference(y, frequency, gain)) < 2e-4);
+    }
+  }
+}
+
 TEST("kernels: float tiles apply bias, residual and snake for all rows, outputs and taps") {
   if (!kernels::has_float_tiles()) SKIP("float tiles need AVX2");
   const c10::InferenceMode inference;
