@@ -1,20 +1,16 @@
 /** Which task describes which recording, kept in this browser. The service keeps the descriptions. */
 import { carillon, type Parameters, submit } from "./api.js";
-import { Store } from "./store.js";
+import { readKept, Store } from "./store.js";
 
 const ITEM = "carillon-descriptions";
 const MAX_KEPT = 100;
 
 /** Ids of tasks by recording. */
-export const descriptions = new Store<Readonly<Record<string, string>>>(load());
+type Descriptions = Readonly<Record<string, string>>;
 
-function load(): Record<string, string> {
-  try {
-    return JSON.parse(localStorage.getItem(ITEM) ?? "{}");
-  } catch {
-    return {};
-  }
-}
+const load = () => readKept<Descriptions>(ITEM);
+
+export const descriptions = new Store(load());
 
 function keep(entries: [string, string][]): void {
   descriptions.set(Object.fromEntries(entries.slice(-MAX_KEPT)));

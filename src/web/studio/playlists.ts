@@ -1,5 +1,6 @@
 /** Playlists: names with ids of songs in order, kept in this browser. */
 import { useEffect, useState } from "preact/hooks";
+import { readKept } from "./store.js";
 
 export type Playlists = Readonly<Record<string, readonly string[]>>;
 
@@ -9,13 +10,7 @@ export const MAX_PLAYLIST_SONGS = 100;
 const ITEM = "carillon-playlists";
 const CHANGED = "carillon-playlists-changed";
 
-function load(): Playlists {
-  try {
-    return JSON.parse(localStorage.getItem(ITEM) ?? "{}");
-  } catch {
-    return {};
-  }
-}
+const load = () => readKept<Playlists>(ITEM);
 
 /** The playlists, updated after changes in any tab. */
 export function usePlaylists(): Playlists {

@@ -6,19 +6,14 @@ import { type Draft, SONG_PARAMETERS, withValues } from "./draft.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
 import { OpenSettings } from "./settings-file.js";
+import { readKept } from "./store.js";
 import type { DraftChange } from "./undo.js";
 
 type Presets = Record<string, Parameters>;
 
 const ITEM = "carillon-presets";
 
-function loadPresets(): Presets {
-  try {
-    return JSON.parse(localStorage.getItem(ITEM) ?? "{}");
-  } catch {
-    return {};
-  }
-}
+const loadPresets = () => readKept<Presets>(ITEM);
 
 /** Settings of a draft, without SONG_PARAMETERS. */
 function settingsOf({ values }: Draft): Parameters {

@@ -42,15 +42,9 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
   const name = sourceName || t("recording");
   const recording = recordingKey(values.src_audio_path, files.src_audio);
   const drop = () => {
-    const {
-      src_audio_path: _,
-      task_type: __,
-      repainting_start: ___,
-      repainting_end: ____,
-      ...others
-    } = values;
-    const { src_audio: _____, ...rest } = files;
-    onChange({ ...draft, values: others, files: rest, sourceName: "" });
+    const unset = { src_audio_path: null, task_type: null, repainting_start: null, repainting_end: null };
+    const { src_audio: _, ...others } = files;
+    onChange({ ...withValues(draft, unset), files: others, sourceName: "" });
   };
   return (
     <fieldset class="source">
