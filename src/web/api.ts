@@ -1,5 +1,6 @@
 /** Requests of the page to the bridge, their responses, and the city data that the map draws. */
 import type { GroundPoint as Place } from "../city/geometry.js";
+import { withTimeLimit } from "../system/time-limit.js";
 
 export type { Place };
 
@@ -88,14 +89,9 @@ const READ_LIMIT_MS = 30_000;
 
 /** Sends a GET request to the bridge with `quiet`, so that its overlay does not show the request. */
 export async function read<T>(path: string): Promise<T> {
-  const separator = path.includes("?") ? "&" : "?";
-  const stop = new AbortController();
-  const timer = setTimeout(() => stop.abort(new TypeError("no response in time")), READ_LIMIT_MS);
-  try {
-    return await answerOf<T>(await fetch(`${path}${separator}quiet=true`, { signal: stop.signal }));
-  } finally {
-    clearTimeout(timer);
-  }
+  const address = `${path}${path.includes("?") ? "&" : "?"}quiet=true`;
+  const limit = { ms: READ_LIMIT_MS, error: () => new TypeError("no response in time") };
+  return withTimeLimit(limit, async (signal) => answerOf<T>(await fetch(address, { signal })));
 }
 
 /** Paths that the bridge does not have: a running game has fewer than the embedded city. They are not asked for again. */
