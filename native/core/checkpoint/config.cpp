@@ -108,15 +108,23 @@ LoudnessRange read_music(const ConfigFile& file) {
   return {.low = static_cast<double>(range[0]), .high = static_cast<double>(range[1])};
 }
 
-void read_dit(const ConfigFile& file, DitConfig& out) {
-  const Json& json = file.json;
+/// @param head_dim default of head_dim, which is not hidden_size / heads; nullopt: the file must have it
+void read_transformer(const ConfigFile& file, std::optional<int64_t> head_dim, TransformerConfig& out) {
   out.hidden_size = file.positive("hidden_size");
   out.intermediate_size = file.positive("intermediate_size");
   out.num_hidden_layers = file.positive("num_hidden_layers");
   out.num_attention_heads = file.positive("num_attention_heads");
   out.num_key_value_heads = file.positive("num_key_value_heads");
-  out.head_dim = file.positive("head_dim");
+  out.head_dim = file.positive("head_dim", head_dim);
   file.require_heads(out.num_attention_heads, out.num_key_value_heads, out.head_dim);
+  out.rms_norm_eps = file.json.get_double("rms_norm_eps", 1e-6);
+  out.rope_theta = read_rope_theta(file);
+  out.attention_bias = file.json.get_bool("attention_bias", false);
+}
+
+void read_dit(const ConfigFile& file, DitConfig& out) {
+  const Json& json = file.json;
+  read_transformer(file, std::nullopt, out);
   out.in_channels = json.get_int("in_channels");
   out.audio_acoustic_hidden_dim = file.positive("audio_acoustic_hidden_dim");
   file.require(out.in_channels == 3 * out.audio_acoustic_hidden_dim,
@@ -127,9 +135,6 @@ void read_dit(const ConfigFile& file, DitConfig& out) {
   out.music = read_music(file);
   out.timestep_mu = json.get_double("timestep_mu", -0.4);
   out.timestep_sigma = json.get_double("timestep_sigma", 1.0);
-  out.rms_norm_eps = json.get_double("rms_norm_eps", 1e-6);
-  out.rope_theta = read_rope_theta(file);
-  out.attention_bias = json.get_bool("attention_bias", false);
   out.sliding_window = json.get_bool("use_sliding_window", true) ? json.get_int("sliding_window", 128) : 0;
   file.require(out.sliding_window >= 0, "sliding_window is negative");
   out.layer_has_window = read_windowed_layers(file, out.num_hidden_layers);
@@ -267,16 +272,7 @@ Qwen3Config Qwen3Config::read(const ModelSource& source) {
   file.require_model_type("qwen3");
   Qwen3Config out;
   out.vocab_size = file.positive("vocab_size");
-  out.hidden_size = file.positive("hidden_size");
-  out.intermediate_size = file.positive("intermediate_size");
-  out.num_hidden_layers = file.positive("num_hidden_layers");
-  out.num_attention_heads = file.positive("num_attention_heads");
-  out.num_key_value_heads = file.positive("num_key_value_heads");
-  out.head_dim = file.positive("head_dim", 128);
-  file.require_heads(out.num_attention_heads, out.num_key_value_heads, out.head_dim);
-  out.rms_norm_eps = file.json.get_double("rms_norm_eps", 1e-6);
-  out.rope_theta = read_rope_theta(file);
-  out.attention_bias = file.json.get_bool("attention_bias", false);
+  read_transformer(file, 128, out);
   out.max_position_embeddings = file.positive("max_position_embeddings", 40960);
   file.require(!file.json.get_bool("use_sliding_window", false),
                "use_sliding_window is true, which is not supported");

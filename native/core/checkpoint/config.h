@@ -23,15 +23,22 @@ struct LoudnessRange {
   double low, high;
 };
 
-/// The DiT with its condition encoder, audio tokenizer and detokenizer.
-struct DitConfig {
-  // DiT
+/// A stack of transformer layers.
+struct TransformerConfig {
   int64_t hidden_size;
   int64_t intermediate_size;
   int64_t num_hidden_layers;
   int64_t num_attention_heads;
   int64_t num_key_value_heads;
   int64_t head_dim;
+  double rms_norm_eps;
+  double rope_theta;  // also read from rope_parameters or rope_scaling
+  bool attention_bias;
+};
+
+/// The DiT with its condition encoder, audio tokenizer and detokenizer. All of them have the DiT's head_dim,
+/// rms_norm_eps, rope_theta, attention_bias and windows.
+struct DitConfig : TransformerConfig {
   int64_t in_channels;                // source latents, chunk mask and state: 3 * audio_acoustic_hidden_dim
   int64_t audio_acoustic_hidden_dim;  // latent channels
   int64_t patch_size;
@@ -62,10 +69,6 @@ struct DitConfig {
   int64_t fsq_dim;
   std::vector<int64_t> fsq_input_levels;
 
-  // fields that the DiT, the encoders and the tokenizers share
-  double rms_norm_eps;
-  double rope_theta;
-  bool attention_bias;
   int64_t sliding_window;  // in tokens; 0: all layers have full attention
   std::vector<bool> layer_has_window;
 
@@ -117,17 +120,8 @@ struct VaeConfig {
 };
 
 /// A Qwen3 transformer: the text encoder or the 5 Hz language model.
-struct Qwen3Config {
+struct Qwen3Config : TransformerConfig {
   int64_t vocab_size;
-  int64_t hidden_size;
-  int64_t intermediate_size;
-  int64_t num_hidden_layers;
-  int64_t num_attention_heads;
-  int64_t num_key_value_heads;
-  int64_t head_dim;  // 128 by default, not hidden_size / heads
-  double rms_norm_eps;
-  double rope_theta;  // also read from rope_parameters or rope_scaling
-  bool attention_bias;
   int64_t max_position_embeddings;
 
   static Qwen3Config read(const ModelSource& source);
