@@ -19,19 +19,16 @@ constexpr std::chrono::milliseconds kExitLimit{300};
 
 Napi::Value runtime_info(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
-  auto result = Napi::Object::New(env);
-  result.Set("libtorchVersion", libtorch_version());
-  result.Set("cpuDtype", dtype_name(choose_placement("cpu", "auto").dtype));
   auto devices = Napi::Array::New(env);
-  for (const auto& device : list_devices()) {
-    auto entry = Napi::Object::New(env);
-    entry.Set("name", device.name);
-    entry.Set("description", device.description);
-    entry.Set("memoryBytes", static_cast<double>(device.memory_bytes));
-    devices.Set(devices.Length(), entry);
+  for (const auto& [name, description, memory_bytes] : list_devices()) {
+    const Napi::Value device =
+        NewObject(env).set("name", name).set("description", description).set("memoryBytes", memory_bytes);
+    devices.Set(devices.Length(), device);
   }
-  result.Set("devices", devices);
-  return result;
+  return NewObject(env)
+      .set("libtorchVersion", libtorch_version())
+      .set("cpuDtype", dtype_name(choose_placement("cpu", "auto").dtype))
+      .set("devices", devices);
 }
 
 /// Enables or disables libtorch's flash attention in the whole process.

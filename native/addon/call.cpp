@@ -214,11 +214,8 @@ void Call::deliver_progress(Napi::Env env) {
   }
   if (!progress) return;
   notify(env, options_.on_progress, [&](Napi::Env) -> Napi::Value {
-    auto event = Napi::Object::New(env);
-    event.Set("stage", name_of_choice(progress->stage));
-    event.Set("done", static_cast<double>(progress->done));
-    event.Set("total", static_cast<double>(progress->total));
-    return event;
+    const auto& [stage, done, total] = *progress;
+    return NewObject(env).set("stage", name_of_choice(stage)).set("done", done).set("total", total);
   });
 }
 

@@ -138,30 +138,28 @@ std::vector<LanguageJob> language_jobs(const Napi::Value& value) {
 }
 
 Napi::Value to_js(Napi::Env env, const LanguageResult& result) {
-  auto object = Napi::Object::New(env);
-  object.Set("tokenIds", array_to_js(env, result.token_ids));
-  object.Set("finished", name_of_choice(result.finished));
-  return object;
+  return NewObject(env)
+      .set("tokenIds", array_to_js(env, result.token_ids))
+      .set("finished", name_of_choice(result.finished));
 }
 
 /// Converts the scores of all targets to a JS array of TokenScores (src/engine/addon.ts).
 Napi::Value to_js(Napi::Env env, const std::vector<TokenScores>& all) {
   auto array = Napi::Array::New(env);
   for (const auto& scores : all) {
-    auto object = Napi::Object::New(env);
-    object.Set("logProbabilities", array_to_js(env, scores.log_probabilities));
-    object.Set("ranks", array_to_js(env, scores.ranks));
+    const Napi::Value object = NewObject(env)
+                                   .set("logProbabilities", array_to_js(env, scores.log_probabilities))
+                                   .set("ranks", array_to_js(env, scores.ranks));
     array.Set(array.Length(), object);
   }
   return array;
 }
 
 Napi::Value info_of(Napi::Env env, const LoadedModel& loaded) {
-  auto info = Napi::Object::New(env);
-  info.Set("device", loaded.placement.device.str());
-  info.Set("dtype", dtype_name(loaded.placement.dtype));
-  info.Set("unusedTensors", array_to_js(env, loaded.unused_tensors));
-  return info;
+  return NewObject(env)
+      .set("device", loaded.placement.device.str())
+      .set("dtype", dtype_name(loaded.placement.dtype))
+      .set("unusedTensors", array_to_js(env, loaded.unused_tensors));
 }
 
 [[noreturn]] void fail_closed() { fail(ErrorCode::kBadArgument, "this language model is closed"); }

@@ -36,12 +36,11 @@ class AdapterObject : public Napi::ObjectWrap<AdapterObject> {
 };
 
 Napi::Value info_of(Napi::Env env, const Adapter& adapter) {
-  auto object = Napi::Object::New(env);
-  object.Set("kind", name_of_choice(adapter.kind));
-  object.Set("moduleCount", static_cast<double>(adapter.modules.size()));
-  object.Set("unmatchedTensors", array_to_js(env, adapter.unmatched_tensors));
-  object.Set("warnings", array_to_js(env, adapter.warnings));
-  return object;
+  return NewObject(env)
+      .set("kind", name_of_choice(adapter.kind))
+      .set("moduleCount", adapter.modules.size())
+      .set("unmatchedTensors", array_to_js(env, adapter.unmatched_tensors))
+      .set("warnings", array_to_js(env, adapter.warnings));
 }
 
 /// Creates a NativeAdapter (src/engine/addon.ts).
@@ -177,51 +176,43 @@ RenderJob render_job(const Napi::Object& object) {
 }
 
 Napi::Object song_to_js(Napi::Env env, const RenderedSong& song) {
-  auto object = Napi::Object::New(env);
-  object.Set("audio", array_to_js(env, song.audio));
-  object.Set("latents", array_to_js(env, song.latents));
-  object.Set("gain", song.gain);
-  object.Set("lyricSeconds", array_to_js(env, song.lyric_seconds));
-  return object;
+  return NewObject(env)
+      .set("audio", array_to_js(env, song.audio))
+      .set("latents", array_to_js(env, song.latents))
+      .set("gain", song.gain)
+      .set("lyricSeconds", array_to_js(env, song.lyric_seconds));
 }
 
 Napi::Value to_js(Napi::Env env, const RenderResult& result) {
-  auto object = Napi::Object::New(env);
   auto songs = Napi::Array::New(env);
   for (const RenderedSong& song : result.songs) songs.Set(songs.Length(), song_to_js(env, song));
-  object.Set("songs", songs);
-  object.Set("samplesPerChannel", static_cast<double>(result.samples_per_channel));
-  auto timings = Napi::Object::New(env);
-  timings.Set("conditions", result.timings.conditions);
-  timings.Set("denoise", result.timings.denoise);
-  timings.Set("decode", result.timings.decode);
-  object.Set("timings", timings);
-  return object;
+  const auto& [conditions, denoise, decode] = result.timings;
+  const Napi::Value timings =
+      NewObject(env).set("conditions", conditions).set("denoise", denoise).set("decode", decode);
+  return NewObject(env)
+      .set("songs", songs)
+      .set("samplesPerChannel", result.samples_per_channel)
+      .set("timings", timings);
 }
 
 /// Creates a DecodedAudio object (src/engine/addon.ts).
 Napi::Value audio_part_to_js(Napi::Env env, int64_t item, int64_t begin, const at::Tensor& audio) {
-  auto object = Napi::Object::New(env);
-  object.Set("item", static_cast<double>(item));
-  object.Set("begin", static_cast<double>(begin));
-  object.Set("audio", array_to_js(env, audio));
-  return object;
+  return NewObject(env).set("item", item).set("begin", begin).set("audio", array_to_js(env, audio));
 }
 
 Napi::Value info_of(Napi::Env env, const RendererInfo& info) {
-  auto object = Napi::Object::New(env);
-  object.Set("device", info.placement.device.str());
-  object.Set("dtype", dtype_name(info.placement.dtype));
-  object.Set("isTurbo", info.is_turbo);
-  object.Set("isLegoSft", info.is_lego_sft);
-  object.Set("sampleRate", static_cast<double>(info.sample_rate));
-  object.Set("samplesPerFrame", static_cast<double>(info.samples_per_frame));
-  object.Set("framesPerCode", static_cast<double>(info.frames_per_code));
-  object.Set("codebookSize", static_cast<double>(info.codebook_size));
-  object.Set("maxFrames", static_cast<double>(info.max_frames));
-  object.Set("silentFrame", array_to_js(env, info.silent_frame));
-  object.Set("unusedTensors", array_to_js(env, info.unused_tensors));
-  return object;
+  return NewObject(env)
+      .set("device", info.placement.device.str())
+      .set("dtype", dtype_name(info.placement.dtype))
+      .set("isTurbo", info.is_turbo)
+      .set("isLegoSft", info.is_lego_sft)
+      .set("sampleRate", info.sample_rate)
+      .set("samplesPerFrame", info.samples_per_frame)
+      .set("framesPerCode", info.frames_per_code)
+      .set("codebookSize", info.codebook_size)
+      .set("maxFrames", info.max_frames)
+      .set("silentFrame", array_to_js(env, info.silent_frame))
+      .set("unusedTensors", array_to_js(env, info.unused_tensors));
 }
 
 /// State of a NativeRenderer.

@@ -60,75 +60,55 @@ TrainingOptions options_of(const Napi::Object& object) {
 }
 
 /// Converts an event of the trainer to a TrainingEvent of src/engine/addon.ts.
-class EventObject {
- public:
-  explicit EventObject(Napi::Env env) : object_(Napi::Object::New(env)) {}
+struct EventToJs {
+  Napi::Env env;
 
-  Napi::Value operator()(const training_event::SamplesLoaded& event) {
-    return set("kind", "loaded").set("samples", event.samples).object_;
+  NewObject made(const char* kind) const { return NewObject(env).set("kind", kind); }
+
+  Napi::Value operator()(const training_event::SamplesLoaded& event) const {
+    return made("loaded").set("samples", event.samples);
   }
-  Napi::Value operator()(const training_event::RunStart& event) {
-    return set("kind", "started")
+  Napi::Value operator()(const training_event::RunStart& event) const {
+    return made("started")
         .set("device", event.device)
         .set("precision", event.precision)
         .set("trainableParameters", event.trainable_parameters)
-        .set("totalSteps", event.total_steps)
-        .object_;
+        .set("totalSteps", event.total_steps);
   }
-  Napi::Value operator()(const training_event::RunResume& event) {
-    return set("kind", "resumed")
-        .set("epoch", event.epoch)
-        .set("step", event.step)
-        .set("hasOptimizer", event.has_optimizer)
-        .object_;
+  Napi::Value operator()(const training_event::RunResume& event) const {
+    return made("resumed").set("epoch", event.epoch).set("step", event.step).set("hasOptimizer", event.has_optimizer);
   }
-  Napi::Value operator()(const training_event::StepDone& event) {
-    return set("kind", "step")
+  Napi::Value operator()(const training_event::StepDone& event) const {
+    return made("step")
         .set("epoch", event.epoch)
         .set("step", event.step)
         .set("loss", event.loss)
         .set("learningRate", event.learning_rate)
-        .set("gradientNorm", event.gradient_norm)
-        .object_;
+        .set("gradientNorm", event.gradient_norm);
   }
-  Napi::Value operator()(const training_event::StepSkipped& event) {
-    return set("kind", "skipped")
+  Napi::Value operator()(const training_event::StepSkipped& event) const {
+    return made("skipped")
         .set("epoch", event.epoch)
         .set("step", event.step)
         .set("notFinite", event.not_finite)
-        .set("parameters", event.parameters)
-        .object_;
+        .set("parameters", event.parameters);
   }
-  Napi::Value operator()(const training_event::EpochDone& event) {
-    return set("kind", "epoch").set("epoch", event.epoch).set("seconds", event.seconds).set("loss", event.loss).object_;
+  Napi::Value operator()(const training_event::EpochDone& event) const {
+    return made("epoch").set("epoch", event.epoch).set("seconds", event.seconds).set("loss", event.loss);
   }
-  Napi::Value operator()(const training_event::CheckpointSaved& event) {
-    return set("kind", "checkpoint").set("epoch", event.epoch).set("path", event.path).object_;
+  Napi::Value operator()(const training_event::CheckpointSaved& event) const {
+    return made("checkpoint").set("epoch", event.epoch).set("path", event.path);
   }
-  Napi::Value operator()(const training_event::RunNotice& event) {
-    return set("kind", "notice").set("text", event.text).object_;
+  Napi::Value operator()(const training_event::RunNotice& event) const {
+    return made("notice").set("text", event.text);
   }
-
- private:
-  template <typename Value>
-  EventObject& set(const char* key, const Value& value) {
-    if constexpr (std::is_arithmetic_v<Value>) {
-      object_.Set(key, static_cast<double>(value));
-    } else {
-      object_.Set(key, value);
-    }
-    return *this;
-  }
-
-  Napi::Object object_;
 };
 
 Napi::Value to_js(Napi::Env env, const TrainingResult& result) {
-  auto object = Napi::Object::New(env);
-  object.Set("outcome", result.completed ? "completed" : "stopped");
-  object.Set("path", result.path);
-  object.Set("steps", static_cast<double>(result.steps));
-  return object;
+  return NewObject(env)
+      .set("outcome", result.completed ? "completed" : "stopped")
+      .set("path", result.path)
+      .set("steps", result.steps);
 }
 
 }  // namespace
@@ -141,7 +121,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
     options.placement.weights = WeightForm::kDense;
     use_own_stream(options.placement.device, false);
     const auto on_event = [&send](const TrainingEvent& event) {
-      if (send) send([event](Napi::Env env) { return std::visit(EventObject(env), event); });
+      if (send) send([event](Napi::Env env) { return std::visit(EventToJs{env}, event); });
     };
     const auto result = carillon::train(options, on_event, control);
     return [result](Napi::Env env) { return to_js(env, result); };

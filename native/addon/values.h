@@ -76,6 +76,28 @@ at::Tensor latents_of(const Napi::Value& value, const char* key);
 /// array is garbage-collected.
 Napi::Value array_to_js(Napi::Env env, const at::Tensor& tensor);
 
+/// Builds a JS object. Integers become numbers.
+class NewObject {
+ public:
+  explicit NewObject(Napi::Env env) : object_(Napi::Object::New(env)) {}
+
+  template <typename Value>
+  NewObject& set(const char* key, const Value& value) {
+    if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>) {
+      object_.Set(key, static_cast<double>(value));
+    } else {
+      object_.Set(key, value);
+    }
+    return *this;
+  }
+
+  operator Napi::Object() const { return object_; }
+  operator Napi::Value() const { return object_; }
+
+ private:
+  Napi::Object object_;
+};
+
 Napi::Value array_to_js(Napi::Env env, const std::vector<float>& numbers);
 Napi::Value array_to_js(Napi::Env env, const std::vector<std::string>& texts);
 Napi::Value array_to_js(Napi::Env env, const std::vector<int32_t>& ids);
