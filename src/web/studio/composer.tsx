@@ -189,6 +189,9 @@ export function Composer({
         <AdvancedFields {...fields} />
         <PresetsGroup draft={draft} onReplace={onReplace} onSettingsFile={onSettingsFile} />
       </div>
+      <p id="unwritten" class="faint">
+        {hasWords && unwritten}
+      </p>
       <div class="submit">
         <button type="submit" class="main" title={t("Ctrl + Enter")}>
           {isBusy ? t("Add to queue") : t("Make")}
@@ -213,9 +216,6 @@ export function Composer({
         </Button>
         <p class="failed" role="status">
           {refusal}
-        </p>
-        <p id="unwritten" class="faint">
-          {hasWords && unwritten}
         </p>
       </div>
     </form>

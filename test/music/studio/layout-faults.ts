@@ -58,6 +58,9 @@ function findFaults(): string[] {
     return textWidth(element, text) > room + SLACK_PX;
   };
 
+  const isTwoLines = (element: Element) =>
+    element.clientHeight > 1.9 * Number.parseFloat(getComputedStyle(element).fontSize);
+
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth > clientWidth + SLACK_PX) {
     faults.push(`the page is ${scrollWidth} px wide in a window of ${clientWidth} px`);
@@ -69,6 +72,11 @@ function findFaults(): string[] {
     )
       continue;
     if (isCut(element)) faults.push(`cut: ${nameOf(element)} ${shownText(element)}`);
+  }
+  for (const element of document.querySelectorAll("summary .faint")) {
+    const text = element.textContent ?? "";
+    const isBroken = element.getClientRects().length > 0 && !/[\s·]/.test(text) && isTwoLines(element);
+    if (isBroken) faults.push(`broken word: ${text}`);
   }
   for (const element of document.querySelectorAll<HTMLElement>(CONTROLS)) {
     if (!isShown(element) || element.closest(`.hidden, ${FURTHER_SONGS}`) !== null) continue;

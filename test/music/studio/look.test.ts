@@ -198,6 +198,20 @@ describe("the layout of the studio", function () {
     await page.setViewportSize(PHONE);
   }
 
+  /** Whether the waveform of the recording covers Make, on a phone that scrolls both to the same place. */
+  async function coveredByWave(): Promise<boolean> {
+    await page.setViewportSize(PHONE);
+    return page.evaluate(() => {
+      const make = document.querySelector(".submit .main") as Element;
+      const wave = document.querySelector(".source .canvas") as Element;
+      const { left, top, width, height } = make.getBoundingClientRect();
+      scrollBy({ top: wave.getBoundingClientRect().top - top, behavior: "instant" });
+      if (Math.abs(wave.getBoundingClientRect().top - make.getBoundingClientRect().top) > 2)
+        throw new Error("the page does not scroll that far");
+      return document.elementFromPoint(left + width / 2, top + height / 2) !== make;
+    });
+  }
+
   const first = (pattern: RegExp) => button(page, pattern).first();
 
   it("form, songs, player, menu, editor and models fit, and nothing covers or cuts them", async () => {
@@ -212,6 +226,7 @@ describe("the layout of the studio", function () {
     await button(page, "Bearbeiten").first().click();
     await page.locator(".source").waitFor();
     await look("editor and notice");
+    expect(await coveredByWave(), "the waveform lies above Make").to.equal(false);
     await page.getByText("Modelle und Adapter").click();
     await page.getByText("Platz 1").waitFor();
     await look("models");
