@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Button, DeleteButton } from "./button.js";
 import { SongPlan } from "./codes.js";
+import { FactList } from "./fact-list.js";
 import { Icon } from "./icons.js";
 import { t } from "./language.js";
 import { NO_VOCALS } from "./lyrics.js";
@@ -147,14 +148,7 @@ function Settings({ task: { parameters, warnings, songs } }: { task: Task }) {
       <summary class="faint">{t("Settings")}</summary>
       {isOpen && (
         <>
-          <dl>
-            {settingsInWords(settings).map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
+          <FactList facts={settingsInWords(settings)} />
           <details>
             <summary class="faint">{t("Raw data")}</summary>
             <pre>{JSON.stringify({ parameters, warnings }, null, 2)}</pre>

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { carillon, type Parameters, type Song, type Task } from "./api.js";
 import { Button } from "./button.js";
+import { type Fact, FactList } from "./fact-list.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
 import { songName, versionLetter } from "./song.js";
@@ -79,18 +80,7 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
   const codes = song.audio_codes ?? [];
   return (
     <div class="codes">
-      <dl>
-        {factsOf(song, task).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-        <div>
-          <dt>{t("Audio codes")}</dt>
-          <dd>{codes.length === 0 ? t("none") : sizeOf(codes)}</dd>
-        </div>
-      </dl>
+      <FactList facts={factsOf(song, task)} />
       {failure !== "" && <p class="failed">{failure}</p>}
       {codes.length > 0 && (
         <>
@@ -112,9 +102,10 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
   );
 }
 
-function factsOf(song: Song, { lm_model: lm }: Task): [string, string | number][] {
+function factsOf(song: Song, { lm_model: lm }: Task): Fact[] {
   const { bpm, keyscale, timesignature, duration } = song.metas;
-  const facts: [string, string | number | null | undefined][] = [
+  const codes = song.audio_codes ?? [];
+  return [
     [t("Planned by"), lm || t("no language model")],
     [t("Tempo"), bpm && `${bpm} BPM`],
     [t("Key"), keyscale],
@@ -123,8 +114,8 @@ function factsOf(song: Song, { lm_model: lm }: Task): [string, string | number][
     [t("Language"), song.vocal_language],
     [t("Seed"), song.seed],
     [t("Model"), song.dit_model],
+    [t("Audio codes"), codes.length === 0 ? t("none") : sizeOf(codes)],
   ];
-  return facts.filter((fact): fact is [string, string | number] => Boolean(fact[1]));
 }
 
 /** Parameters that render the song without planning it again. */

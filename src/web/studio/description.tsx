@@ -4,6 +4,7 @@ import { CarillonError } from "../../client/index.js";
 import { carillon, type Parameters, type Task } from "./api.js";
 import { Button } from "./button.js";
 import { descriptions, forgetDescription } from "./descriptions.js";
+import { type Fact, FactList } from "./fact-list.js";
 import { language, t } from "./language.js";
 import { watchTasks } from "./live.js";
 import { failureOf } from "./notes.js";
@@ -43,23 +44,16 @@ function Facts({ analysis }: { analysis: NonNullable<Task["analysis"]> }) {
   const { bpm, keyscale, timesignature, duration, lyrics } = analysis;
   const code = languageOf(analysis);
   const names = new Intl.DisplayNames([language()], { type: "language" });
-  const facts = [
+  const facts: Fact[] = [
     [t("Tempo"), bpm && `${bpm} BPM`],
     [t("Key"), keyscale],
     [t("Beats in a bar"), timesignature],
     [t("Language"), code && (names.of(code) ?? code)],
     [t("Length"), duration && formatTime(Number(duration))],
-  ].filter(([, value]) => value);
+  ];
   return (
     <>
-      <dl>
-        {facts.map(([label, value]) => (
-          <div key={label}>
-            <dt>{String(label)}</dt>
-            <dd>{String(value)}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList facts={facts} />
       {lyrics && <pre dir="auto">{String(lyrics)}</pre>}
     </>
   );
