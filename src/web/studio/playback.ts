@@ -4,6 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 export interface Playback {
   isPlaying: boolean;
   isLoading: boolean;
+  /** Part of the song that was received while it loads, 0 to 1. */
+  received: number;
   /** Why the song does not sound; "" if it does. */
   failure: string;
   seconds: number;
@@ -11,7 +13,14 @@ export interface Playback {
   length: number;
 }
 
-export const SILENCE: Playback = { isPlaying: false, isLoading: false, failure: "", seconds: 0, length: 0 };
+export const SILENCE: Playback = {
+  isPlaying: false,
+  isLoading: false,
+  received: 0,
+  failure: "",
+  seconds: 0,
+  length: 0,
+};
 
 let now = SILENCE;
 const listeners = new Set<(playback: Playback) => void>();

@@ -58,6 +58,7 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
   const isPreview = track !== null && song === undefined;
   usePlayerKeys(wave, track !== null);
   useMediaSession({ track, wave, isPlaying, onStep: step });
+  const percent = sound.received > 0 ? `${Math.round(100 * sound.received)} %` : "";
   const position = `${formatTime(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${formatTime(length)}`}`;
 
   const lines = song === undefined ? [] : lyricLines(song);
@@ -90,7 +91,9 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         <span class="failed" role="status">
           {failure}
         </span>
-        {failure === "" && <span class="faint facts">{isLoading ? t("Loading…") : position}</span>}
+        {failure === "" && (
+          <span class="faint facts">{isLoading ? `${t("Loading…")} ${percent}` : position}</span>
+        )}
       </div>
       <div class="canvas" ref={container} />
       {lines.length > 0 && (

@@ -33,7 +33,7 @@ interface LoadedSong {
 let ahead: { url: string; song: Promise<LoadedSong> } | null = null;
 
 export function preload(url: string): void {
-  const song = loadSong(url, new AbortController().signal);
+  const song = loadSong(url, new AbortController().signal, () => {});
   ahead = { url, song };
   song.catch(() => {
     // It is loaded again when it is its turn.
@@ -121,7 +121,8 @@ export function useSound({ track, container, onEnd }: SoundOptions): Sound {
       setGain(wave, 1);
       wave.load(url, [new Float32Array(2)], PREVIEW_MAX_SECONDS).then(play, () => fail(unloadable()));
     } else {
-      (ahead?.url === url ? ahead.song : loadSong(url, signal))
+      const onPart = (received: number) => signal.aborted || change({ received });
+      (ahead?.url === url ? ahead.song : loadSong(url, signal, onPart))
         .then(async ({ blob, channels, seconds }) => {
           if (signal.aborted) return;
           setGain(wave, gainOf(song, channels));
@@ -161,17 +162,37 @@ const removed = () => t("This song cannot be played: it may have been removed.")
 class LoadError extends Error {}
 
 /** Downloads a song and decodes the audio that its waveform is drawn from. @throws LoadError with a text for the user */
-async function loadSong(url: string, signal: AbortSignal): Promise<LoadedSong> {
+async function loadSong(
+  url: string,
+  signal: AbortSignal,
+  onPart: (received: number) => void,
+): Promise<LoadedSong> {
   const { WAVEFORM_SAMPLE_RATE_HZ } = await loadWaveform();
   const response = await fetch(url, { signal }).catch(() => {
     throw new LoadError(unreachable());
   });
   if (!response.ok) throw new LoadError(response.status === 404 ? removed() : unloadable());
-  const blob = await response.blob().catch(() => {
+  const blob = await received(response, onPart).catch(() => {
     throw new LoadError(unreachable());
   });
   const context = new OfflineAudioContext(1, 1, WAVEFORM_SAMPLE_RATE_HZ);
   const audio = await context.decodeAudioData(await blob.arrayBuffer());
   const channels = Array.from({ length: audio.numberOfChannels }, (_, index) => audio.getChannelData(index));
   return { blob, channels, seconds: audio.duration };
+}
+
+/** The body of a response. `onPart` is called with the part of it that has arrived, 0 to 1. */
+async function received(response: Response, onPart: (part: number) => void): Promise<Blob> {
+  const total = Number(response.headers.get("content-length"));
+  const reader = response.body?.getReader();
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  for (;;) {
+    const piece = (await reader?.read())?.value;
+    if (piece === undefined) break;
+    pieces.push(piece);
+    bytes += piece.length;
+    if (total > 0) onPart(Math.min(1, bytes / total));
+  }
+  return new Blob(pieces, { type: response.headers.get("content-type") ?? "" });
 }

@@ -60,6 +60,18 @@ describe("the studio on a bad network", function () {
     studio.browserErrors.length = 0;
   });
 
+  it("shows how much of a song has arrived on a slow network", async () => {
+    const page = await open();
+    const session = await page.context().newCDPSession(page);
+    const slow = { offline: false, latency: 0, downloadThroughput: 1e6, uploadThroughput: 1e6 };
+    await session.send("Network.emulateNetworkConditions", slow);
+    await button(page, "Play newest tune").click();
+    await player(page)
+      .getByText(/^Loading… \d+ %$/)
+      .waitFor();
+    await button(page, "Pause newest tune").waitFor();
+  });
+
   it("a server that stops while one song follows another is named on bar and card; Play goes on later", async () => {
     const page = await open();
     await page.getByRole("slider", { name: "Position in newest tune" }).click({ position: { x: 2, y: 5 } });
