@@ -41,7 +41,7 @@ export async function showAdvice(
   const answer = await readOrNull<{ advice: AdviceRow[] }>(`/state/advice?limit=${MOST_STEPS}`);
   const rows = answer?.advice ?? [];
   const steps = rows.filter(({ unit }) => unit === "step");
-  const shown = steps.length > 0 ? steps : rows.slice(0, SHOWN);
+  const shown = steps.length > 0 ? steps : withoutRepeats(rows, tools).slice(0, SHOWN);
   byId("advice").hidden = shown.length === 0;
   byId("advice-title").textContent = steps.length > 0 ? "First steps" : "Advice";
   const list = byId("advice-list");
@@ -68,6 +68,17 @@ export async function showAdvice(
   };
   list.replaceChildren(...shown.map((row) => item(row, tools, visit, act)));
   if (hadFocus) list.querySelector("button")?.focus();
+}
+
+/** Leaves out rows that propose what a more important row proposes: want of work and unemployment are one. */
+function withoutRepeats(rows: readonly AdviceRow[], tools: BuildTools): AdviceRow[] {
+  const proposed = new Set<string>();
+  return rows.filter(({ commands }) => {
+    const labels = commands.map((each) => labelOf(each, tools));
+    const isRepeat = labels.length > 0 && labels.every((label) => proposed.has(label));
+    for (const label of labels) proposed.add(label);
+    return !isRepeat;
+  });
 }
 
 function item(

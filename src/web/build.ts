@@ -12,7 +12,7 @@ import {
 } from "./api.js";
 import { type Choice, Choices, TOUCH } from "./choices.js";
 import type { CityMap } from "./map.js";
-import { type Command, Operations } from "./operations.js";
+import { type Command, Operations, UNDO_MS } from "./operations.js";
 import { button, byId, element } from "./panel.js";
 import { formatWholeNumber } from "./words.js";
 
@@ -57,7 +57,7 @@ export class BuildTools {
   readonly #buttons: Readonly<Record<ToolName, HTMLButtonElement>>;
   readonly #choices = new Choices(() => this.#restart());
   readonly operations = new Operations(
-    (text) => this.#say(text),
+    (text) => this.#report(text),
     (prefab) => this.labelOf(prefab),
   );
   /** Whether the city is embedded. A running game has fewer commands. */
@@ -118,7 +118,7 @@ export class BuildTools {
   /** Bulldozes a building or segment, and says how to undo it. */
   async bulldoze(label: string, entityType: string, id: number): Promise<void> {
     await this.operations.run(label, [{ name: "bulldoze", body: { entityType, id } }]);
-    this.#say(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
+    this.#report(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
   }
 
   /** Closes the tools: another city is loaded. */
@@ -136,7 +136,10 @@ export class BuildTools {
 
   /** Handles a click on the map. Returns false if no tool is chosen. */
   #place(place: Place): boolean {
-    if (!this.#tool) return false;
+    if (!this.#tool) {
+      this.#say("");
+      return false;
+    }
     this.#choices.fold();
     const isOpen = this.#map.view.isDrawing() && this.#corners.length === 1 && !this.#plan;
     this.#corners = isOpen ? [...this.#corners, place] : [place];
@@ -246,7 +249,7 @@ export class BuildTools {
     this.#corners = [];
     const price = priceOf(reply?.cost ?? reply?.constructionCost);
     const done = name === "bulldoze" ? "Removed" : name.includes("zone") ? "Zoned" : "Built";
-    this.#say(`${done}: ${label}${price}. ${this.operations.promiseFor(name)}`);
+    this.#report(`${done}: ${label}${price}. ${this.operations.promiseFor(name)}`);
   }
 
   /** Runs `work`, and shows the error at the place if `work` fails. */
@@ -258,6 +261,14 @@ export class BuildTools {
       this.#showPlan(null);
       this.#say(errorInWords(error));
     }
+  }
+
+  /** Says what was done, until it can no longer be undone. */
+  #report(text: string): void {
+    this.#say(text);
+    setTimeout(() => {
+      if (byId("hint").textContent === text) this.#say(this.#tool ? TOOLS[this.#tool].hint() : "");
+    }, UNDO_MS);
   }
 
   #say(text: string): void {

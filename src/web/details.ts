@@ -9,6 +9,7 @@ type Facts = Readonly<Record<string, unknown>>;
 
 /** Labels of the shown response fields, in display order. Fields without a value are left out. */
 const BUILDING_FACTS: Readonly<Record<string, string>> = {
+  state: "State",
   service: "Service",
   levelName: "Level",
   problems: "Problems",
@@ -115,6 +116,8 @@ export class DetailsPanel {
         }),
       ];
     Object.assign(facts, facts.traffic);
+    const isSite = kind === "building" && !String(facts.flags).includes("Completed");
+    if (isSite) Object.assign(facts, { state: "being built" });
     const label = String(facts.name || facts.displayName);
     const title = element("h3", { textContent: label });
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
@@ -126,6 +129,9 @@ export class DetailsPanel {
     );
     if (kind === "segment") return [title, list, bulldoze];
     const active = facts.active === true;
+    // A building site, a ruin and a flooded building cannot be switched on.
+    const canTurn = active || String(facts.problems).includes("TurnedOff");
+    if (!canTurn) return [title, list, bulldoze];
     const turn = button(active ? "Switch off" : "Switch on", () => {
       const act = async () => {
         await sendCommand("set-building-active", { id, active: !active });

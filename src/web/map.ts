@@ -27,7 +27,7 @@ import {
   type LineLayer,
   renderLand,
 } from "./drawing.js";
-import type { LayerCheckboxes } from "./panel.js";
+import { byId, type LayerCheckboxes } from "./panel.js";
 import { drawProblems } from "./problems.js";
 import { drawCars, drawStreetNames } from "./streets.js";
 import { type Frame, View } from "./view.js";
@@ -154,7 +154,10 @@ export class CityMap {
       ...segments.filter((segment) => !isHighway(segment)).flatMap(({ start, end }) => [start, end]),
       ...buildings.map(({ position }) => position),
     ];
-    this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS);
+    const covered = this.#canvas.getBoundingClientRect().bottom - byId("tools").getBoundingClientRect().top;
+    this.view.fit(places.length > 0 ? places : EMPTY_CITY_CORNERS, Math.max(covered, 0));
+    // A copy of the painted map would lie between the pixels.
+    this.redraw();
   }
 
   /** Draws the sketch again. */

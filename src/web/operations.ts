@@ -4,7 +4,7 @@ import { button, byId } from "./panel.js";
 import { formatWholeNumber, inWords } from "./words.js";
 
 /** A running city pays back what is undone within this time. */
-const UNDO_MS = 60_000;
+export const UNDO_MS = 60_000;
 
 export interface Command {
   readonly name: string;

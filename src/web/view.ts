@@ -88,19 +88,23 @@ export class View {
     this.#zoom(1 / ZOOM_STEP);
   }
 
-  /** Zooms to fit the given places. */
-  fit(places: readonly Place[]): void {
+  /**
+   * Zooms to fit the given places.
+   * @param coveredPixels height at the lower edge of the map that tools cover
+   */
+  fit(places: readonly Place[], coveredPixels: number): void {
     const xs = places.map(({ x }) => x);
     const zs = places.map(({ z }) => z);
     const [west, east] = [least(xs), -least(xs.map((x) => -x))];
     const [south, north] = [least(zs), -least(zs.map((z) => -z))];
-    this.#center = { x: (west + east) / 2, z: (south + north) / 2 };
     this.pixelsPerMeter = clampScale(
       Math.min(
         this.#canvas.clientWidth / (east - west + 2 * FIT_MARGIN_METERS),
-        this.#canvas.clientHeight / (north - south + 2 * FIT_MARGIN_METERS),
+        (this.#canvas.clientHeight - coveredPixels) / (north - south + 2 * FIT_MARGIN_METERS),
       ),
     );
+    const lowered = Math.round(coveredPixels / 2) / this.pixelsPerMeter;
+    this.#center = { x: (west + east) / 2, z: (south + north) / 2 - lowered };
     this.#onChange();
   }
 

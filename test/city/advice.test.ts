@@ -157,6 +157,9 @@ describe("advice that the bridge gives about a city", () => {
     expect(money.unit).to.equal("weeks");
     expect(money.value).to.be.greaterThan(0);
     expect(money.commands.map(({ command }: Answer) => command)).to.include("set-tax-rate");
+    expect((await topics()).get("taxes")?.commands ?? [], "not raise and lower at once").to.deep.equal([]);
+    city.ledger.book("Grants", 1000 * city.ledger.startCents);
+    expect([...(await topics()).keys()], "there is money for years").to.not.include("money");
     const [power] = city.utilities.filter(({ carries }) => carries === "power");
     Object.assign(city, { utilities: [{ ...power, supply: 100, demand: 95 }] });
     const short = (await topics()).get("power");

@@ -237,9 +237,9 @@ describe("the city page", function () {
     await page.getByRole("combobox", { name: "Data map" }).selectOption("power");
     await untilCount(BEST, (pixels) => pixels > 100);
     const answered = page.waitForResponse("**/state/networks?*");
+    const askedAgain = page.waitForRequest("**/state/layer?layer=power*");
     release();
-    await answered;
-    await page.waitForRequest("**/state/layer?layer=power*");
+    await Promise.all([answered, askedAgain]);
     expect(await count(BEST)).to.be.above(100);
     await page.unrouteAll({ behavior: "ignoreErrors" });
   });
@@ -539,7 +539,8 @@ describe("the city page", function () {
     await page.mouse.up();
     await untilCount(HOME, (pixels) => pixels === 0);
     await page.getByRole("button", { name: "Whole city" }).click();
-    await untilCount(HOME, (pixels) => pixels === atFirst);
+    // Edges between pixels are blended, and not alike each time.
+    await untilCount(HOME, (pixels) => Math.abs(pixels - atFirst) < 0.05 * atFirst);
     expect(await count(HIGHWAY)).to.be.above(0);
   });
 
@@ -660,7 +661,9 @@ describe("the city page", function () {
 
   /** Point of the map's canvas while it shows the whole city. */
   async function pixelOf(x: number, z: number): Promise<{ x: number; y: number }> {
-    const box = (await page.locator("#map").boundingBox()) as { width: number; height: number };
+    const box = (await page.locator("#map").boundingBox()) as { y: number; width: number; height: number };
+    const tools = (await page.locator("#tools").boundingBox()) as { y: number };
+    const height = tools.y - box.y;
     const places = [
       ...bridge.city.segments
         .all()
@@ -671,10 +674,10 @@ describe("the city page", function () {
     const middle = (values: number[]) => (Math.min(...values) + Math.max(...values)) / 2;
     const extent = (values: number[]) => Math.max(...values) - Math.min(...values) + 120;
     const [xs, zs] = [places.map((place) => place.x), places.map((place) => place.z)];
-    const scale = Math.min(box.width / extent(xs), box.height / extent(zs));
+    const scale = Math.min(box.width / extent(xs), height / extent(zs));
     return {
       x: box.width / 2 + (x - middle(xs)) * scale,
-      y: box.height / 2 - (z - middle(zs)) * scale,
+      y: height / 2 - (z - middle(zs)) * scale,
     };
   }
 

@@ -199,6 +199,9 @@ function* fromUtilities(world: World): Generator<Advice> {
 /** The advice to raise taxes ends at this rate, from which residents complain. */
 const HIGHEST_ADVISED_RATE = 12;
 
+/** A deficit that the money covers for ten years is no reason to act. */
+const WORTH_SAYING_WEEKS = 520;
+
 /** Advice about a deficit. Estimates how long the money lasts. */
 function* fromMoney(world: World): Generator<Advice> {
   const [lastWeek] = world.ledger.history.slice(-1);
@@ -206,6 +209,7 @@ function* fromMoney(world: World): Generator<Advice> {
   const isOffered = isBailoutOffered(world);
   if (net >= 0 && !isOffered) return;
   const value = net >= 0 ? 0 : Math.max(world.ledger.balanceCents / 100 / -net, 0);
+  if (value > WORTH_SAYING_WEEKS) return;
   const state = net >= 0 ? "The city is in debt" : `The city loses ${(-net).toFixed(0)} per week`;
   const offer = isOffered ? ` The state offers ${BAILOUT_MONEY}, once.` : "";
   const message = `${state}; its money lasts ${value.toFixed(0)} weeks.${offer}`;

@@ -10,6 +10,7 @@ import {
 import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
 import { cheapestProvider } from "../simulation/life/affordability.js";
+import { weeklySurplus } from "../simulation/life/finance.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import type { World } from "../simulation/state/world.js";
 import type { SubService, Zone } from "../terms.js";
@@ -38,7 +39,9 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   Water: builds("Water Tower"),
   Sewage: builds("Inland Water Treatment Plant 01"),
   Heating: builds("Boiler Station"),
-  taxes: (world) => [changeTaxRate(world, "Residential", "ResidentialLow", -2)],
+  // A city that loses money is advised to raise its taxes.
+  taxes: (world) =>
+    weeklySurplus(world) < 0 ? [] : [changeTaxRate(world, "Residential", "ResidentialLow", -2)],
   TaxesTooHigh: (world) => [changeTaxRate(world, "", "ResidentialLow", -2)],
   unemployment: (world, place) => zoneNear(world, place, "Industrial"),
   shopping: (world, place) => zoneNear(world, place, "CommercialLow"),
