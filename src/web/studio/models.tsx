@@ -6,6 +6,7 @@ import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
 import { PullProgress, usePull } from "./pull.js";
+import { recordingTasks } from "./recording-tasks.js";
 import { byteSize } from "./words.js";
 
 export function Models({ attempt }: { attempt: Attempt }) {
@@ -26,7 +27,10 @@ export function Models({ attempt }: { attempt: Attempt }) {
     );
   if (inventory === null) return null;
   const tasksOf = (model: string | null) =>
-    inventory.models.find(({ name }) => name === model)?.supported_task_types.join(", ");
+    inventory.models
+      .find(({ name }) => name === model)
+      ?.supported_task_types.map((type) => recordingTasks()[type]?.name ?? t("Make a song"))
+      .join(", ");
   return (
     <WorkshopSection title={t("Models")}>
       {inventory.slots.map(({ slot, model }) => (

@@ -1,5 +1,5 @@
 /** The views of the page: form, songs and models. A phone shows one of them; a large screen shows the form beside the others. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button.js";
 import { t } from "./language.js";
 import { queue } from "./live.js";
@@ -32,24 +32,23 @@ interface ViewTabsProps {
   onView: (view: View) => void;
 }
 
-/** Tabs, shown on phones. */
+/** Tabs, shown on phones. Each view begins at its top. */
 export function ViewTabs({ view, onView }: ViewTabsProps) {
   const busy = useStore(queue).active.length;
+  const tabs = useRef<HTMLElement>(null);
+  const before = useRef(view);
+  useLayoutEffect(() => {
+    if (view !== before.current && tabs.current?.checkVisibility()) scrollTo(0, 0);
+    before.current = view;
+  }, [view]);
   const names: [View, string][] = [
     ["make", t("Make a song")],
     ["songs", t("Songs")],
   ];
   return (
-    <nav class="views" aria-label={t("Views")}>
+    <nav class="views" ref={tabs} aria-label={t("Views")}>
       {names.map(([name, words]) => (
-        <Button
-          key={name}
-          aria-current={view === name ? "page" : undefined}
-          onClick={() => {
-            onView(name);
-            scrollTo(0, 0);
-          }}
-        >
+        <Button key={name} aria-current={view === name ? "page" : undefined} onClick={() => onView(name)}>
           {words}
           {name === "songs" && busy > 0 && <span class="badge">{busy}</span>}
         </Button>

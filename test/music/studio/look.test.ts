@@ -57,8 +57,10 @@ describe("the look of the studio", function () {
     await page.getByLabel("Sound").fill("a tune for a phone");
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("1");
+    await page.evaluate(() => scrollTo(0, 500));
     await button(page, "Make").click();
     await page.getByRole("heading", { name: "Songs" }).waitFor();
+    expect(await page.evaluate(() => scrollY)).to.equal(0);
     await page.getByLabel("Sound").waitFor({ state: "hidden" });
     await button(page, "Play a tune for a phone").waitFor();
     await button(page, "Make a song").click();

@@ -24,6 +24,7 @@ describe("model downloads in the studio", function () {
     const page = await studio.open();
     await page.getByText("Models and adapters").click();
     expect(await page.getByLabel("Slot 1").inputValue()).to.equal("carillon-nano");
+    expect(await page.locator("label", { hasText: "Slot 1" }).textContent()).to.include("Repaint or extend");
     await page.getByLabel("Further models").fill("acestep-v15-turbo");
     await button(page, "Pull").click();
     await page.getByText(/^acestep-v15-turbo\/model\.safetensors · [\d.]+ MB of [\d.]+ MB$/).waitFor();
