@@ -99,7 +99,8 @@ function item(
 function textOf({ topic, message, value, unit }: AdviceRow): string {
   const demand = DEMANDS[topic];
   if (demand) return `${demand} (${formatWholeNumber(value)} of 100).`;
-  if (unit === "buildings") return `${problemInWords(topic)}: ${formatWholeNumber(value)} buildings.`;
+  if (unit === "buildings")
+    return `${problemInWords(topic)}: ${formatWholeNumber(value)} building${value === 1 ? "" : "s"}.`;
   const plain = message
     .replace(/ \d+ (has|is) /, " $1 ")
     .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits)));
