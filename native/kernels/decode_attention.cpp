@@ -16,46 +16,64 @@ at::Tensor decode_attention_reference(const at::Tensor& q, const at::Tensor& k, 
   return at::scaled_dot_product_attention(q, k, v);
 }
 
-#if defined(CARILLON_AVX512)
 namespace {
 
-bool can_run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const auto fits = [](const at::Tensor& t) {
-    return t.is_cpu() && t.scalar_type() == at::kBFloat16 && t.stride(3) == 1 &&
-           !(at::GradMode::is_enabled() && t.requires_grad());
-  };
-  return has_avx512() && fits(q) && fits(k) && fits(v) && q.size(3) % 32 == 0 && k.size(2) > 0;
+/// The kernel for this type, or null.
+Attend<uint16_t>* kernel_of(uint16_t) {
+#if defined(CARILLON_AVX512)
+  if (has_avx512()) return attend_avx512;
+#endif
+  return nullptr;
+}
+Attend<float>* kernel_of(float) {
+#if defined(CARILLON_FLOAT_TILES)
+  if (has_float_tiles()) return attend_float;
+#endif
+  return nullptr;
 }
 
-}  // namespace
+bool is_readable(const at::Tensor& x, at::ScalarType dtype) {
+  return x.is_cpu() && x.scalar_type() == dtype && x.stride(3) == 1 &&
+         !(at::GradMode::is_enabled() && x.requires_grad());
+}
 
-at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  if (!can_run(q, k, v)) return decode_attention_reference(q, k, v);
+template <typename Element>
+at::Tensor attend(Attend<Element>* kernel, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t heads = k.size(1), length = k.size(2), dim = k.size(3), group = q.size(2);
   const at::Tensor queries = q.contiguous();
   at::Tensor out = at::empty(q.sizes(), q.options());
   const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
   const auto head_rows = [&](const at::Tensor& t, int64_t head) {
-    const auto* data = static_cast<const uint16_t*>(t.const_data_ptr());
-    return HeadRows{data + head / heads * t.stride(0) + head % heads * t.stride(1), t.stride(2)};
+    const auto* data = static_cast<const Element*>(t.const_data_ptr());
+    return HeadRows<Element>{data + head / heads * t.stride(0) + head % heads * t.stride(1), t.stride(2)};
   };
-  const auto* pq = static_cast<const uint16_t*>(queries.const_data_ptr());
-  auto* po = static_cast<uint16_t*>(out.data_ptr());
+  const auto* pq = static_cast<const Element*>(queries.const_data_ptr());
+  auto* po = static_cast<Element*>(out.data_ptr());
   at::parallel_for(0, q.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scores(static_cast<size_t>(length));
     for (int64_t head = begin; head < end; ++head) {
-      const HeadRows keys = head_rows(k, head), values = head_rows(v, head);
+      const HeadRows<Element> keys = head_rows(k, head), values = head_rows(v, head);
       for (int64_t row = head * group; row < (head + 1) * group; ++row) {
-        attend_avx512(pq + row * dim, keys, values, length, dim, scale, scores.data(), po + row * dim);
+        kernel(pq + row * dim, keys, values, length, dim, scale, scores.data(), po + row * dim);
       }
     }
   });
   return out;
 }
-#else
+
+}  // namespace
+
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const at::ScalarType dtype = q.scalar_type();
+  const bool fits = is_readable(q, dtype) && is_readable(k, dtype) && is_readable(v, dtype) && q.size(3) % 32 == 0 &&
+                    k.size(2) > 0;
+  if (fits && dtype == at::kBFloat16) {
+    if (auto* const kernel = kernel_of(uint16_t{})) return attend(kernel, q, k, v);
+  }
+  if (fits && dtype == at::kFloat) {
+    if (auto* const kernel = kernel_of(float{})) return attend(kernel, q, k, v);
+  }
   return decode_attention_reference(q, k, v);
 }
-#endif
 
 }  // namespace carillon::kernels

@@ -4,9 +4,9 @@
 namespace carillon::kernels {
 
 /// Attention of one position: softmax(q * k^T / sqrt(D)) * v. q [B, Nkv, G, D] holds the G query heads of each key
-/// head. k and v [B, Nkv, S, D] are views with contiguous D. Returns [B, Nkv, G, D]. A kernel for AVX512-BF16 reads
-/// each key and value once. The kernel needs bfloat16 CPU tensors, no gradients, and D a multiple of 32; other inputs
-/// use decode_attention_reference.
+/// head. k and v [B, Nkv, S, D] are views with contiguous D. Returns [B, Nkv, G, D]. Kernels read
+/// each key and value once: of bfloat16 on CPUs with AVX512-BF16, of float32 with AVX2 or NEON. They need CPU tensors,
+/// no gradients, and D a multiple of 32; other inputs use decode_attention_reference.
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 /// Reference for the kernel, computed by libtorch.

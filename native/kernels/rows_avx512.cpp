@@ -108,8 +108,8 @@ float exponentiate(float* scores, int64_t length) {
 
 }  // namespace
 
-void attend_avx512(const uint16_t* query, const HeadRows& keys, const HeadRows& values, int64_t length, int64_t dim,
-                   float scale, float* scores, uint16_t* out) {
+void attend_avx512(const uint16_t* query, const HeadRows<uint16_t>& keys, const HeadRows<uint16_t>& values,
+                   int64_t length, int64_t dim, float scale, float* scores, uint16_t* out) {
   for (int64_t i = 0; i < length; ++i) scores[i] = scale * dot(query, keys.data + i * keys.stride, dim);
   const __m512 inverse = _mm512_set1_ps(exponentiate(scores, length));
   constexpr Mask kAll = 0xffff;

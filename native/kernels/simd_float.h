@@ -1,6 +1,6 @@
 #pragma once
-// Vector functions of tile_float.cpp, rows_float.cpp and rows_codes.cpp, in GCC's vector extensions. On x86-64 these
-// files are compiled for AVX2 with FMA and F16C. NEON registers are half as wide, so the compiler splits each vector
+// Vector functions of attend_float.cpp, tile_float.cpp, rows_float.cpp and rows_codes.cpp, in GCC's vector extensions.
+// On x86-64 these files are compiled for AVX2 with FMA and F16C. NEON registers are half as wide, so the compiler splits each vector
 // into two. All functions have internal linkage, see simd_avx512.h.
 #include <cstdint>
 #include <cstring>

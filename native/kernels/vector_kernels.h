@@ -113,7 +113,21 @@ struct StoredMatrix {
 /// Maximum number of rows of x for one pass over a weight.
 inline constexpr int kGemvRows = 8;
 
+/// Keys or values of one head: rows of `dim` elements, `stride` elements apart. uint16_t holds the bits of a bfloat16.
+template <typename Element>
+struct HeadRows {
+  const Element* data;
+  int64_t stride;
+};
+/// Attention of one query over `length` keys: out [dim] = softmax(scale * query * keys^T) * values. dim is a multiple
+/// of 32. `scores` is scratch memory for `length` floats.
+template <typename Element>
+using Attend = void(const Element* query, const HeadRows<Element>& keys, const HeadRows<Element>& values,
+                    int64_t length, int64_t dim, float scale, float* scores, Element* out);
+
 #if defined(CARILLON_FLOAT_TILES)
+Attend<float> attend_float;
+
 /// Multiplies rows by one float32 panel and stores the first `outputs` outputs.
 void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, int outputs,
                  const FloatTileEpilogue& epilogue);
@@ -176,15 +190,7 @@ GemvCodes gemv_codes_avx512;
 /// Converts rows first .. first + count - 1 of a matrix of codes to bfloat16: out [count, depth].
 void decode_rows_avx512(const StoredMatrix& matrix, int64_t first, int64_t count, uint16_t* out);
 
-/// Keys or values of one head: rows of `dim` bfloat16, `stride` elements apart.
-struct HeadRows {
-  const uint16_t* data;
-  int64_t stride;
-};
-/// Attention of one query over `length` keys: out [dim] = softmax(scale * query * keys^T) * values. dim is a multiple
-/// of 32. `scores` is scratch memory for `length` floats.
-void attend_avx512(const uint16_t* query, const HeadRows& keys, const HeadRows& values, int64_t length, int64_t dim,
-                   float scale, float* scores, uint16_t* out);
+Attend<uint16_t> attend_avx512;
 
 /// Snake activation of one row: y = x + gain * sin(frequency * x)^2. An Element is a float, or the bits of a bfloat16.
 template <typename Element>
