@@ -70,28 +70,49 @@ void store_block(__m512 low, __m512 high, int16_t* out, float* scale) {
   _mm256_storeu_si256(halves + 1, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(_mm512_mul_ps(high, inverse))));
 }
 
+/// Constants of 16 outputs; zero where the epilogue has none.
+struct Channels {
+  Mask mask;
+  __m512 weight_scales, bias, frequency, gain;
+
+  Channels(const FixedTileEpilogue& epilogue, int column, int outputs) : mask(first_lanes(outputs - column)) {
+    const auto read = [&](const float* p) { return p ? load(p + column, mask) : _mm512_setzero_ps(); };
+    weight_scales = read(epilogue.weight_scales);
+    bias = read(epilogue.bias);
+    frequency = read(epilogue.snake_frequency);
+    gain = read(epilogue.snake_gain);
+  }
+};
+
 void finish(int rows, int outputs, const FixedTileEpilogue& epilogue, const __m512 (&acc)[kTileRows][2]) {
-  const auto channel = [&](const float* p, int half) {
-    return p ? load(p + 16 * half, first_lanes(outputs - 16 * half)) : _mm512_setzero_ps();
-  };
+  const Channels channels[2] = {{epilogue, 0, outputs}, {epilogue, 16, outputs}};
   for (int m = 0; m < rows; ++m) {
     __m512 snaked[2];
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const Mask mask = first_lanes(outputs - 16 * half);
+      const auto& [mask, weight_scales, bias, frequency, gain] = channels[half];
       const int64_t column = 16 * half;
-      __m512 y = _mm512_fmadd_ps(acc[m][half], channel(epilogue.weight_scales, half), channel(epilogue.bias, half));
+      __m512 y = _mm512_fmadd_ps(acc[m][half], weight_scales, bias);
       if (epilogue.residual) {
         y = _mm512_add_ps(y, load(epilogue.residual + m * epilogue.residual_stride + column, mask));
       }
       if (epilogue.out) store(epilogue.out + m * epilogue.out_stride + column, mask, y);
       if (epilogue.out_float) store(epilogue.out_float + m * epilogue.out_float_stride + column, mask, y);
-      if (epilogue.snake_out) {
-        snaked[half] = snake(y, channel(epilogue.snake_frequency, half), channel(epilogue.snake_gain, half));
-      }
+      if (epilogue.snake_out) snaked[half] = snake(y, frequency, gain);
     }
     if (epilogue.snake_out) {
       const int64_t first = m * epilogue.snake_stride;
       store_block(snaked[0], snaked[1], epilogue.snake_out + first, epilogue.snake_scales + first / kCodeBlock);
+    }
+  }
+}
+
+/// A residual is often no longer in the cache, and its strided rows are not prefetched by the processor.
+void prefetch_residual(int rows, const FixedTileEpilogue& epilogue) {
+  for (int m = 0; m < rows; ++m) {
+    const float* const row = epilogue.residual + m * epilogue.residual_stride;
+    for (int column = 0; column < kPanel; column += 16) {
+      _mm_prefetch(reinterpret_cast<const char*>(row + column), _MM_HINT_T0);
     }
   }
 }
@@ -102,9 +123,11 @@ void tiles_fixed_avx512(const FixedTileInput& input, int64_t rows, const uint32_
                         const FixedTileEpilogue& epilogue) {
   for (int64_t row = 0; row < rows; row += kTileRows) {
     const int count = static_cast<int>(rows - row < kTileRows ? rows - row : kTileRows);
+    const FixedTileEpilogue of_tile = epilogue.from(row, 0);
+    if (epilogue.residual) prefetch_residual(count, of_tile);
     __m512 acc[kTileRows][2];
     accumulate_rows(input.from(row), count, panel, acc);
-    finish(count, outputs, epilogue.from(row, 0), acc);
+    finish(count, outputs, of_tile, acc);
   }
 }
 
