@@ -200,7 +200,7 @@ describe("the studio", function () {
     await page.getByLabel("Epochs").fill("3");
     await page.getByLabel("Rank").fill("4");
     await button("Train").click();
-    await page.getByText(/completed · step 3 of 3 · loss/).waitFor();
+    await page.getByText(/Finished · step 3 of 3 · loss/).waitFor();
     await page.getByRole("img", { name: /Loss from .* in 3 steps/ }).waitFor();
     await button("Use the trained adapter").click();
     await page.getByText("The trained adapter is in use.").waitFor();

@@ -1,6 +1,12 @@
 /** Playback state shown on song cards. It changes often, so it is kept outside the page's state. */
 import { useEffect, useState } from "preact/hooks";
 
+/**
+ * Step of the shown time in seconds. wavesurfer reports the time at every frame, which would re-render too
+ * often.
+ */
+export const SHOWN_STEP = 0.1;
+
 export interface Playback {
   isPlaying: boolean;
   isLoading: boolean;
@@ -8,6 +14,7 @@ export interface Playback {
   received: number;
   /** Why the song does not sound; "" if it does. */
   failure: string;
+  /** Position, rounded down to SHOWN_STEP. */
   seconds: number;
   /** Length of the song; 0 while unknown. */
   length: number;

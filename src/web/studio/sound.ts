@@ -5,16 +5,11 @@ import type WaveSurfer from "wavesurfer.js";
 import { carillon } from "./api.js";
 import { t } from "./language.js";
 import { gainOf, setGain } from "./loudness.js";
-import { controls, type Playback, SILENCE, updatePlayback } from "./playback.js";
+import { controls, type Playback, SHOWN_STEP, SILENCE, updatePlayback } from "./playback.js";
 import type { Track } from "./song.js";
 import { watchTheme } from "./theme.js";
 
 const PREVIEW_MAX_SECONDS = 240;
-/**
- * Step of the shown time in seconds. wavesurfer reports the time at every frame, which would re-render too
- * often.
- */
-const SHOWN_STEP = 0.1;
 
 const loadWaveform = () => import("./waveform.js");
 

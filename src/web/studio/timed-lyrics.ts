@@ -1,5 +1,6 @@
 /** Lyrics with the time of each line. */
 import type { Song } from "./api.js";
+import { SHOWN_STEP } from "./playback.js";
 
 export interface LyricLine {
   seconds: number;
@@ -15,7 +16,11 @@ export function lyricLines({ lrc = "" }: Song): LyricLine[] {
   }));
 }
 
-/** Index of the line that is sung at the given time; -1 before the first one. */
-export function lineAt(lines: readonly LyricLine[], now: number): number {
-  return lines.findLastIndex(({ seconds }) => seconds <= now);
+/**
+ * Index of the line that is sung; -1 before the first one.
+ * @param shown position in seconds, rounded down to SHOWN_STEP. A line that begins within the step counts: after a press
+ * on a line, the position is its beginning.
+ */
+export function lineAt(lines: readonly LyricLine[], shown: number): number {
+  return lines.findLastIndex(({ seconds }) => seconds < shown + SHOWN_STEP);
 }
