@@ -1,6 +1,10 @@
 #!/usr/bin/env node
 /** The `carillon` script. Imports the program only here, so that a failure to load its files is reported in one line. */
+import module from "node:module";
 import { fileURLToPath } from "node:url";
+
+// Compiling some 850 files takes a quarter of the start. Node 20 has no such cache.
+(module as { enableCompileCache?: () => unknown }).enableCompileCache?.();
 
 import("./program.js")
   .then(({ run }) => run(fileURLToPath(import.meta.url)))

@@ -1,10 +1,11 @@
 /** Tasks, queues and temporary folders for tests. */
+
+import { randomUUID } from "node:crypto";
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { v4 as uuid } from "uuid";
 import type { CatalogFilter } from "../../src/music/queue/catalog.js";
 import { EmbeddedQueue, type QueueOptions } from "../../src/music/queue/embedded-queue.js";
 import type { LmdbTaskStore } from "../../src/music/queue/lmdb-store.js";
@@ -31,7 +32,7 @@ export function makeRequest(words: Partial<GenerationRequest["words"]>): Generat
 
 export function makeTask(change: Partial<Task> = {}): Task {
   return {
-    id: uuid(),
+    id: randomUUID(),
     sequence: 1,
     state: "queued",
     createdAtMs: 1_765_000_000_000,

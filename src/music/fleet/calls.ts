@@ -3,10 +3,10 @@
  * result, which is useless once the client has left, so calls are not queued as tasks. BullMQ gives each call
  * to one worker and returns the result. If the worker dies, another one gets the call.
  */
+import { randomUUID } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import { type Job, Queue, QueueEvents, Worker } from "bullmq";
 import type { Redis } from "ioredis";
-import { v4 as uuid } from "uuid";
 import { z } from "zod";
 import { EngineError, type EngineErrorCode } from "../../engine/errors.js";
 import { withTimeLimit } from "../../system/time-limit.js";
@@ -62,7 +62,7 @@ export class RemoteCalls {
    */
   async call<T>(target: string, name: string, data: object, signal?: AbortSignal): Promise<T> {
     const { queue, results, broken } = await this.#clientOf(target);
-    const jobId = uuid();
+    const jobId = randomUUID();
     const completed = `completed:${jobId}`;
     const ends = AbortSignal.any([broken.signal, ...(signal ? [signal] : [])]);
     const limit = { ms: TIMEOUT_MS, signal: ends, error: () => noWorkerError("answer in time") };

@@ -1,7 +1,7 @@
 /** The queue of a fleet on the gateway side. Any gateway accepts, shows and cancels any task. */
+import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
 import { HttpError } from "../errors.js";
 import { CALLBACK_LEASE_MS, isCallbackPending } from "../queue/callback-schedule.js";
@@ -105,7 +105,7 @@ export class FleetQueue implements TaskQueue {
     const { fleet } = this;
     if (fleet.sharedStore?.fault) throw new HttpError(503, `SVC_STORAGE: ${fleet.sharedStore.fault}`);
     const { request, route } = await fleet.workers.route(submitted);
-    const id = uuid();
+    const id = randomUUID();
     const place = await fleet.store.reserve(id, origin.client ?? "", this.options.capacity);
     if (place === null) throw await this.#full();
     const { position, createdAtMs } = place;

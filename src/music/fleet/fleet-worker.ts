@@ -1,7 +1,7 @@
 /** A worker of a fleet: takes tasks that its models can run, holds them by a lease, and records their results. */
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Worker } from "bullmq";
-import { v4 as uuid } from "uuid";
 import type { Logger } from "../../system/log.js";
 import { withTimeLimit } from "../../system/time-limit.js";
 import { StoreError } from "../errors.js";
@@ -197,7 +197,7 @@ export class FleetWorker {
   }
 
   async #take(route: string): Promise<boolean> {
-    const token = uuid();
+    const token = randomUUID();
     const bull = await this.#nextJob(route, token);
     if (bull === undefined) return false;
     const { task, isEndedHere } = await this.#claim(bull, token).catch((error: unknown) => {

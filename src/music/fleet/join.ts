@@ -1,8 +1,8 @@
 /** Joins a process to a fleet: as a gateway, a worker, or both. */
+import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { freemem, hostname } from "node:os";
 import { pathToFileURL } from "node:url";
-import { v4 as uuid } from "uuid";
 import type { Config } from "../../config.js";
 import type { FormatRequest, MusicEngine, SampleRequest } from "../../engine/types.js";
 import type { Logger } from "../../system/log.js";
@@ -58,7 +58,7 @@ export async function joinFleet(
           fleet,
           runner,
           {
-            name: `${hostname()}-${process.pid}-${uuid().slice(0, 8)}`,
+            name: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
             places: config.queueWorkers,
             jobTimeoutSeconds: config.jobTimeoutSeconds,
             averageWindow: config.averageWindow,

@@ -2,9 +2,7 @@
 import type { z } from "zod";
 import type { Config } from "../../config.js";
 import { PullError } from "../../models/errors.js";
-import { Hub } from "../../models/hub.js";
 import { PUBLISHED_MODELS, repositoryFolderOf, SINGING_MODEL } from "../../models/published.js";
-import { pullModel } from "../../models/pull.js";
 import { DirectoryInUseError } from "../../system/directory-lock.js";
 import type { Logger } from "../../system/log.js";
 import { BackgroundWork } from "../background-work.js";
@@ -70,6 +68,11 @@ export class ModelPulls {
   async #pull(progress: PullProgress, signal: AbortSignal): Promise<void> {
     const { checkpointsDirectory, hubUrl, hubToken } = this.config;
     try {
+      // The hub's library is large, and most servers never need it.
+      const [{ Hub }, { pullModel }] = await Promise.all([
+        import("../../models/hub.js"),
+        import("../../models/pull.js"),
+      ]);
       const hub = new Hub({ url: hubUrl, token: hubToken, signal });
       progress.new_folders = await pullModel(progress.model, checkpointsDirectory, hub, (now) => {
         progress.done_bytes = now.doneBytes;

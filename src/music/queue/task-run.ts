@@ -1,7 +1,7 @@
 /** Creates the record of a new task, and runs a task: time limit, progress and outcome. Used by all queues. */
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { v4 as uuid } from "uuid";
 import { say } from "../../notes.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import type { TaskProgress } from "../song/progress.js";
@@ -147,7 +147,7 @@ export function newTask(
 ): Task {
   const { sequence, turn, position } = place;
   return {
-    id: uuid(),
+    id: randomUUID(),
     sequence,
     state: "queued",
     createdAtMs: Date.now(),

@@ -1,7 +1,7 @@
 /** Exports a trained adapter from the output directory of a training run. */
+import { randomUUID } from "node:crypto";
 import { cp, lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
-import { v4 as uuid } from "uuid";
 import { MAX_ADAPTER_BYTES } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
 import type { AdapterExport } from "../request/training-bodies.js";
@@ -129,7 +129,7 @@ async function exportPortableLora(source: string, target: string, request: Adapt
 
 /** Replaces `target` atomically with a folder that `write` fills. */
 async function replace(target: string, write: (staging: string) => Promise<void>): Promise<void> {
-  const beside = (suffix: string) => join(dirname(target), `.${basename(target)}.${uuid()}.${suffix}`);
+  const beside = (suffix: string) => join(dirname(target), `.${basename(target)}.${randomUUID()}.${suffix}`);
   const staging = beside("part");
   const old = beside("old");
   const isReplacement = (await kindOf(target)) !== "absent";

@@ -1,7 +1,8 @@
 /** A library of many songs, for tests and measurements. */
+
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { open } from "lmdb";
-import { v4 as uuid } from "uuid";
 import { decodeStoredTask, encodeTask } from "../../../src/music/queue/lmdb-store.js";
 
 /**
@@ -24,7 +25,7 @@ export async function fillLibrary(
     for (let number = 1; number < count; number++) {
       const words = { ...task.request.words, prompt: promptOf(number) };
       const request = { ...task.request, words };
-      const copy = { ...task, id: uuid(), sequence: task.sequence + number, request };
+      const copy = { ...task, id: randomUUID(), sequence: task.sequence + number, request };
       database.putSync(copy.id, encodeTask(copy));
     }
   });
