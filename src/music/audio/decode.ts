@@ -91,7 +91,8 @@ export async function measureAudio(job: DecodeJob): Promise<{ seconds: number; p
 
 export function peakOf(channel: Float32Array): number {
   let peak = 0;
-  for (const sample of channel) peak = Math.max(peak, Math.abs(sample));
+  // An iterator takes ten times as long.
+  for (let at = 0; at < channel.length; at++) peak = Math.max(peak, Math.abs(channel[at] as number));
   return peak;
 }
 

@@ -52,8 +52,10 @@ async function hopEnergies(audio: PlanarAudio): Promise<Float64Array> {
 /** A function that filters consecutive parts of a channel (transposed direct form II) and returns their energy. */
 function kWeightedEnergy(): (part: Float32Array) => number {
   const [[b0, b1, b2, a1, a2], [c0, c1, c2, d1, d2]] = K_WEIGHTING;
-  let [headFirst, headSecond, cutFirst, cutSecond] = [0, 0, 0, 0];
+  const state = new Float64Array(4);
   return (part) => {
+    // Variables of this function: V8 allocates a number for each assignment to one of the function around it.
+    let [headFirst = 0, headSecond = 0, cutFirst = 0, cutSecond = 0] = state;
     let energy = 0;
     for (let at = 0; at < part.length; at++) {
       const input = part[at] as number;
@@ -65,6 +67,7 @@ function kWeightedEnergy(): (part: Float32Array) => number {
       cutSecond = c2 * head - d2 * output;
       energy += output * output;
     }
+    state.set([headFirst, headSecond, cutFirst, cutSecond]);
     return energy;
   };
 }
