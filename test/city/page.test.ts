@@ -395,6 +395,8 @@ describe("the city page", function () {
   it("says which parts of a step were undone, and which were not", async () => {
     const { city, client } = bridge;
     await client.run("new-city", { seed: 1 });
+    // The page forgets the undo of a city once it has read another one.
+    await page.reload();
     await page.getByRole("button", { name: "Lay a street" }).click();
     await page.getByRole("button", { name: "Build a wind turbine" }).click();
     await page.getByRole("button", { name: "Build a wind turbine" }).waitFor({ state: "detached" });
