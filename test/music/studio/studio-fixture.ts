@@ -29,7 +29,7 @@ export class Studio {
     after(() => this.server?.close());
     afterEach(async () => {
       await Promise.all(this.#browser.contexts().map((context) => context.close()));
-      expect(this.browserErrors.splice(0)).to.deep.equal([]);
+      expect(this.browserErrors.splice(0).join("\n")).to.equal("");
     });
   }
 
