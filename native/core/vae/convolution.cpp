@@ -132,23 +132,7 @@ int64_t Convolution::output_length(int64_t length) const {
 
 at::Tensor Convolution::run_with_libtorch(const Signal& x, const at::Tensor& bias) const {
   if (shape_.transposed) return at::conv_transpose1d(x.data, weight_, bias, shape_.stride, shape_.padding);
-  // On CPUs, libtorch's dilated convolution in bfloat16 takes three times as long as its plain convolution.
-  if (shape_.dilation > 1 && x.data.is_cpu() && x.data.scalar_type() == at::kBFloat16) return run_by_phases(x.data);
   return at::conv1d(x.data, weight_, bias, shape_.stride, shape_.padding, shape_.dilation);
-}
-
-at::Tensor Convolution::run_by_phases(const at::Tensor& x) const {
-  const int64_t batch = x.size(0), length = x.size(2), phases = shape_.dilation;
-  const int64_t steps = (length + phases - 1) / phases;
-  const at::Tensor split = at::constant_pad_nd(x, {0, steps * phases - length})
-                               .view({batch, shape_.in, steps, phases})
-                               .permute({0, 3, 1, 2})
-                               .reshape({batch * phases, shape_.in, steps});
-  const at::Tensor y = at::conv1d(split, weight_, bias_, 1, shape_.padding / phases);
-  return y.view({batch, phases, shape_.out, steps})
-      .permute({0, 2, 3, 1})
-      .reshape({batch, shape_.out, steps * phases})
-      .narrow(2, 0, length);
 }
 
 template <typename Element>

@@ -84,9 +84,6 @@ class Convolution {
 
  private:
   at::Tensor run_with_libtorch(const Signal& x, const at::Tensor& bias) const;
-  /// Runs a dilated convolution of x [B, in, T]; the output is as long as the input. Splits the work into plain
-  /// convolutions: each reads every dilation-th sample.
-  at::Tensor run_by_phases(const at::Tensor& x) const;
   /// Number of consecutive output steps that one row of the matrix product computes.
   int64_t steps_per_row() const { return shape_.transposed ? shape_.stride : grouped_steps_; }
   template <typename Element>

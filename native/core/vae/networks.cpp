@@ -90,7 +90,6 @@ std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config) {
 }
 
 Products fastest_products(const Placement& placement, const VaeConfig& config) {
-  const bool has_kernels = placement.dtype == at::kFloat ? kernels::has_float_tiles() : kernels::has_avx512();
   const auto& ratios = config.downsampling_ratios;
   const bool fits_halo = std::ranges::all_of(ratios, [](int64_t ratio) { return ratio < Signal::kHalo; });
   // Numbers of channels; the kernels read channels in pairs.
@@ -98,8 +97,8 @@ Products fastest_products(const Placement& placement, const VaeConfig& config) {
   const std::initializer_list<int64_t> bases = {config.encoder_hidden_size, config.decoder_channels};
   const auto divides = [](int64_t divisor) { return [=](int64_t channels) { return channels % divisor == 0; }; };
   const bool is_even = std::ranges::all_of(ends, divides(2)) && std::ranges::all_of(bases, divides(2));
-  if (!placement.device.is_cpu() || !has_kernels || !fits_halo || !is_even) return Products::kLibtorch;
-  if (placement.dtype == at::kFloat) return Products::kFloat;
+  if (!placement.device.is_cpu() || !kernels::has_float_tiles() || !fits_halo || !is_even) return Products::kLibtorch;
+  if (placement.dtype == at::kFloat || !kernels::has_avx512()) return Products::kFloat;
   if (kernels::has_amx()) return Products::kBfloat16;
   return std::ranges::all_of(bases, divides(kernels::kCodeBlock)) ? Products::kFixed : Products::kFloat;
 }

@@ -37,7 +37,7 @@ std::optional<double> limit_of(Depth depth, const Placement& placement) {
   if (is_quantized(placement)) return std::nullopt;
   if (placement.dtype == at::kBFloat16) {
     if (depth != Depth::kVae) return is_module ? 2e-2 : 4e-2;
-    const bool rounds_layers = placement.device.is_cuda() || !kernels::has_avx512() || kernels::has_amx();
+    const bool rounds_layers = placement.device.is_cuda() || !kernels::has_float_tiles() || kernels::has_amx();
     return rounds_layers ? std::nullopt : std::optional(1e-2);
   }
   if (placement.device.is_cuda()) return is_module ? 1e-4 : 1e-3;
