@@ -91,7 +91,7 @@ export class IgnoredNumbers {
 export function readRecord(record: Fields, ignored: IgnoredNumbers, recording?: string): RecordFields {
   const given = new Map(
     Object.entries(record)
-      .filter(([, value]) => String(value ?? "").trim() !== "")
+      .filter(([, value]) => !isBlank(value))
       .map(([name, value]) => [plainName(name), value]),
   );
   const found = Object.entries(FIELDS).flatMap(([field, { read, names }]) => {
@@ -108,6 +108,11 @@ export function readRecord(record: Fields, ignored: IgnoredNumbers, recording?: 
     if (value instanceof BadNumber) ignored.add(`${field} must be a number up to ${value.max}`, sent, owner);
   }
   return fields;
+}
+
+function isBlank(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every(isBlank);
+  return value == null || (typeof value === "string" && value.trim() === "");
 }
 
 function namesOf(field: keyof typeof FIELDS): readonly string[] {
@@ -148,6 +153,7 @@ function readPositive(value: unknown, max: number): number | BadNumber | undefin
 /** A boolean, a number or a word such as "yes"; undefined for anything else. */
 export function readFlag(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
+  if (typeof value !== "string" && typeof value !== "number") return undefined;
   const word = String(value).trim().toLowerCase();
   if (TRUE_WORDS.includes(word) || word === "1") return true;
   return FALSE_WORDS.includes(word) || word === "0" ? false : undefined;

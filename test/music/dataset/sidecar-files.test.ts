@@ -138,6 +138,7 @@ describe("reading sidecar files", () => {
         expect(Number.isInteger(bpm)).to.equal(true);
         for (const text of Object.values(texts)) expect(text).to.be.a("string").that.is.not.empty;
       }),
+      { examples: [['{"caption": [{"toString": false}]}'], ['{"instrumental": {"toString": false}}']] },
     );
   });
 });

@@ -43,9 +43,7 @@ describe("training in the studio", function () {
       await page.route("**/release_task", (route) =>
         route.continue({ postData: { ...oneSecondSong, ...route.request().postDataJSON() } }),
       );
-      const notice = page.getByText("Two songs are queued.").waitFor();
       await button(page, "Compare a song before and after").click();
-      await notice;
       await button(page, "Back to the songs").click();
       await button(page, `Play ${sound}: after`).first().waitFor();
       await button(page, `Play ${sound}: before`).first().waitFor();
