@@ -141,7 +141,7 @@ void Convolution::multiply(const Signal& x, int64_t length, kernels::BasicTileEp
   using Input = kernels::BasicTileInput<Word>;
   const int64_t words = shape_.in * static_cast<int64_t>(sizeof(Element)) / static_cast<int64_t>(sizeof(Word));
   if (bias_.defined()) epilogue.bias = bias_.const_data_ptr<float>();
-  /// Multiplies `count` rows. `input` has no data yet; its first row begins `before` words before the signal.
+  // Multiplies `count` rows. `input` has no data yet; its first row begins `before` words before the signal.
   const auto run = [&](int64_t before, Input input, int64_t count) {
     const int64_t first = Signal::kHalo * words - before;
     input.data = static_cast<const Word*>(x.data.const_data_ptr()) + first;

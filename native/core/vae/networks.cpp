@@ -89,7 +89,7 @@ std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config) {
   return widths;
 }
 
-Products fastest_products(const Placement& placement, const VaeConfig& config) {
+Products choose_products(const Placement& placement, const VaeConfig& config) {
   const auto& ratios = config.downsampling_ratios;
   const bool fits_halo = std::ranges::all_of(ratios, [](int64_t ratio) { return ratio < Signal::kHalo; });
   // Numbers of channels; the kernels read channels in pairs.

@@ -29,7 +29,7 @@ struct OobleckBlock {
 /// networks in the reference's order of operations. With AVX512-BF16, integers keep a bfloat16 decoder of random weights
 /// at 49 dB of signal to noise, bfloat16 at 26 dB in the same time; only AMX is several times as fast in bfloat16. A
 /// network with channels that fill no block of integers is small enough for float32.
-Products fastest_products(const Placement& placement, const VaeConfig& config);
+Products choose_products(const Placement& placement, const VaeConfig& config);
 
 /// Numbers of channels of an encoder or decoder, beginning at the audio: `base`, then a multiple of `base` per block.
 std::vector<int64_t> channel_widths(int64_t base, const VaeConfig& config);

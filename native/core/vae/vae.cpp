@@ -33,7 +33,7 @@ Vae Vae::load(const ModelSource& source, const Placement& placement, const Contr
   const Checkpoint checkpoint = Checkpoint::open(source);
   checkpoint.require_memory(placement);
   const Weights weights = checkpoint.weights(placement);
-  const Products products = fastest_products(placement, vae.config_);
+  const Products products = choose_products(placement, vae.config_);
   control.report(Stage::kLoad, 0, 2);
   if (vae.config_.spectral_encoder) {
     vae.spectral_encoder_ = SpectralEncoder::load(weights.sub("encoder"), vae.config_);

@@ -33,7 +33,7 @@ Loaded load(const std::string& directory, at::ScalarType dtype, std::optional<Pr
   const Placement placement{at::kCPU, dtype};
   const VaeConfig config = VaeConfig::read(directory);
   const Weights weights = Checkpoint::open(directory).weights(placement);
-  const Products products = chosen.value_or(fastest_products(placement, config));
+  const Products products = chosen.value_or(choose_products(placement, config));
   return {config, Oobleck::load_encoder(weights.sub("encoder"), config, products),
           Oobleck::load_decoder(weights.sub("decoder"), config, products)};
 }
@@ -220,7 +220,7 @@ TEST("vae: a listener gets the result in parts, the first before the rest is dec
       const Decoding decoding = decode_with_listener(vae, latents);
       EXPECT(at::equal(decoding.result, decode(vae, latents)));
       for (const int64_t item : {0, 1}) EXPECT(at::equal(decoding.joined(item), decoding.result[item]));
-      const bool is_early = frames > 128 && fastest_products(vae.placement(), vae.config()) != Products::kLibtorch;
+      const bool is_early = frames > 128 && choose_products(vae.placement(), vae.config()) != Products::kLibtorch;
       EXPECT_EQ(decoding.parts[0].size(), size_t{is_early ? 2u : 1u});
     }
   }
