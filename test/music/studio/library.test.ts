@@ -52,8 +52,8 @@ describe("songs in the studio's library", function () {
       const page = await studio.open();
       await page.setViewportSize({ width: 390, height: 844 });
       const reads: string[] = [];
+      await page.reload({ waitUntil: "commit" }); // requests of the page before, which was wide, do not count
       page.on("request", (request) => reads.push(request.url()));
-      await page.reload();
       await page.getByText("Online").waitFor();
       await effectsRun(page);
       await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
