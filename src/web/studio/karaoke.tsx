@@ -1,8 +1,8 @@
-/** Lyrics in large letters. The line that is sung stays in the middle; a press on a line plays from there. */
+/** Lyrics in large letters. The line that is sung stays in the middle; a press on a line moves the song there. */
 import { useEffect, useRef } from "preact/hooks";
 import type { Song } from "./api.js";
 import { Button } from "./button.js";
-import { lineAt, lyricLines } from "./timed-lyrics.js";
+import { areSungTogether, lineAt, lyricLines } from "./timed-lyrics.js";
 
 interface KaraokeProps {
   song: Song;
@@ -25,7 +25,7 @@ export function Karaoke({ song, seconds, onSeek }: KaraokeProps) {
   return (
     <ol class="karaoke" ref={list}>
       {lines.map(({ seconds: start, text }, index) => (
-        <li key={`${start} ${text}`} aria-current={index === current ? "true" : undefined}>
+        <li key={index} aria-current={areSungTogether(lines, index, current) ? "true" : undefined}>
           <Button class="plain" dir="auto" onClick={() => onSeek(start)}>
             {text || "♪"}
           </Button>

@@ -24,3 +24,9 @@ export function lyricLines({ lrc = "" }: Song): LyricLine[] {
 export function lineAt(lines: readonly LyricLine[], shown: number): number {
   return lines.findLastIndex(({ seconds }) => seconds < shown + SHOWN_STEP);
 }
+
+/** Whether two lines begin within one SHOWN_STEP, as a line and its translation do. Both are then shown as sung. */
+export function areSungTogether(lines: readonly LyricLine[], index: number, current: number): boolean {
+  const [line, sung] = [lines[index], lines[current]];
+  return line !== undefined && sung !== undefined && Math.abs(line.seconds - sung.seconds) < SHOWN_STEP;
+}
