@@ -52,7 +52,10 @@ export class LoadedModels implements ModelLoader {
     const wanted = slotModels.map((model, i) =>
       model ? (options.devices[i] ?? options.devices.at(-1)) : "cpu",
     );
-    const chosen = chooseDevices(gpus, [...(wanted as string[]), options.languageModelDevice]);
+    const hasGpu = addon.runtimeInfo().devices.some(({ name }) => name !== "cpu");
+    const chosen = chooseDevices(gpus, [...(wanted as string[]), options.languageModelDevice]).map(
+      (device) => (device === "auto" && !hasGpu ? "cpu" : device),
+    );
     this.languageModelDevice = chosen.pop() as string;
     this.#slots = slotModels.map((model, i) =>
       model ? { configured: model, device: chosen[i] as string, renderer: null, unloaded: null } : null,

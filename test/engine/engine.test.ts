@@ -225,14 +225,19 @@ describe("the engine with the built-in model", () => {
     const lengths = [0.2, 0.2, 0.2, 0.4, 0.4, 0.2];
     const songs = lengths.map((seconds, index) => ({ ...songOf(seconds), seed: index }));
     const limited = new Engine({ ...options, batchMax: 2 }, () => undefined);
+    const automatic = new Engine({ ...options, devices: ["auto"] }, () => undefined);
     try {
-      const { songs: made, batches } = await rendered(limited, songs);
-      expect(batches).to.deep.equal([2, 1, 2, 1]);
+      const { songs: made, batches: limits } = await rendered(limited, songs);
+      expect(limits).to.deep.equal([2, 1, 2, 1]);
       expect(made.map(({ samplesPerChannel }) => samplesPerChannel)).to.deep.equal(
         lengths.map(secondsToSamples),
       );
+      const { devices } = engine.catalog.runtimeInfo();
+      const batches = devices.length === 1 ? [1, 1, 1, 1, 1, 1] : [3, 2, 1];
+      expect((await rendered(automatic, songs)).batches).to.deep.equal(batches);
     } finally {
       await limited.close();
+      await automatic.close();
     }
     if (testDevice === "cpu")
       expect((await rendered(engine, songs)).batches).to.deep.equal([1, 1, 1, 1, 1, 1]);
