@@ -212,7 +212,7 @@ export const SETTINGS = {
   queueWorkers: setting(
     "SVC_QUEUE_WORKERS=1",
     integer(1),
-    "number of queue workers: tasks that run at once. Their songs are planned in one batch, with those of waiting tasks",
+    "number of queue workers: tasks whose songs are made at once; one more of each may encode and store its songs. Their songs are planned in one batch, with those of waiting tasks",
   ),
   averageJobSeconds: setting(
     "SVC_AVG_JOB_SECONDS=5.0",

@@ -9,7 +9,14 @@ import { hasEnded } from "../queue/catalog.js";
 import { crashMessage, MAX_CRASHES, MAX_DISK_FAILURES, requeueDelayMs } from "../queue/rules.js";
 import { DamagedRecordError, type Task } from "../queue/store.js";
 import { cancelled, stopped, TaskAborted, type TaskRunner } from "../queue/task-queue.js";
-import { logFields, type RunOutcome, retryDelayMs, stopRuns, TaskRun } from "../queue/task-run.js";
+import {
+  hasFreePlace,
+  logFields,
+  type RunOutcome,
+  retryDelayMs,
+  stopRuns,
+  TaskRun,
+} from "../queue/task-run.js";
 import type { TaskProgress } from "../song/progress.js";
 import { type Fleet, type FleetJob, type FleetJobData, onceBroken } from "./fleet.js";
 import type { FleetEvent } from "./messages.js";
@@ -183,7 +190,7 @@ export class FleetWorker {
         if (
           this.#isDraining ||
           this.#cannotSeeStore ||
-          this.#held.size >= this.options.places ||
+          !hasFreePlace(this.#held.values(), this.options.places) ||
           this.#isSuspectHeld
         )
           return;
@@ -294,6 +301,7 @@ export class FleetWorker {
       const outcome = await job.run(task, this.runner, {
         timeoutSeconds: this.options.jobTimeoutSeconds,
         onProgress: this.#reporter(task),
+        onPlaceFreed: () => this.#poll(true),
         waitingTasks: async () => [],
         log: this.log,
       });

@@ -28,6 +28,7 @@ import {
   type TaskRunner,
 } from "./task-queue.js";
 import {
+  hasFreePlace,
   logFields,
   newTask,
   type RunningTask,
@@ -325,7 +326,8 @@ export class EmbeddedQueue implements TaskQueue {
   }
 
   #startNext(): void {
-    while (this.#started && this.#pauseTimer === undefined && this.#running.size < this.options.workers) {
+    const hasPlace = () => hasFreePlace(this.#running.values(), this.options.workers);
+    while (this.#started && this.#pauseTimer === undefined && hasPlace()) {
       const task = this.#takeNext();
       if (task === undefined) return;
       let fail: QueueRun["fail"] = () => {};
@@ -386,6 +388,7 @@ export class EmbeddedQueue implements TaskQueue {
     const outcome = await job.run(task, this.runner, {
       timeoutSeconds: this.options.jobTimeoutSeconds,
       onProgress: (progress) => this.events.emit("progress", task.id, progress, task.requestId),
+      onPlaceFreed: () => this.#startNext(),
       waitingTasks: (count) => this.#tasksToPlanAhead(count),
       log: this.log,
     });

@@ -55,6 +55,8 @@ export function stopped(): TaskAborted {
 export interface RunControl {
   signal: AbortSignal;
   report(progress: TaskProgress): void;
+  /** Frees the place of the task: its songs are rendered, so the next task can use the models. */
+  freePlace(): void;
   /** The next `count` tasks that this process will start, in order. Empty if other processes may run them. */
   waitingTasks(count: number): Promise<readonly Task[]>;
 }

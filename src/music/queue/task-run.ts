@@ -29,6 +29,8 @@ export interface RunOptions {
   /** Maximum duration of the run; 0: no limit. */
   timeoutSeconds: number;
   onProgress(progress: TaskProgress): void;
+  /** Called when the run frees its place. */
+  onPlaceFreed(): void;
   waitingTasks: RunControl["waitingTasks"];
   log: Logger;
 }
@@ -38,6 +40,8 @@ export const INITIAL_PROGRESS: TaskProgress = { value: 0.01, stage: "running", t
 export class TaskRun {
   readonly controller = new AbortController();
   progress: TaskProgress = INITIAL_PROGRESS;
+  /** Whether the run no longer takes a place, because it only encodes and stores its songs. */
+  isFinishing = false;
   /** Duration of the run; null for an aborted run, which does not count in the average. */
   seconds: number | null = null;
   /** Outcome of the run; null while it runs. */
@@ -64,7 +68,7 @@ export class TaskRun {
   async #outcome(
     task: Task,
     runner: TaskRunner,
-    { onProgress, waitingTasks, log }: RunOptions,
+    { onProgress, onPlaceFreed, waitingTasks, log }: RunOptions,
   ): Promise<RunOutcome | null> {
     const { signal } = this.controller;
     try {
@@ -73,7 +77,11 @@ export class TaskRun {
         this.progress = progress;
         onProgress(progress);
       };
-      const result = await runner.run(task, { signal, report, waitingTasks });
+      const freePlace = () => {
+        this.isFinishing = true;
+        onPlaceFreed();
+      };
+      const result = await runner.run(task, { signal, report, freePlace, waitingTasks });
       return { state: "succeeded", result, progress: 1 };
     } catch (error) {
       const cause: unknown = signal.aborted ? signal.reason : error;
@@ -103,6 +111,12 @@ export interface RunningTask {
   ended: Promise<void>;
   /** Whether the task was requeued without waiting for this run. If so, the result of this run is ignored. */
   isAbandoned: boolean;
+}
+
+/** Whether another task can start. Each place may have one more run that finishes its songs. */
+export function hasFreePlace(runs: Iterable<{ job: TaskRun }>, places: number): boolean {
+  const jobs = [...runs].map(({ job }) => job);
+  return jobs.length < 2 * places && jobs.filter(({ isFinishing }) => !isFinishing).length < places;
 }
 
 /**

@@ -41,13 +41,13 @@ interface SongParts {
   destination: Destination;
 }
 
-export async function finishSong(context: SongContext, parts: SongParts): Promise<FinishedSong> {
+/** May run while the next song is rendered. The song's warnings are in its result, so that they keep their order. */
+export async function finishSong(job: SongContext, parts: SongParts): Promise<FinishedSong> {
+  const context: SongContext = { ...job, warnings: [...parts.rendered.warnings] };
   const { request, progress, signal, warnings } = context;
   const { index, recordings, lm, slot, song, rendered, writesTags, destination } = parts;
   const { output } = request;
-  progress.beginSongs(index, 1);
-  const onProgress = progress.enter("encode");
-  warnings.push(...rendered.warnings);
+  const onProgress = progress.finish(index);
   const { audio, model, samplesPerChannel } = rendered;
   const seconds = samplesPerChannel / SAMPLE_RATE;
   const { scores, noScoresReason } = await scoreSong(context, { song, audio, seconds, slot: slot.slot, lm });
@@ -80,6 +80,7 @@ export async function finishSong(context: SongContext, parts: SongParts): Promis
     : null;
   const inputs = { song, slot, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio), loudness };
   return {
+    warnings,
     file: { name, bytes, description: describeSong(request, inputs), ...(latents !== null && { latents }) },
     facts: {
       request,

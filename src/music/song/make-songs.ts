@@ -1,5 +1,6 @@
 /** Makes the songs of a task in steps: read recordings, prepare models, compose, render, finish. Each step uses the previous ones. */
 import { rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import type { MusicEngine } from "../../engine/types.js";
 import type { SongResult } from "../queue/store.js";
 import type { GenerationRequest } from "../request/generation-request.js";
@@ -18,11 +19,16 @@ export interface SongOptions extends JobOptions {
   writesTags?: boolean;
   /** Receives the audio of the first song while it is decoded. */
   preview?: Preview;
+  /** Called when all songs are rendered. What is left, such as encoding, leaves the device free for other jobs. */
+  onRendered?(): void;
 }
+
+/** Most songs that are finished at once. An encoder takes one core. */
+const MAX_FINISHING = availableParallelism();
 
 /**
  * Makes all songs of a request and writes their files. The songs are planned together and rendered in batches (see
- * `SongRenderer.render` of the engine). Each song has its own seed, which also determines its metadata. On the CPU, a
+ * `SongRenderer.render` of the engine). A song is finished while the next ones are rendered. Each song has its own seed, which also determines its metadata. On the CPU, a
  * seed gives the same song alone and in a batch. After an error, all written files are deleted. An exception of
  * `onProgress`, or its rejection, ends the job. For the request of an analysis, call `analyze` instead.
  * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
@@ -37,8 +43,10 @@ export async function makeSongs(
   if (request.analysis !== null) throw new TypeError("the request is an analysis: call analyze");
   const { destination, preview, writesTags = false } = options;
   const job = startJob(engine, request, options);
-  const context: SongContext = { engine, request, ...job };
-  const finished: FinishedSong[] = [];
+  const stop = new AbortController();
+  const signal = AbortSignal.any([job.signal, stop.signal]);
+  const context: SongContext = { engine, request, ...job, signal };
+  const finishing: Promise<FinishedSong>[] = [];
   try {
     await assertWritable(destination);
     const recordings = await readRecordings(context);
@@ -46,19 +54,28 @@ export async function makeSongs(
     const slot = await prepareSlot(context);
     const songs = await compose(context, lm, recordings.source?.seconds ?? null);
     for await (const rendered of renderSongs(context, songs, recordings, slot, preview)) {
-      const index = finished.length;
+      const index = finishing.length;
       const song = songs[index] as PlannedComposition;
       const parts = { index, recordings, lm, slot, song, rendered, writesTags, destination };
-      finished.push(await finishSong(context, parts));
+      await finishing[index - MAX_FINISHING];
+      const finished = finishSong(context, parts);
+      finished.catch((error: unknown) => stop.abort(error));
+      finishing.push(finished);
     }
+    options.onRendered?.();
+    context.progress.beginSongs(finishing.length - 1, 1);
+    context.progress.enter("encode");
+    const finished = await Promise.all(finishing);
     context.stages.learn(context.progress.end());
     return songsResult(context, lm, finished, (performance.now() - startedMs) / 1000);
   } catch (error) {
-    for (const index of finished.keys()) {
+    stop.abort(error); // has no effect if a song that could not be finished has ended the job
+    await Promise.allSettled(finishing);
+    for (const index of finishing.keys()) {
       await rm(destination(index, "audio").path, { force: true });
       await rm(destination(index, "latents").path, { force: true });
     }
     context.failed.throwIfAborted();
-    throw error;
+    throw stop.signal.reason;
   }
 }

@@ -22,6 +22,12 @@ const START = 0.01;
 /** A job is not done before its record is stored. */
 const MAX = 0.99;
 
+/** Songs [first, first + count) of the job. */
+interface Songs {
+  first: number;
+  count: number;
+}
+
 /** A stage in progress. */
 interface Current {
   name: StageName;
@@ -30,9 +36,9 @@ interface Current {
 }
 
 export class SongProgress {
-  #first = 0;
-  #count = 1;
+  #songs: Songs = { first: 0, count: 1 };
   #current: Current = { name: "load", title: "running", startedMs: performance.now() };
+  #step: JobStep = "load";
   #latest: TaskProgress = { value: START, stage: "running", text: "", previewSeconds: 0 };
   /** Number of songs that are done, by stage. */
   readonly #done = new Map<StageName, number>();
@@ -47,14 +53,23 @@ export class SongProgress {
 
   /** Sets the songs that the next steps make together: `count` songs, from index `first` on. */
   beginSongs(first: number, count: number): void {
-    this.#first = first;
-    this.#count = count;
+    this.#songs = { first, count };
   }
 
   /** Starts `step`. Returns the progress callback to pass to the engine. */
   enter(step: JobStep): (progress: StepProgress) => void {
-    this.#update(step, { done: 0, total: 0 });
-    return (progress) => this.#update(step, progress);
+    this.#step = step;
+    this.#update(step, this.#songs, { done: 0, total: 0 });
+    return (progress) => this.#update(step, this.#songs, progress);
+  }
+
+  /** Progress callback of a song that is finished while others are rendered, whose stage stays in the title. */
+  finish(index: number): (progress: StepProgress) => void {
+    const songs = { first: index, count: 1 };
+    return (progress) => {
+      if (this.#step === "encode") this.#update("encode", songs, progress);
+      else this.#notify({ value: this.#advance("encode", songs, shareOf(progress)) });
+    };
   }
 
   /** Ends the last stage. @returns the seconds that the stages took for each song */
@@ -63,11 +78,9 @@ export class SongProgress {
     return new Map([...this.#seconds].map(([name, seconds]) => [name, seconds / this.batchSize]));
   }
 
-  #update(step: JobStep, { stage: reported, done, total }: StepProgress): void {
-    const numbers =
-      this.#count === 1
-        ? `song ${this.#first + 1}`
-        : `songs ${this.#first + 1} to ${this.#first + this.#count}`;
+  #update(step: JobStep, songs: Songs, { stage: reported, done, total }: StepProgress): void {
+    const { first, count } = songs;
+    const numbers = count === 1 ? `song ${first + 1}` : `songs ${first + 1} to ${first + count}`;
     const detailed = `${step} ${reported}`;
     const name = isStage(detailed) ? detailed : step;
     const { name: pattern, label } = STAGES[name];
@@ -76,10 +89,9 @@ export class SongProgress {
       this.#measure();
       this.#current = { name, title, startedMs: performance.now() };
     }
-    const fraction = total > 0 ? Math.min(done / total, 1) : 0;
     const elapsedSeconds = (performance.now() - this.#current.startedMs) / 1000;
     const text = total > 0 ? progressLine(label, done, total, elapsedSeconds) : label;
-    this.#notify({ value: this.#advance(name, fraction), stage: title, text });
+    this.#notify({ value: this.#advance(name, songs, shareOf({ done, total })), stage: title, text });
   }
 
   /** Adds the time of the current stage. */
@@ -90,12 +102,11 @@ export class SongProgress {
   }
 
   /** @returns the share of the expected time of the job that is over */
-  #advance(current: StageName, fraction: number): number {
+  #advance(current: StageName, { first, count }: Songs, fraction: number): number {
     const reach = (name: StageName, songs: number) =>
       this.#done.set(name, Math.max(this.#done.get(name) ?? 0, songs));
-    for (const name of STAGE_NAMES.slice(0, STAGE_NAMES.indexOf(current)))
-      reach(name, this.#first + this.#count);
-    reach(current, this.#first + fraction * this.#count);
+    for (const name of STAGE_NAMES.slice(0, STAGE_NAMES.indexOf(current))) reach(name, first + count);
+    reach(current, first + fraction * count);
     let over = 0;
     let all = 0;
     for (const [name, seconds] of this.expected) {
@@ -114,6 +125,10 @@ export class SongProgress {
     this.#latest = { ...this.#latest, ...change };
     this.onProgress(this.#latest);
   }
+}
+
+function shareOf({ done, total }: StepProgress): number {
+  return total > 0 ? Math.min(done / total, 1) : 0;
 }
 
 function isStage(name: string): name is StageName {

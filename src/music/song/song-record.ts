@@ -105,6 +105,7 @@ function lrcOf(lines: readonly LyricLine[]): string {
 }
 
 export interface FinishedSong {
+  warnings: readonly string[];
   file: SongFile & { description: SongDescription };
   facts: SongFacts;
 }
@@ -125,12 +126,13 @@ export function songsResult(
     return { ...file, description: { ...description, generationInfo: time + description.generationInfo } };
   });
   const facts = songs.map((song) => song.facts);
+  const ofSongs = songs.flatMap((song) => song.warnings);
   return {
     ...(audioFiles[0] as (typeof audioFiles)[0]).description,
     seeds: request.songs.map(({ seed }) => seed),
     lmModel: lm?.name ?? "",
     audioFiles,
     analysis: null,
-    warnings: [...new Set([...warnings, ...effectsInSongs(request.chosen, facts)])],
+    warnings: [...new Set([...warnings, ...ofSongs, ...effectsInSongs(request.chosen, facts)])],
   };
 }

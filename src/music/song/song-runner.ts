@@ -72,10 +72,11 @@ export class SongRunner implements TaskRunner {
   }
 
   /** Runs a task. */
-  run(task: Task, { signal, report, waitingTasks }: RunControl): Promise<SongResult> {
+  run(task: Task, { signal, report, freePlace, waitingTasks }: RunControl): Promise<SongResult> {
     let latest = INITIAL_PROGRESS;
     const control: TaskControl = {
       signal,
+      freePlace,
       waitingTasks,
       report: (progress) => {
         latest = progress;
@@ -93,7 +94,7 @@ export class SongRunner implements TaskRunner {
   }
 
   async #make(task: Task, adapters: readonly SongAdapter[], control: TaskControl): Promise<SongResult> {
-    const { signal, report, waitingTasks } = control;
+    const { signal, report, freePlace, waitingTasks } = control;
     const { songs, inputs } = this.files;
     const { storage } = songs;
     const destination: Destination = (index, kind) => {
@@ -118,6 +119,7 @@ export class SongRunner implements TaskRunner {
       adapters,
       signal,
       onProgress: report,
+      onRendered: freePlace,
       preview,
       planSongs,
     };

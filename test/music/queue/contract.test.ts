@@ -150,6 +150,21 @@ for (const [name, kind] of Object.entries({ embedded: embedded(), "shared by Red
       expect(await counts()).to.include({ running: 2, queued: 1 });
     });
 
+    it("starts the next task while one finishes its songs, and the third when the first has ended", async () => {
+      await reopen({ capacity: 0 });
+      const ids = [await submit(), await submit(), await submit()];
+      const first = await runner.startedAtLeast(1);
+      first.context.freePlace();
+      const second = await runner.startedAtLeast(2);
+      second.context.freePlace();
+      expect(await counts()).to.include({ running: 2, queued: 1 });
+      await sleep(50);
+      expect(runner.started).to.have.length(2);
+      first.succeed();
+      await runner.startedAtLeast(3);
+      expect(await queue.get(ids[1] as string)).to.include({ state: "running" });
+    });
+
     it("clients take turns; the tasks of one client run in order of acceptance", async () => {
       await reopen({ capacity: 0 });
       const first = await submit("a");

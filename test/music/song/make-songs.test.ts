@@ -86,6 +86,41 @@ describe("making songs without a server", () => {
     expect(new Set(saving.map(({ value }) => value)).size).to.be.above(2);
   });
 
+  it("finishes a song while the next one is rendered, and is rendered before the last file is written", async () => {
+    const seen: string[] = [];
+    const parameters = { prompt: "a song", ...codes, batch_size: 3, inference_steps: 1 };
+    const destination = (index: number) => ({ name: "song.mp3", path: join(directory, `song-${index}.mp3`) });
+    const { audioFiles } = await makeSongs(engine, parseGenerationRequest(parameters, engine), {
+      destination,
+      maxSourceSeconds: config.sourceMaxSeconds,
+      onProgress: ({ stage }) => seen.at(-1) !== stage && seen.push(stage),
+      onRendered: () => seen.push(existsSync(destination(2).path) ? "late" : "rendered"),
+    });
+    expect(audioFiles).to.have.length(3);
+    expect(seen.slice(seen.indexOf("Preparing inputs..."))).to.deep.equal([
+      ...[1, 2, 3].flatMap((song) => [
+        "Preparing inputs...",
+        `Generating music (song ${song} of 3)...`,
+        "Decoding audio...",
+      ]),
+      "rendered",
+      "Preparing audio data...",
+    ]);
+  });
+
+  it("deletes the files of all songs if one cannot be written", async () => {
+    const parameters = { prompt: "a song", ...codes, batch_size: 3, inference_steps: 1 };
+    const paths = [0, 1, 2].map((index) => join(directory, index === 1 ? "absent" : "", `kept-${index}.wav`));
+    const failure = await failureOf(
+      makeSongs(engine, parseGenerationRequest({ ...parameters, audio_format: "wav" }, engine), {
+        destination: (index) => ({ name: "song.wav", path: paths[index] as string }),
+        maxSourceSeconds: config.sourceMaxSeconds,
+      }),
+    );
+    expect(failure.message).to.match(/ENOENT/);
+    expect(paths.map((path) => existsSync(path))).to.deep.equal([false, false, false]);
+  });
+
   // Parameters of songs whose language model is optional, and the stages in which onProgress throws.
   for (const [stage, parameters] of [
     ["Initializing...", { ...planned, use_format: true }],
