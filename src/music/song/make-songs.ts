@@ -2,6 +2,8 @@
 import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import type { MusicEngine } from "../../engine/types.js";
+import { findFfmpeg } from "../audio/ffmpeg.js";
+import { AUDIO_PROFILES } from "../audio/formats.js";
 import type { SongResult } from "../queue/store.js";
 import type { GenerationRequest } from "../request/generation-request.js";
 import { compose } from "./compose.js";
@@ -49,6 +51,8 @@ export async function makeSongs(
   const finishing: Promise<FinishedSong>[] = [];
   try {
     await assertWritable(destination);
+    // Found while the song is rendered: the search starts processes. The encoder reports a failure.
+    if (!("sample" in AUDIO_PROFILES[request.output.audioFormat])) void findFfmpeg().catch(() => {});
     const recordings = await readRecordings(context);
     const lm = await provideLanguageModel(context);
     const slot = await prepareSlot(context);
