@@ -9,6 +9,7 @@ import {
 } from "../../client/index.js";
 import type * as answers from "../../music/openapi/answers.js";
 import type { RetentionForecast } from "../../music/queue/retention.js";
+import { forgetText, keepText, readText } from "./kept.js";
 import { t } from "./language.js";
 
 /** Parameters of POST /release_task that the user has set; the service fills in the rest. */
@@ -38,18 +39,18 @@ export const carillon = new Carillon({ answerSeconds: 86_400, fetch: send });
 const SESSION_ITEM = "carillon-session";
 
 export function hasSession(): boolean {
-  return localStorage.getItem(SESSION_ITEM) !== null;
+  return readText(SESSION_ITEM) !== null;
 }
 
 /** Exchanges the key for a cookie, so that no link carries the key. @throws CarillonError 401 for a wrong key */
 export async function unlock(key: string): Promise<void> {
   await carillon.call("POST", "/v1/session", {}, { headers: { Authorization: `Bearer ${key}` } });
-  localStorage.setItem(SESSION_ITEM, "active");
+  keepText(SESSION_ITEM, "active");
 }
 
 export async function forgetKey(): Promise<void> {
   await carillon.call("DELETE", "/v1/session");
-  localStorage.removeItem(SESSION_ITEM);
+  forgetText(SESSION_ITEM);
 }
 
 /** A new key: submissions with the same key create one task, as browsers may repeat requests. */

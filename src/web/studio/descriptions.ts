@@ -1,20 +1,19 @@
 /** Which task describes which recording, kept in this browser. The service keeps the descriptions. */
 import { carillon, type Parameters, submit } from "./api.js";
-import { readKept, Store } from "./store.js";
+import { isText, keepText, readEntries } from "./kept.js";
+import { Store } from "./store.js";
 
 const ITEM = "carillon-descriptions";
 const MAX_KEPT = 100;
 
 /** Ids of tasks by recording. */
-type Descriptions = Readonly<Record<string, string>>;
-
-const load = () => readKept<Descriptions>(ITEM);
+const load = () => readEntries(ITEM, isText);
 
 export const descriptions = new Store(load());
 
 function keep(entries: [string, string][]): void {
   descriptions.set(Object.fromEntries(entries.slice(-MAX_KEPT)));
-  localStorage.setItem(ITEM, JSON.stringify(descriptions.value));
+  keepText(ITEM, JSON.stringify(descriptions.value));
 }
 
 /** The key of a recording: a path on the server, or a file that was not sent yet. */

@@ -1,5 +1,15 @@
 /** The draft of a song in the form. A reload of the page keeps the values of the draft, but not its files. */
 import type { Parameters, Song } from "./api.js";
+import {
+  type Fields,
+  forgetText,
+  isFields,
+  isText,
+  isTexts,
+  keepText,
+  readFields,
+  readText,
+} from "./kept.js";
 import { t } from "./language.js";
 
 export interface Draft {
@@ -37,28 +47,32 @@ const PREFERENCES = new Set(["audio_format", "get_lrc", "model", "mp3_bitrate", 
 
 /** Loads the draft of this tab. A new tab takes over the draft of the last closed tab. */
 export function loadDraft(): Draft {
-  const own = sessionStorage.getItem(ITEM);
-  const left = localStorage.getItem(ITEM);
-  if (own === null || own === left) localStorage.removeItem(ITEM);
-  try {
-    const { values = {}, sourceName = "", filled = NOTHING_FILLED } = JSON.parse(own ?? left ?? "{}");
-    return { ...EMPTY_DRAFT, values, sourceName, filled };
-  } catch {
-    return EMPTY_DRAFT;
-  }
+  const own = readText(ITEM, "sessionStorage");
+  const { values, sourceName, filled } = readFields(ITEM, own === null ? "localStorage" : "sessionStorage");
+  if (own === null || own === readText(ITEM)) forgetText(ITEM);
+  return {
+    ...EMPTY_DRAFT,
+    values: isFields(values) ? values : {},
+    sourceName: isText(sourceName) ? sourceName : "",
+    filled: isFields(filled) && isFilled(filled) ? filled : NOTHING_FILLED,
+  };
+}
+
+function isFilled(filled: Fields): filled is Fields & Filled {
+  return isTexts(filled.names) && isText(filled.prompt);
 }
 
 export function saveDraft({ values, sourceName, filled }: Draft): void {
-  sessionStorage.setItem(ITEM, JSON.stringify({ values, sourceName, filled }));
+  keepText(ITEM, JSON.stringify({ values, sourceName, filled }), "sessionStorage");
 }
 
 addEventListener("pagehide", () => {
-  const own = sessionStorage.getItem(ITEM);
-  if (own !== null) localStorage.setItem(ITEM, own);
+  const own = readText(ITEM, "sessionStorage");
+  if (own !== null) keepText(ITEM, own);
 });
 // A tab that the browser restores from the back/forward cache still has its draft. Remove the stored copy, so
 // that a new tab does not load it too.
-addEventListener("pageshow", ({ persisted }) => persisted && localStorage.removeItem(ITEM));
+addEventListener("pageshow", ({ persisted }) => persisted && forgetText(ITEM));
 
 /** Returns the draft with values that the user set; empty values are removed. */
 export function withValues(draft: Draft, change: Parameters): Draft {

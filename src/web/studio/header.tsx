@@ -8,7 +8,7 @@ import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
 import { type Connection, connection, refresh } from "./live.js";
 import { useStore } from "./store.js";
-import { applyTheme, storedTheme, THEMES, type Theme } from "./theme.js";
+import { storedTheme, storeTheme, THEMES, type Theme } from "./theme.js";
 import { MODELS_ADDRESS, type View } from "./views.js";
 
 interface HeaderProps {
@@ -67,7 +67,7 @@ function Appearance() {
       label={t("Appearance: {theme}", { theme: names[theme] })}
       title={t("Appearance: {theme}", { theme: names[theme] })}
       onClick={() => {
-        applyTheme(following);
+        storeTheme(following);
         setTheme(following);
       }}
     />

@@ -1,5 +1,7 @@
 /** The user's language. English texts are the keys; `languages/` has one file for each other language. */
 
+import { keepText, readText } from "./kept.js";
+
 /** Languages by code, with their own names. */
 export const LANGUAGES: Readonly<Record<string, string>> = {
   en: "English",
@@ -18,12 +20,12 @@ let texts: Readonly<Record<string, string>> = {};
 
 /** The chosen language, else the first supported language of the browser. */
 export function language(): string {
-  const wanted = [localStorage.getItem(ITEM) ?? "", ...navigator.languages];
+  const wanted = [readText(ITEM) ?? "", ...navigator.languages];
   return wanted.map((code) => code.slice(0, 2)).find((code) => Object.hasOwn(LANGUAGES, code)) ?? "en";
 }
 
 export function storeLanguage(code: string): void {
-  localStorage.setItem(ITEM, code);
+  keepText(ITEM, code);
 }
 
 /** Loads the texts of the language; the page stays English if they cannot be loaded. */

@@ -39,7 +39,7 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
   const retention = useRetention(null, total);
   const playlists = usePlaylists();
   const { list } = query;
-  const isPlaylist = list !== null && list.name in playlists;
+  const isPlaylist = list !== null && Object.hasOwn(playlists, list.name);
   const isFiltered = query.search !== "" || query.favorite || list !== null;
   const find = (change: Partial<LibraryQuery>) => search({ ...query, ...change });
   const keyOf = useCallback((index: number) => rows[index]?.task_id ?? `row ${index}`, [rows]);

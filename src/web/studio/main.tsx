@@ -19,6 +19,7 @@ import {
 } from "./draft.js";
 import { FileDrop } from "./file-drop.js";
 import { Header } from "./header.js";
+import { isStored } from "./kept.js";
 import { KeyEntry } from "./key.js";
 import { language, loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
@@ -50,6 +51,14 @@ function Studio() {
     notify(t("{song} was deleted, so it no longer plays.", { song: songName(task) }), true),
   );
   const isLocked = useStore(connection) === "locked";
+  const isKept = useStore(isStored);
+  useEffect(() => {
+    if (isKept) return;
+    notify(
+      t("This browser stores nothing more. Playlists, settings and words last until you close the page."),
+      true,
+    );
+  }, [isKept]);
   const showSong = () => {
     setView("songs");
     search({ search: "", favorite: false, order: "newest", list: null });

@@ -1,6 +1,6 @@
 /** Playlists: names with ids of songs in order, kept in this browser. */
 import { useEffect, useState } from "preact/hooks";
-import { readKept } from "./store.js";
+import { isTexts, keepText, readEntries } from "./kept.js";
 
 export type Playlists = Readonly<Record<string, readonly string[]>>;
 
@@ -10,7 +10,7 @@ export const MAX_PLAYLIST_SONGS = 100;
 const ITEM = "carillon-playlists";
 const CHANGED = "carillon-playlists-changed";
 
-const load = () => readKept<Playlists>(ITEM);
+const load = () => readEntries(ITEM, isTexts);
 
 /** The playlists, updated after changes in any tab. */
 export function usePlaylists(): Playlists {
@@ -36,19 +36,21 @@ export function setPlaylist(name: string, ids: readonly string[]): void {
 /** @returns whether there was no other playlist with this name */
 export function renamePlaylist(name: string, next: string): boolean {
   const lists = load();
-  if (next in lists) return false;
+  if (Object.hasOwn(lists, next)) return false;
   store(Object.fromEntries(Object.entries(lists).map(([each, ids]) => [each === name ? next : each, ids])));
   return true;
 }
 
 function store(playlists: Playlists): void {
-  localStorage.setItem(ITEM, JSON.stringify(playlists));
+  keepText(ITEM, JSON.stringify(playlists));
   dispatchEvent(new Event(CHANGED));
 }
 
 /** Appends songs that the playlist does not have yet. @returns whether all of them fit */
 export function addToPlaylist(name: string, ids: readonly string[]): boolean {
-  const all = [...new Set([...(load()[name] ?? []), ...ids])];
+  const lists = load();
+  const before = Object.hasOwn(lists, name) ? (lists[name] ?? []) : [];
+  const all = [...new Set([...before, ...ids])];
   setPlaylist(name, all.slice(0, MAX_PLAYLIST_SONGS));
   return all.length <= MAX_PLAYLIST_SONGS;
 }

@@ -4,16 +4,16 @@ import type { Parameters } from "./api.js";
 import { Button, RoundButton } from "./button.js";
 import { type Draft, SONG_PARAMETERS, withValues } from "./draft.js";
 import { Group } from "./fields.js";
+import { isFields, keepText, readEntries } from "./kept.js";
 import { t } from "./language.js";
 import { OpenSettings } from "./settings-file.js";
-import { readKept } from "./store.js";
 import type { DraftChange } from "./undo.js";
 
-type Presets = Record<string, Parameters>;
+type Presets = Readonly<Record<string, Parameters>>;
 
 const ITEM = "carillon-presets";
 
-const loadPresets = () => readKept<Presets>(ITEM);
+const loadPresets = () => readEntries(ITEM, isFields);
 
 /** Settings of a draft, without SONG_PARAMETERS. */
 function settingsOf({ values }: Draft): Parameters {
@@ -36,7 +36,7 @@ export function PresetsGroup({ draft, onReplace, onSettingsFile }: PresetsProps)
   const [presets, setPresets] = useState(loadPresets);
   const [name, setName] = useState("");
   const keep = (next: Presets) => {
-    localStorage.setItem(ITEM, JSON.stringify(next));
+    keepText(ITEM, JSON.stringify(next));
     setPresets(next);
   };
   const save = () => {

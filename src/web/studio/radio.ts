@@ -1,5 +1,6 @@
 /** Whether the radio is on. A reload of the tab goes on with it; a new tab starts without. */
 import type { Parameters } from "./api.js";
+import { type Fields, forgetText, isFields, isTexts, keepText, readFields } from "./kept.js";
 import { Store } from "./store.js";
 
 export interface RadioMemory {
@@ -23,11 +24,14 @@ export const radio = new Store<RadioMemory | null>(load());
 function load(): RadioMemory | null {
   // The page of a single song plays no radio. It goes on when the tab shows the studio again.
   if (location.pathname !== "/") return null;
-  try {
-    return JSON.parse(sessionStorage.getItem(ITEM) ?? "null");
-  } catch {
-    return null;
-  }
+  const kept = readFields(ITEM, "sessionStorage");
+  return isMemory(kept) ? kept : null;
+}
+
+function isMemory(kept: Fields): kept is Fields & RadioMemory {
+  const { startedMs, parameters, likeness, songs, played } = kept;
+  const areNumbers = typeof startedMs === "number" && typeof played === "number";
+  return areNumbers && isFields(parameters) && isFields(likeness) && isTexts(songs);
 }
 
 export function startRadio(parameters: Parameters): void {
@@ -35,11 +39,11 @@ export function startRadio(parameters: Parameters): void {
 }
 
 export function stopRadio(): void {
-  sessionStorage.removeItem(ITEM);
+  forgetText(ITEM, "sessionStorage");
   radio.set(null);
 }
 
 /** Remembers how far the radio is. */
 export function rememberRadio(memory: RadioMemory): void {
-  sessionStorage.setItem(ITEM, JSON.stringify(memory));
+  keepText(ITEM, JSON.stringify(memory), "sessionStorage");
 }

@@ -19,15 +19,6 @@ export class Store<T> {
   }
 }
 
-/** The object that this browser keeps under a name; empty if there is none or it is damaged. */
-export function readKept<T extends object>(name: string): T {
-  try {
-    return JSON.parse(localStorage.getItem(name) ?? "{}");
-  } catch {
-    return {} as T;
-  }
-}
-
 /** Hook for the value of a store. */
 export function useStore<T>(store: Store<T>): T {
   const [value, setValue] = useState(() => store.value);

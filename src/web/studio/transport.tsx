@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { RoundButton } from "./button.js";
 import { Icon } from "./icons.js";
+import { keepText, readText } from "./kept.js";
 import { t } from "./language.js";
 import { setUserVolume } from "./loudness.js";
 import { controls } from "./playback.js";
@@ -90,8 +91,13 @@ export function SleepTimer({ onSleep }: { onSleep: () => void }) {
   );
 }
 
+function storedVolume(): number {
+  const volume = Number(readText(VOLUME_ITEM) ?? 1);
+  return volume >= 0 && volume <= 1 ? volume : 1;
+}
+
 export function Volume({ wave }: { wave: WaveSurfer | null }) {
-  const [volume, setVolume] = useState(() => Number(localStorage.getItem(VOLUME_ITEM) ?? 1));
+  const [volume, setVolume] = useState(storedVolume);
   const [isMuted, setMuted] = useState(false);
   useEffect(() => {
     if (wave !== null) setUserVolume(wave, volume);
@@ -114,7 +120,7 @@ export function Volume({ wave }: { wave: WaveSurfer | null }) {
         value={volume}
         onInput={(event) => {
           // Store the volume at once: an effect might not run before the page is left.
-          localStorage.setItem(VOLUME_ITEM, event.currentTarget.value);
+          keepText(VOLUME_ITEM, event.currentTarget.value);
           setVolume(Number(event.currentTarget.value));
         }}
       />
