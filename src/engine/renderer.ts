@@ -66,16 +66,16 @@ export class Renderer {
     { device, dtype, quantization, offload, offloadModel }: PlacementOptions & { offloadModel: boolean },
     call: CallOptions,
   ): Promise<Renderer> {
-    const tokenizer = await Tokenizer.load(checkpoint.tokenizerDirectory);
     const placement = { device, dtype, quantization, offload, offloadModel };
     const { model, vae, textEncoder } = checkpoint;
-    try {
-      const native = await addon.loadRenderer({ ...placement, model, vae, textEncoder }, call);
-      return new Renderer(checkpoint, native, tokenizer);
-    } catch (error) {
-      await tokenizer.close();
-      throw error;
-    }
+    const [tokenizer, native] = await Promise.allSettled([
+      Tokenizer.load(checkpoint.tokenizerDirectory),
+      addon.loadRenderer({ ...placement, model, vae, textEncoder }, call),
+    ]);
+    if (tokenizer.status === "fulfilled" && native.status === "fulfilled")
+      return new Renderer(checkpoint, native.value, tokenizer.value);
+    for (const part of [tokenizer, native]) if (part.status === "fulfilled") await part.value.close();
+    throw (tokenizer.status === "rejected" ? tokenizer : (native as PromiseRejectedResult)).reason;
   }
 
   get info(): RendererInfo {
