@@ -15,7 +15,7 @@ export function suitesOfPath(path, slow) {
     throw new SetupError(`${path} does not exist; npm test -- PATH takes a file or a folder`);
   const [top, part, folder] = place.split("/");
   if (top === "native" && part === "addon") return [mochaOf("test/engine/native.test.ts", slow)];
-  if (place.startsWith("native/test/parity") || place.startsWith("test/goldens")) return parity("goldens");
+  if (/^(native\/test\/parity|test\/(goldens|acestep-cpp))/.test(place)) return parity("goldens");
   // For example, native/core/lm and native/test/lm both select the tests in native/test/lm.
   if (top === "native")
     return [nativeTests(part === "kernels" ? "test/kernels/" : folder ? `test/${folder}/` : "")];

@@ -7,6 +7,9 @@ import { readCheck, readMocha, readNative } from "./run-suites.mjs";
 const bin = (name) => join(projectRoot, "node_modules/.bin", name);
 const program = (name) => join(projectRoot, "build/native/test", name);
 
+/** Goldens that acestep.cpp computed, with their checkpoints. */
+const ACESTEP_CPP = join(projectRoot, "test/acestep-cpp");
+
 export const SLOW_TAG = "@slow";
 const MOCHA_TIMEOUT_MS = 300_000;
 /**
@@ -30,6 +33,9 @@ const INSTRUCTION_SETS = {
     ONEDNN_MAX_CPU_ISA: "SSE41",
   },
 };
+
+/** Values of CARILLON_CPU_KERNELS for which the goldens of acestep.cpp are compared, because they take only a second. */
+const KERNEL_CAPS = ["none", "avx2", "avx512"];
 
 /** Two simulated CUDA devices (native/test/fake_cuda). */
 const FAKE_CUDA = {
@@ -87,7 +93,7 @@ export function staticChecks() {
 
 /** The native suites of `npm test`. */
 export function quickNativeSuites() {
-  return [nativeTests(), deviceTests(), ...parity("goldens")];
+  return [nativeTests(), deviceTests(), ...parity("goldens"), ...cappedParity()];
 }
 
 /** The native suites of `npm test -- --all`. The longest begin first, so that both cores are busy to the end. */
@@ -99,6 +105,7 @@ export function allNativeSuites() {
     nativeTests(),
     deviceTests(),
     ...parity("goldens"),
+    ...cappedParity(),
     ...parity("no vector instructions: goldens", [], INSTRUCTION_SETS["no vector instructions"]),
     ...parity("fake cuda:0, float32: goldens", ["--device", "cuda:0", "--dtype", "float32"], FAKE_CUDA),
     ...parity("fake cuda:1, float32: goldens", ["--device", "cuda:1", "--dtype", "float32"], FAKE_CUDA),
@@ -160,7 +167,7 @@ function engineTests(name, files, env) {
   return mocha(name, { files: files.map((file) => `test/engine/${file}.test.ts`), slow: true, env });
 }
 
-/** Compares goldens of carillon-nano, and of the parity set in CARILLON_PARITY_ROOT if that is set. */
+/** Compares goldens of carillon-nano, of acestep.cpp, and of the parity set in CARILLON_PARITY_ROOT if that is set. */
 export function parity(name, args = [], env = {}) {
   const compare = (set, ...folders) =>
     native(`${name} of ${set}`, program("carillon-parity"), [...folders, ...args], env);
@@ -168,6 +175,19 @@ export function parity(name, args = [], env = {}) {
   const models = join(projectRoot, "models");
   return [
     compare("carillon-nano", "--root", join(projectRoot, "test"), "--checkpoints", models),
+    compare("acestep.cpp", "--root", ACESTEP_CPP),
     ...(root ? [compare("the parity set", "--root", root)] : []),
   ];
+}
+
+function cappedParity() {
+  return KERNEL_CAPS.map((cap) => {
+    const env = { CARILLON_CPU_KERNELS: cap };
+    return native(
+      `goldens of acestep.cpp, kernels: ${cap}`,
+      program("carillon-parity"),
+      ["--root", ACESTEP_CPP],
+      env,
+    );
+  });
 }

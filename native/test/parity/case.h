@@ -27,7 +27,8 @@ class Case {
   /// Tensor `in.NAME` on the CPU as stored.
   at::Tensor stored_input(const std::string& name) const { return golden_.tensor("in." + name); }
 
-  /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality.
+  /// Compares `actual` with `out.NAME`: floating outputs by relative L2 error, integer outputs by equality. Does nothing
+  /// if the golden lacks this output.
   /// Compares only the rows for which `mask` is nonzero; `mask` has the leading dimensions of the output.
   void compare(const std::string& name, const at::Tensor& actual, const at::Tensor& mask = {});
 

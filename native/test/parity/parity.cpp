@@ -31,8 +31,10 @@ bool is_quantized(const Placement& placement) {
   return placement.weights == WeightForm::kInt8 || placement.weights == WeightForm::kInt4;
 }
 
-/// Largest relative error that passes; nullopt if every error is only reported.
-std::optional<double> limit_of(Depth depth, const Placement& placement) {
+/// Largest relative error that passes; nullopt if every error is only reported. The parameter `largest_error` of a golden
+/// replaces the limit of float32 on a CPU.
+std::optional<double> limit_of(const Case& golden, Depth depth) {
+  const Placement& placement = golden.placement;
   const bool is_module = depth == Depth::kModule;
   if (is_quantized(placement)) return std::nullopt;
   if (placement.dtype == at::kBFloat16) {
@@ -41,7 +43,7 @@ std::optional<double> limit_of(Depth depth, const Placement& placement) {
     return rounds_layers ? std::nullopt : std::optional(1e-2);
   }
   if (placement.device.is_cuda()) return is_module ? 1e-4 : 1e-3;
-  return is_module ? 1e-5 : depth == Depth::kSampler ? 1e-4 : 1e-3;
+  return golden.params.get_double("largest_error", is_module ? 1e-5 : depth == Depth::kSampler ? 1e-4 : 1e-3);
 }
 
 enum class Verdict { kPassed, kReported, kFailed };
@@ -68,7 +70,7 @@ std::string error_text(const std::vector<Case::Comparison>& comparisons, std::op
 }
 
 Verdict judge(const Case& golden, Depth depth) {
-  const auto limit = limit_of(depth, golden.placement);
+  const auto limit = limit_of(golden, depth);
   // Integers are codes or tokens. bfloat16 and quantization can flip some, so these errors are then only reported.
   const bool gate_integers = golden.placement.dtype != at::kBFloat16 && !is_quantized(golden.placement);
   bool gated = false, failed = false;
@@ -103,7 +105,7 @@ Verdict run(Case& golden) {
   print(verdict == Verdict::kFailed   ? "FAIL"
         : verdict == Verdict::kPassed ? "ok"
                                       : "REPORT",
-        golden, error_text(golden.comparisons(), limit_of(module->depth, golden.placement)));
+        golden, error_text(golden.comparisons(), limit_of(golden, module->depth)));
   return verdict;
 }
 
