@@ -1,16 +1,16 @@
 // carillon-bench NAME --checkpoints DIR [--device D] [--dtype T] [--quantization Q] [--size N]
 //
 // Times one part of the engine at the size of real models. Prints `ready` after a warm-up. Then runs one repetition for
-// every line on stdin, and prints the time in seconds. This lets a script alternate between this program and another
-// one.
+// every line on stdin, and prints the time and the processor time of all threads, in seconds. This lets a script alternate
+// between this program and another one.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/optim/adamw.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -39,8 +39,14 @@ struct Settings {
   int64_t size;
 };
 
-/// Runs one repetition and returns the seconds it took.
-using Repetition = std::function<double()>;
+/// A point in time or a duration.
+struct Seconds {
+  double wall, processor;
+  Seconds operator-(const Seconds& other) const { return {wall - other.wall, processor - other.processor}; }
+};
+
+/// Runs one repetition and returns the time it took.
+using Repetition = std::function<Seconds()>;
 
 struct Benchmark {
   const char* name;
@@ -52,11 +58,20 @@ struct Benchmark {
 /// Token counts of a typical prompt with lyrics.
 constexpr int64_t kTextTokens = 100, kLyricTokens = 299, kConditionTokens = 400;
 
-/// Runs `work` and returns the seconds it took.
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+Seconds now() {
+  const auto read = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  return {read(CLOCK_MONOTONIC), read(CLOCK_PROCESS_CPUTIME_ID)};
+}
+
+/// Runs `work` and returns the time it took.
+Seconds seconds_of(const std::function<void()>& work) {
+  const Seconds start = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 /// `count` token ids below `limit`, the same on every call.
@@ -144,15 +159,17 @@ class CodeTimer {
  public:
   void operator()(const Progress& progress) {
     if (progress.stage != Stage::kCodes) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (reports_++ == 0) first_ = now;
-    last_ = now;
+    last_ = now();
+    if (reports_++ == 0) first_ = last_;
   }
-  double seconds_per_code() const { return std::chrono::duration<double>(last_ - first_).count() / (reports_ - 1); }
+  Seconds seconds_per_code() const {
+    const Seconds all = last_ - first_;
+    return {all.wall / (reports_ - 1), all.processor / (reports_ - 1)};
+  }
 
  private:
   int reports_ = 0;
-  std::chrono::steady_clock::time_point first_, last_;
+  Seconds first_{}, last_{};
 };
 
 /// Prepares the generation of audio codes for `songs` songs in one batch.
@@ -181,6 +198,19 @@ Repetition prepare_lm_decode_of_two(const Settings& settings) { return prepare_g
 Repetition prepare_lm_decode_of_eight(const Settings& settings) { return prepare_generation(settings, 1.0, 8); }
 Repetition prepare_lm_decode_cfg(const Settings& settings) { return prepare_generation(settings, 2.0); }
 
+/// Computes the logits after a prompt of `size` tokens.
+Repetition prepare_lm_prefill(const Settings& settings) {
+  const std::string directory = settings.checkpoints + "/acestep-5Hz-lm-0.6B";
+  const auto model = std::make_shared<CausalLm>(CausalLm::load(directory, settings.placement, Control()));
+  const std::vector<int32_t> ids = random_token_ids(settings.size, kFirstCode);
+  const at::Tensor prompt = at::tensor(ids).to(at::kLong).unsqueeze(0);
+  return [=] {
+    const c10::InferenceMode inference;
+    KvCache cache = model->make_cache(1, prompt.size(1));
+    return seconds_of([&] { model->logits(model->feed(prompt, {0}, cache)).sum().item(); });
+  };
+}
+
 Repetition prepare_song(const Settings& settings) {
   constexpr int32_t kTextTokenLimit = 151643;  // special tokens of the published text encoder start here
   const Renderer::Directories directories{settings.checkpoints + "/acestep-v15-turbo", settings.checkpoints + "/vae",
@@ -200,6 +230,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"lm-decode-cfg", 48, prepare_lm_decode_cfg},
     {"lm-decode-2", 48, prepare_lm_decode_of_two},
     {"lm-decode-8", 48, prepare_lm_decode_of_eight},
+    {"lm-prefill", kPromptTokens, prepare_lm_prefill},
     {"song", 750, prepare_song},
 };
 
@@ -247,7 +278,10 @@ void run(const Options& options) {
                          size > 0 ? size : benchmark.default_size});
   repeat();
   std::cout << "ready" << std::endl;
-  for (std::string line; std::getline(std::cin, line);) std::cout << repeat() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    const Seconds seconds = repeat();
+    std::cout << seconds.wall << ' ' << seconds.processor << std::endl;
+  }
 }
 
 }  // namespace

@@ -46,12 +46,16 @@ class BenchmarkProcess:
             raise RuntimeError(f"{self.command[0]} exited early with status {self.process.wait()}")
         return line.strip()
 
-    def seconds(self):
+    def times(self):
+        """Runs once. Returns the numbers that the program prints: its time, and our programs also their processor time."""
         try:
             print(file=self.process.stdin, flush=True)
         except BrokenPipeError:
             pass  # line() raises with the exit status.
-        return float(self.line())
+        return [float(word) for word in self.line().split()]
+
+    def seconds(self):
+        return self.times()[0]
 
     def end(self):
         self.process.stdin.close()
