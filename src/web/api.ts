@@ -84,14 +84,20 @@ class BridgeError extends Error {
   }
 }
 
-/** A read without a response for this long fails, so that the page does not wait for ever. */
+/** Without a response for this long, requests fail, so that the page does not wait for ever. Large cities load slowly. */
 const READ_LIMIT_MS = 30_000;
+const COMMAND_LIMIT_MS = 60_000;
 
 /** Sends a GET request to the bridge with `quiet`, so that its overlay does not show the request. */
 export async function read<T>(path: string): Promise<T> {
   const address = `${path}${path.includes("?") ? "&" : "?"}quiet=true`;
-  const limit = { ms: READ_LIMIT_MS, error: () => new TypeError("no response in time") };
-  return withTimeLimit(limit, async (signal) => answerOf<T>(await fetch(address, { signal })));
+  return request<T>(READ_LIMIT_MS, address);
+}
+
+/** @throws BridgeError if the bridge refuses, TypeError if it does not answer */
+async function request<T>(ms: number, address: string, init: RequestInit = {}): Promise<T> {
+  const limit = { ms, error: () => new TypeError("no response in time") };
+  return withTimeLimit(limit, async (signal) => answerOf<T>(await fetch(address, { ...init, signal })));
 }
 
 /** Paths that the bridge does not have: a running game has fewer than the embedded city. They are not asked for again. */
@@ -101,12 +107,18 @@ const missing = new Set<string>();
 export async function readOrNull<T>(path: string): Promise<T | null> {
   const [endpoint = ""] = path.split("?");
   if (missing.has(endpoint)) return null;
+  const answer = await readEntity<T>(path);
+  if (answer === null) missing.add(endpoint);
+  return answer;
+}
+
+/** Null if there is nothing at the path now. */
+export async function readEntity<T>(path: string): Promise<T | null> {
   try {
     return await read<T>(path);
   } catch (error) {
-    if (!(error instanceof BridgeError) || error.status !== 404) throw error;
-    missing.add(endpoint);
-    return null;
+    if (error instanceof BridgeError && error.status === 404) return null;
+    throw error;
   }
 }
 
@@ -129,17 +141,22 @@ export interface CommandReply {
   readonly changedCells?: number;
   readonly matchingBlocks?: number;
   readonly refund?: number;
+  /** Name of a save, which leaves out characters that files cannot have. */
+  readonly saveName?: string;
   readonly suggestions?: readonly { readonly position: Place; readonly angleDegrees: number }[];
 }
 
-export async function sendCommand(name: string, body: object): Promise<CommandReply> {
-  return answerOf<CommandReply>(
-    await fetch(`/commands/${name}`, { method: "POST", body: JSON.stringify(body) }),
-  );
+export function sendCommand(name: string, body: object): Promise<CommandReply> {
+  const init = { method: "POST", body: JSON.stringify(body) };
+  return request<CommandReply>(COMMAND_LIMIT_MS, `/commands/${name}`, init);
 }
 
 async function answerOf<T>(response: Response): Promise<T> {
-  const answer = await response.json();
+  const answer = await response.json().catch((error: Error) => {
+    if (error.name === "AbortError") throw error;
+    // Such as the error page of a proxy, while the bridge restarts.
+    throw new TypeError("the response is not JSON");
+  });
   if (!response.ok) throw new BridgeError(response.status, String(answer.error ?? response.statusText));
   return answer as T;
 }

@@ -6,7 +6,7 @@ import {
   type CommandReply,
   errorInWords,
   type Place,
-  readOrNull,
+  readEntity,
   type Selection,
   sendCommand,
 } from "./api.js";
@@ -181,10 +181,12 @@ export class BuildTools {
   /** Sends the command as a dry run, shows its cost and warnings, and asks for confirmation. */
   async #try(): Promise<void> {
     const [tool, corners] = [this.#tool, this.#corners];
+    this.#say("One moment...");
     const plan = await this.#planOf(tool, corners);
     if (tool !== this.#tool || corners !== this.#corners) return;
     this.#corners = [...plan.corners];
     this.#showPlan(plan);
+    this.#say(`Press ${plan.confirm}, or choose another place.`);
   }
 
   async #planOf(tool: ToolName | null, [start, end = start]: readonly Place[]): Promise<Plan> {
@@ -339,7 +341,7 @@ function drawCross(context: CanvasRenderingContext2D, { x, z }: Place, pixelsPer
 }
 
 async function nameOf({ kind, id }: Exclude<Selection, { kind: "ground" }>): Promise<string> {
-  const facts = await readOrNull<{ displayName: string; name?: string }>(`/state/${kind}s/${id}`);
+  const facts = await readEntity<{ displayName: string; name?: string }>(`/state/${kind}s/${id}`);
   return facts?.name || facts?.displayName || `this ${kind === "building" ? "building" : "road"}`;
 }
 

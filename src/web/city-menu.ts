@@ -1,6 +1,6 @@
 /** Dialogs of the top bar: new city, save and load; taxes and loans. */
 import { type BudgetAnswer, errorInWords, read, readOrNull, sendCommand } from "./api.js";
-import { button, byId, element } from "./panel.js";
+import { askFirst, button, byId, element, replaceKeepingFocus } from "./panel.js";
 import { formatWholeNumber, inWords } from "./words.js";
 
 interface SaveRow {
@@ -16,9 +16,8 @@ export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
   byId("new-city").hidden = !isEmbedded;
   byId("open-city").addEventListener("click", () => {
     seed.value = String(Math.floor(Math.random() * 10_000));
-    byId("city-dialog-status").textContent = "";
     dialog.showModal();
-    say(() => listSaves(isEmbedded, replaceCity));
+    void say(() => listSaves(isEmbedded, replaceCity));
   });
   const replaceCity = (name: string, body: object) =>
     say(async () => {
@@ -29,20 +28,31 @@ export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
     });
   byId("new-city").addEventListener("submit", (event) => {
     event.preventDefault();
-    replaceCity("new-city", { seed: Number(seed.value) });
+    void replaceCity("new-city", { seed: Number(seed.value) });
   });
   byId("save").addEventListener("submit", (event) => {
     event.preventDefault();
-    const { value: name } = byId<HTMLInputElement>("save-name");
-    say(async () => {
-      await sendCommand("save", { name });
-      byId("city-dialog-status").textContent = `"${name}" is being saved...`;
-      await untilListed(name);
-      byId("city-dialog-status").textContent = `"${name}" is saved.`;
-      await listSaves(isEmbedded, replaceCity);
+    const { value } = byId<HTMLInputElement>("save-name");
+    const save = () =>
+      say(async () => {
+        const { saveName: name = value } = await sendCommand("save", { name: value });
+        saved.add(value);
+        byId("city-dialog-status").textContent = `"${name}" is being saved...`;
+        await untilListed(name);
+        byId("city-dialog-status").textContent = `"${name}" is saved.`;
+        await listSaves(isEmbedded, replaceCity);
+      });
+    void say(async () => {
+      const { saves } = await read<{ saves: SaveRow[] }>("/state/saves");
+      const isOther = saves.some(({ name }) => name === value) && !saved.has(value);
+      if (isOther) askFirst(`Replace the saved city "${value}"?`, () => void save());
+      else await save();
     });
   });
 }
+
+/** Names under which this page has saved its city. */
+const saved = new Set<string>();
 
 const SAVE_POLLS = 40;
 const SAVE_POLL_MS = 250;
@@ -59,17 +69,15 @@ async function untilListed(name: string): Promise<void> {
   throw new Error(`"${name}" is not listed as saved yet.`);
 }
 
-async function listSaves(
-  isEmbedded: boolean,
-  replaceCity: (name: string, body: object) => void,
-): Promise<void> {
+async function listSaves(isEmbedded: boolean, replaceCity: Run): Promise<void> {
   const { saves } = await read<{ saves: SaveRow[] }>("/state/saves");
   const items = saves.map(({ name, lastWriteTimeUtc }) => {
     const time = new Date(`${lastWriteTimeUtc}Z`).toLocaleString();
-    const load = button("Load", () => replaceCity("load-city", { name }));
+    const load = button("Load", () => void replaceCity("load-city", { name }));
     load.ariaLabel = `Load ${name}`;
     const textContent = name.startsWith("AutoSave ") ? "Saved automatically" : name;
-    const words = element("span", {}, element("b", { textContent }), ` ${time}`);
+    // Names in other scripts keep the order of the time.
+    const words = element("span", {}, element("b", { textContent, dir: "auto" }), ` ${time}`);
     return element("li", {}, words, ...(isEmbedded ? [load] : []));
   });
   byId("saves").replaceChildren(...(items.length > 0 ? items : [element("li", { textContent: "None yet" })]));
@@ -85,31 +93,45 @@ export function offerTreasury(onChange: () => void): void {
   const say = sayIn("treasury-status");
   const run = (name: string, body: object) =>
     say(async () => {
-      await sendCommand(name, body);
-      await list();
-      onChange();
+      try {
+        await sendCommand(name, body);
+        onChange();
+      } finally {
+        // Also after a refusal: the fields show what the city has.
+        await list();
+      }
     });
   const list = async () => {
     const { aggregateTaxRates } = await read<{ aggregateTaxRates: TaxRow[] }>("/state/economy");
-    byId("taxes").replaceChildren(...aggregateTaxRates.map((row) => taxInput(row, run)));
+    replaceKeepingFocus(
+      byId("taxes"),
+      aggregateTaxRates.map((row) => taxInput(row, run)),
+    );
     const budget = await readOrNull<BudgetAnswer>("/state/budget?history=false");
-    byId("loans").replaceChildren(
-      ...(budget?.loanOffers ?? []).map((offer) => loanItem(offer, budget?.loans, run)),
+    const offers = budget?.loanOffers ?? [];
+    replaceKeepingFocus(
+      byId("loans"),
+      offers.map((offer) => loanItem(offer, budget?.loans, run)),
     );
   };
   byId("open-treasury").addEventListener("click", () => {
-    byId("treasury-status").textContent = "";
     byId<HTMLDialogElement>("treasury").showModal();
-    say(list);
+    void say(list);
   });
 }
 
-type Run = (name: string, body: object) => void;
+type Run = (name: string, body: object) => Promise<void>;
 
 function taxInput({ service, subService, rate }: TaxRow, run: Run): HTMLElement {
-  const input = element("input", { type: "number", min: "0", max: "29", value: String(rate) });
+  const input = element("input", {
+    type: "number",
+    min: "0",
+    max: "29",
+    required: true,
+    value: String(rate),
+  });
   input.addEventListener("change", () => {
-    if (input.reportValidity()) run("set-tax-rate", { service, subService, rate: Number(input.value) });
+    if (input.reportValidity()) void run("set-tax-rate", { service, subService, rate: Number(input.value) });
   });
   return element("label", {}, inWords(subService), input, "%");
 }
@@ -126,8 +148,12 @@ function loanItem(
     : `${formatWholeNumber(amount)}, paid back with ${cost} a week for ${weeks} weeks`;
   const label = running ? "Pay back" : "Borrow";
   const act = button(label, () => {
-    act.disabled = true;
-    run("take-loan", { lender, repay: running !== undefined });
+    // The focus stays on a button that is not disabled.
+    if (act.ariaDisabled === "true") return;
+    act.ariaDisabled = "true";
+    void run("take-loan", { lender, repay: running !== undefined }).finally(() => {
+      act.ariaDisabled = null;
+    });
   });
   act.ariaLabel = running ? `Pay back ${lender}` : `Borrow from ${lender}`;
   const words = element("span", {}, element("b", { textContent: lender }), ` ${terms}`);
@@ -135,8 +161,9 @@ function loanItem(
 }
 
 /** Returns a function that runs `work` and shows its error in a status line. */
-function sayIn(id: string): (work: () => Promise<void>) => void {
+function sayIn(id: string): (work: () => Promise<void>) => Promise<void> {
   return async (work) => {
+    byId(id).textContent = "";
     try {
       await work();
     } catch (error) {

@@ -1,7 +1,7 @@
 /** Shows details of the selected entity, and buttons for its commands. Destructive commands ask for confirmation. */
-import { readOrNull, type Selection, sendCommand } from "./api.js";
+import { readEntity, readOrNull, type Selection, sendCommand } from "./api.js";
 import type { BuildTools } from "./build.js";
-import { button, byId, element } from "./panel.js";
+import { askFirst, button, byId, element, replaceKeepingFocus } from "./panel.js";
 import { SEVERITIES } from "./problems.js";
 import { formatWholeNumber, inWords, problemInWords } from "./words.js";
 
@@ -104,11 +104,11 @@ export class DetailsPanel {
     if (selection !== this.#selection) return;
     const section = byId("details");
     section.hidden = false;
-    byId("details-body").replaceChildren(...made);
+    replaceKeepingFocus(byId("details-body"), made);
   }
 
   async #entity({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
-    const facts = await readOrNull<Facts>(`/state/${kind}s/${id}`);
+    const facts = await readEntity<Facts>(`/state/${kind}s/${id}`);
     if (!facts)
       return [
         element("p", {
@@ -123,8 +123,8 @@ export class DetailsPanel {
     const list = factList(facts, kind === "building" ? BUILDING_FACTS : SEGMENT_FACTS);
     const entityType = kind === "building" ? "building" : "netSegment";
     const bulldoze = button("Bulldoze", () =>
-      this.#confirmed(`Bulldoze ${label}? ${this.#tools.operations.promiseFor("bulldoze")}`, () =>
-        this.#tools.bulldoze(label, entityType, id).then(() => this.close()),
+      askFirst(`Bulldoze ${label}? ${this.#tools.operations.promiseFor("bulldoze")}`, () =>
+        this.#runCommand(() => this.#tools.bulldoze(label, entityType, id).then(() => this.close())),
       ),
     );
     if (kind === "segment") return [title, list, bulldoze];
@@ -137,7 +137,7 @@ export class DetailsPanel {
         await sendCommand("set-building-active", { id, active: !active });
         await this.refresh();
       };
-      if (active) this.#confirmed(`Switch off ${label}? Its service stops.`, act);
+      if (active) askFirst(`Switch off ${label}? Its service stops.`, () => this.#runCommand(act));
       else this.#runCommand(act);
     });
     return [title, list, turn, bulldoze];
@@ -148,17 +148,6 @@ export class DetailsPanel {
     this.#selection = null;
     this.#onSelected(null);
     byId("details").hidden = true;
-  }
-
-  /** Asks the question, and calls `act` if the user confirms. */
-  #confirmed(question: string, act: () => Promise<void>): void {
-    const dialog = byId<HTMLDialogElement>("confirm");
-    byId("confirm-question").textContent = question;
-    dialog.returnValue = "";
-    dialog.addEventListener("close", () => dialog.returnValue === "yes" && this.#runCommand(act), {
-      once: true,
-    });
-    dialog.showModal();
   }
 }
 

@@ -38,12 +38,34 @@ const ROUNDS_PER_CITY_READ = 3;
 /** Advice is costly in a large city. The first steps of a city without citizens are read with the city. */
 const ROUNDS_PER_ADVICE = 10;
 
-const runCommand = (work: () => Promise<void>) =>
-  void reportFailure(async () => {
-    await work();
+/** Why the last command was refused. It stays for a while, because the reads of every second succeed. */
+let refusal = "";
+const REFUSAL_MS = 15_000;
+let refusalTimer: number | undefined;
+
+function runCommand(work: () => Promise<void>): void {
+  say("");
+  const done = work().then(() => {
     cityIsStale = true;
-    await showSummary();
+    return showSummary();
   });
+  done.catch((error: unknown) => say(errorInWords(error)));
+}
+
+function say(words: string): void {
+  refusal = words;
+  clearTimeout(refusalTimer);
+  if (words !== "") refusalTimer = setTimeout(() => say(""), REFUSAL_MS);
+  showStatus();
+}
+
+/** Why the last read failed; "" if it did not. */
+let outage = "";
+
+function showStatus(): void {
+  byId("status").textContent = refusal || outage || omissionNotice(picture);
+}
+
 const onChange = () => runCommand(async () => {});
 const layers = new LayerCheckboxes(byId("layers"), () => map.redraw());
 const map = new CityMap(byId<HTMLCanvasElement>("map"), layers);
@@ -203,12 +225,12 @@ function show(next: CityData): void {
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
-    byId("status").textContent = omissionNotice(picture);
-    return true;
+    outage = "";
   } catch (error) {
-    byId("status").textContent = errorInWords(error);
-    return false;
+    outage = errorInWords(error);
   }
+  showStatus();
+  return outage === "";
 }
 
 /** Shows what a user needs first, in one round of requests. index.html preloads most of them. */
@@ -238,6 +260,7 @@ async function follow(round: number): Promise<void> {
     if (data.chosen !== "") await showLayer();
     await showTraffic();
     await showTown(budget, placeNamedIn, visit, runCommand);
+    await details.refresh();
   }
   if (adviceIsStale || round % ROUNDS_PER_ADVICE === 0) {
     adviceIsStale = false;

@@ -30,6 +30,23 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Replaces what is inside an element. The focus stays on the button or field with the same place. */
+export function replaceKeepingFocus(parent: HTMLElement, inside: readonly Node[]): void {
+  const fields = () => [...parent.querySelectorAll<HTMLElement>("button, input")];
+  const focused = fields().indexOf(document.activeElement as HTMLElement);
+  parent.replaceChildren(...inside);
+  fields()[focused]?.focus();
+}
+
+/** Asks the user, and calls `act` if the user confirms. */
+export function askFirst(question: string, act: () => void): void {
+  const dialog = byId<HTMLDialogElement>("confirm");
+  byId("confirm-question").textContent = question;
+  dialog.returnValue = "";
+  dialog.addEventListener("close", () => dialog.returnValue === "yes" && act(), { once: true });
+  dialog.showModal();
+}
+
 const SPEEDS = [1, 2, 3] as const;
 const DEMANDS = [
   { key: "residential", label: "Homes" },

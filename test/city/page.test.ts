@@ -481,6 +481,81 @@ describe("the city page", function () {
     );
   });
 
+  it("says for a while why a command was refused; empty and refused taxes change nothing", async () => {
+    const { city } = bridge;
+    let isRefused = true;
+    await page.route("**/commands/*", async (route) => {
+      if (isRefused)
+        await route.fulfill({ status: 500, json: { ok: false, error: "The treasury is closed" } });
+      else await route.fulfill({ status: 503, body: "<h1>Down</h1>" });
+    });
+    await page.getByRole("button", { name: "Speed 2" }).click();
+    const status = page.locator("#status");
+    await status.getByText("The treasury is closed").waitFor();
+    const reads = { count: 0 };
+    page.on("response", (response) => {
+      if (response.url().includes("/state/summary")) reads.count++;
+    });
+    await eventually(
+      async () => reads.count,
+      (count) => count > 2,
+    );
+    expect(await status.textContent()).to.equal("The treasury is closed");
+    isRefused = false;
+    await page.getByRole("button", { name: "Speed 3" }).click();
+    await status.getByText("The city does not answer.").waitFor();
+
+    await page.getByRole("button", { name: /^Money/ }).click();
+    const tax = page.getByLabel("Shops, high");
+    await tax.fill("12");
+    await page.keyboard.press("Enter");
+    await page.locator("#treasury-status").getByText("The city does not answer.").waitFor();
+    await eventually(
+      () => tax.inputValue(),
+      (value) => value === "9",
+    );
+    await page.getByRole("button", { name: "Borrow from Regional Trust" }).click();
+    await page.unroute("**/commands/*");
+    await page.getByRole("button", { name: "Borrow from Regional Trust" }).click();
+    await page.getByText("665 a week, 104 weeks left").waitFor();
+    await tax.fill("");
+    await page.keyboard.press("Tab");
+    await tax.fill("11");
+    await page.keyboard.press("Enter");
+    await eventually(
+      async () => city.taxes.rate("CommercialHigh", 3),
+      (rate) => rate === 11,
+    );
+    expect(await tax.evaluate((input) => input === document.activeElement)).to.equal(true);
+    complaints = complaints.filter((text) => !/50[03]/.test(text));
+  });
+
+  it("asks before a save replaces another one, and names a save as it is listed", async () => {
+    const dialog = page.getByRole("dialog", { name: "New, save, load" });
+    await bridge.client.run("save", { name: "Old town" });
+    await page.getByRole("button", { name: "New, save, load" }).click();
+    await dialog.getByText("Old town").waitFor();
+    const save = async (name: string) => {
+      await dialog.getByLabel("Name").fill(name);
+      await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    };
+    await save("Old town");
+    await page.getByText('Replace the saved city "Old town"?').waitFor();
+    await page.getByRole("button", { name: "Yes, do it" }).click();
+    await dialog.getByText('"Old town" is saved.').waitFor();
+    await save("Old town");
+    await dialog.getByText('"Old town" is saved.').waitFor();
+    await save("town/2");
+    await dialog.getByText('"town_2" is saved.').waitFor();
+  });
+
+  it("keeps the details of a selected building up to date", async () => {
+    await clickAt(140, 60);
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    setBuildingActive.act(bridge.city, { id: facility("Wind Turbine"), active: false });
+    await page.locator("#details").getByRole("button", { name: "Switch on" }).waitFor();
+  });
+
   it("shows which services are closed for debt, and accepts the bailout", async () => {
     const { city } = bridge;
     place(city, "Medical Clinic", 240, -100);
