@@ -29,6 +29,7 @@ const SENTENCES = {
   recording_too_short: "{name} lasts {seconds} seconds; the minimum is {min}",
   recording_silent: "{name} is silent and has no timbre; send another file or none",
   recording_gone: "the recording {path} is no longer stored: send the file again",
+  task_gone: "No such task: {id}",
   queue_full: "Server busy: queue is full",
   server_stopped: "the server stopped {count} times while this task ran; the task is not tried again",
   took_too_long: "the job ran longer than {seconds} seconds, the limit of SVC_JOB_TIMEOUT_SECONDS",

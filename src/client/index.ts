@@ -114,11 +114,19 @@ export class CarillonError extends Error {
     readonly retryAfterSeconds: number | null,
     /** The message with a code, if it has one. */
     readonly note?: Note,
+    /** False if the response did not come from the service, such as the error page of a proxy. */
+    readonly isExplained = true,
   ) {
     super(message);
     this.name = "CarillonError";
   }
 }
+
+/** The service did not answer a call in time. */
+export class UnansweredError extends Error {}
+
+/** No event or heartbeat arrived within `silenceSeconds`. */
+class SilenceError extends Error {}
 
 /** The task failed or was cancelled. */
 export class TaskFailedError extends Error {
@@ -404,7 +412,7 @@ export class Carillon {
         ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as BodyInit) }),
         signal,
       });
-      const answer = await response.json();
+      const answer = await answerOf(response);
       return "data" in answer ? answer.data : answer;
     });
   }
@@ -422,13 +430,10 @@ export class Carillon {
 
   #limit(ms: number, signal: AbortSignal | undefined) {
     const error = () =>
-      new Error(`${this.#url} did not answer within ${Number((ms / 1000).toFixed(1))} seconds`);
+      new UnansweredError(`${this.#url} did not answer within ${Number((ms / 1000).toFixed(1))} seconds`);
     return { ms, signal, error };
   }
 }
-
-/** No event or heartbeat arrived within `silenceSeconds`. */
-class SilenceError extends Error {}
 
 function succeeded(task: Task): Task {
   if (task.state !== "succeeded") throw new TaskFailedError(task);
@@ -483,7 +488,17 @@ async function errorOf(response: Response): Promise<CarillonError> {
     detail ?? `${response.status} ${response.statusText}`,
     seconds > 0 ? seconds : null,
     note,
+    detail !== undefined,
   );
+}
+
+/** @throws CarillonError if the response is not JSON, such as the login page of a proxy */
+async function answerOf(response: Response) {
+  const { status } = response;
+  return response.json().catch((error: Error) => {
+    if (error.name === "AbortError") throw error;
+    throw new CarillonError(status, `${status}: the response is not JSON`, null, undefined, false);
+  });
 }
 
 function errorBodyOf(text: string): { detail?: string; note?: Note } {

@@ -2,6 +2,7 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { z } from "zod";
+import { say } from "../notes.js";
 import { describe, type Fields } from "../parameters.js";
 import { type FoundAudio, songOf } from "./audio/audio-files.js";
 import type { SongTags } from "./audio/tags.js";
@@ -313,5 +314,5 @@ function unlessDamaged<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 function noSuchTask(id: string): HttpError {
-  return new HttpError(404, `No such task: ${describe(id)}`);
+  return new HttpError(404, say("task_gone", { id: describe(id) }));
 }

@@ -1,6 +1,6 @@
 /** Adapters of the default model: load, switch, strength, unload. */
 import { useState } from "preact/hooks";
-import { type AdapterStatus, type AvailableAdapters, carillon } from "./api.js";
+import { type AdapterStatus, type AvailableAdapters, patient } from "./api.js";
 import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
@@ -23,7 +23,7 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
   const isTyped = names.length === 0 || chosen === OTHER;
   const path = isTyped ? typed.trim() : chosen;
   const change = (endpoint: string, body: object, done = "") =>
-    attempt(() => carillon.call("POST", `/v1/lora/${endpoint}`, body), done);
+    attempt(() => patient.call("POST", `/v1/lora/${endpoint}`, body), done);
   return (
     <WorkshopSection title={t("Adapters")}>
       <div class="row">

@@ -4,6 +4,7 @@ import { carillon, type ModelInventory, type Parameters } from "./api.js";
 import { useEndpoint } from "./endpoint.js";
 import { Group, NumberField, SelectField, TextField } from "./fields.js";
 import { language, loadHelp, t } from "./language.js";
+import { errorInWords } from "./notes.js";
 import { parameterName } from "./parameters.js";
 
 /**
@@ -82,7 +83,7 @@ export function AdvancedFields({ values, set }: AdvancedProps) {
         setSchemas(all.filter(([name]) => !PLAIN_FIELDS.has(name)));
         setFailure("");
       },
-      (error: Error) => setFailure(error.message),
+      (error: unknown) => setFailure(errorInWords(error)),
     );
   }, [isOpen]);
   const [inventory] = useEndpoint<ModelInventory>("/v1/model_inventory");

@@ -25,15 +25,23 @@ export type ModelPull = z.output<typeof answers.modelPullStatus>;
 export type TrainingStatus = z.output<typeof answers.trainingStatus>;
 export type DataSetSample = z.output<typeof answers.dataSetSample>;
 
+export class UnreachableError extends Error {
+  constructor() {
+    super(t("The server cannot be reached."));
+  }
+}
+
 /** Words the error of a server that cannot be reached. Other errors are in the words of the server. */
 export function send(url: string, init: RequestInit): Promise<Response> {
   return fetch(url, init).catch(() => {
-    throw new Error(t("The server cannot be reached. Your words are kept here; send them once it is back."));
+    throw new UnreachableError();
   });
 }
 
-// Preparing a data set answers when it is done.
-export const carillon = new Carillon({ answerSeconds: 86_400, fetch: send });
+export const carillon = new Carillon({ answerSeconds: 60, fetch: send });
+
+/** For calls that answer when their work is done: loading a model, writing a text, preparing a data set. */
+export const patient = new Carillon({ answerSeconds: 86_400, fetch: send });
 
 /** Set while this browser has a session. The page cannot read the cookie itself. */
 const SESSION_ITEM = "carillon-session";

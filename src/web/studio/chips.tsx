@@ -1,5 +1,5 @@
 /** Chips below the prompt: values that the page filled in, and styles that are on. A press removes them. */
-import { type AdapterStatus, carillon, type ModelInventory, type Parameters } from "./api.js";
+import { type AdapterStatus, type ModelInventory, type Parameters, patient } from "./api.js";
 import { Button } from "./button.js";
 import { type Draft, usedFilled } from "./draft.js";
 import { useEndpoint } from "./endpoint.js";
@@ -40,7 +40,7 @@ export function StyleChips({ values, attempt }: { values: Parameters; attempt: A
           words={t("Style: {name}", { name })}
           onRemove={() =>
             void attempt(
-              () => carillon.call("POST", "/v1/lora/toggle", { use_lora: false, adapter_name: name }),
+              () => patient.call("POST", "/v1/lora/toggle", { use_lora: false, adapter_name: name }),
               t("The style {name} is off.", { name }),
             )
           }

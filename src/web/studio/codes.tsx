@@ -5,6 +5,7 @@ import { Button } from "./button.js";
 import { type Fact, FactList } from "./fact-list.js";
 import { Group } from "./fields.js";
 import { t } from "./language.js";
+import { errorInWords } from "./notes.js";
 import { songName, versionLetter } from "./song.js";
 import { formatTime } from "./words.js";
 
@@ -73,7 +74,7 @@ function PlanContent({ task, index, onReuse }: PlanProps) {
   useEffect(() => {
     carillon.task(task.task_id).then(
       (whole) => setSong(whole.songs[index]),
-      (error: Error) => setFailure(error.message),
+      (error: unknown) => setFailure(errorInWords(error)),
     );
   }, [task.task_id, index]);
   if (song === undefined) return null;

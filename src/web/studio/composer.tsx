@@ -1,7 +1,7 @@
 /** The song form: prompt and lyrics first, other parameters in disclosures. */
 import { useState } from "preact/hooks";
 import { AdvancedFields } from "./advanced.js";
-import { carillon, type ModelInventory, type Parameters, type SongSheet } from "./api.js";
+import { type ModelInventory, type Parameters, patient, type SongSheet } from "./api.js";
 import { Button } from "./button.js";
 import { FilledChips, StyleChips } from "./chips.js";
 import { CodesField } from "./codes.js";
@@ -86,7 +86,7 @@ export function Composer({
     attempt(async () => {
       setWriting(true);
       try {
-        const sheet = await carillon.call<SongSheet>("POST", path, body);
+        const sheet = await patient.call<SongSheet>("POST", path, body);
         const words = {
           prompt: sheet.caption,
           lyrics: isInstrumental ? NO_VOCALS : sheet.lyrics,

@@ -29,6 +29,8 @@ export function Dock({ children }: { children: ComponentChildren }) {
 export interface NoticeText {
   text: string;
   isError: boolean;
+  /** Stays until another notice replaces it: the action still waits for the server. */
+  isWaiting?: boolean;
   /** Undoes the action that the notice reports, or shows its song. */
   action?: { label: string; run: () => void } | undefined;
 }
@@ -39,7 +41,7 @@ export function Notice({ notice, onClose }: { notice: NoticeText | null; onClose
   const isHidden = useHidden();
   useLayoutEffect(() => setHeld(false), [notice]);
   useEffect(() => {
-    if (notice === null || isHeld || isHidden) return;
+    if (notice === null || notice.isWaiting || isHeld || isHidden) return;
     const timer = setTimeout(onClose, notice.isError ? ERROR_MS : NOTICE_MS);
     return () => clearTimeout(timer);
   }, [notice, isHeld, isHidden]);

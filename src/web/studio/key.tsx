@@ -5,6 +5,7 @@ import { forgetKey, hasSession, unlock } from "./api.js";
 import { Button } from "./button.js";
 import { t } from "./language.js";
 import { notifyTabs } from "./live.js";
+import { errorInWords } from "./notes.js";
 
 /** The form that a locked page shows. */
 export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
@@ -16,7 +17,7 @@ export function KeyEntry({ onUnlock }: { onUnlock: () => Promise<void> }) {
       await onUnlock();
     } catch (error) {
       const isWrong = error instanceof CarillonError && error.status === 401;
-      setRefusal(isWrong ? t("The server does not accept this key.") : String((error as Error).message));
+      setRefusal(isWrong ? t("The server does not accept this key.") : errorInWords(error));
     }
   };
   return (

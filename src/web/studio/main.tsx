@@ -2,8 +2,17 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { CarillonError, type TaskChanges } from "../../client/index.js";
-import { carillon, hasSession, type Parameters, type Song, submit, type Task } from "./api.js";
+import {
+  carillon,
+  hasSession,
+  type Parameters,
+  type Song,
+  submit,
+  type Task,
+  UnreachableError,
+} from "./api.js";
 import { showNewest, useArrivals } from "./arrivals.js";
+import { useAttempt } from "./attempt.js";
 import { Button } from "./button.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
@@ -23,7 +32,7 @@ import { isStored } from "./kept.js";
 import { KeyEntry } from "./key.js";
 import { language, loadLanguage, storeLanguage, t } from "./language.js";
 import { Library } from "./library.js";
-import { connection, notifyTabs, refresh, search, startLive } from "./live.js";
+import { connection, refresh, search, startLive } from "./live.js";
 import { errorInWords } from "./notes.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
@@ -45,6 +54,7 @@ function Studio() {
   const [view, setView] = useView(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
     setNotice({ text, isError, action });
+  const { attempt, queueOnce } = useAttempt(setNotice);
   const replace = (change: DraftChange, done: string) =>
     notify(done, false, { label: t("Undo"), run: replaceDraft(change) });
   const [track, setTrack] = useTrack((task) =>
@@ -89,31 +99,17 @@ function Studio() {
       part?.focus({ preventScroll: true });
     });
   };
-  /** Runs a user action, then shows `done` or the error, which is a notice unless `fail` shows it elsewhere. */
-  const attempt = async (
-    work: () => Promise<unknown>,
-    done = "",
-    fail = (words: string) => notify(words, true),
-  ) => {
-    try {
-      setNotice(null);
-      await work();
-      if (done !== "") notify(done);
-    } catch (error) {
-      fail(errorInWords(error));
-    }
-    notifyTabs();
-    await refresh();
-  };
-  const send = (parameters: Parameters) => attempt(() => submit(parameters), t("Queued."));
   /** Makes the song of the form. The form says why a song was refused. */
   const make = (change: Parameters) => {
     setView("songs");
     setRefusal("");
     const sent = () => submit({ ...parametersOf(draft), ...change }, draft.files);
-    void attempt(sent, t("Queued."), (words) => {
+    void queueOnce("form", sent, (words, error) => {
       setView("make");
-      setRefusal(words);
+      const isUnreachable = error instanceof UnreachableError;
+      setRefusal(
+        isUnreachable ? `${words} ${t("Your words are kept here; send them once it is back.")}` : words,
+      );
     });
   };
   const fill = (parameters: Parameters, done: string) => {
@@ -127,7 +123,10 @@ function Studio() {
         ? t("These settings are in the form now. Add the recording again.")
         : t("These settings are in the form now."),
     );
-  const again = (task: Task) => (task.uploads.length > 0 ? reuse(task) : void send(task.parameters));
+  const again = (task: Task) =>
+    task.uploads.length > 0
+      ? reuse(task)
+      : void queueOnce(`again ${task.task_id}`, () => submit(task.parameters));
   const edit = (task: Task, song: Song) => {
     const words = { prompt: song.prompt, lyrics: song.lyrics };
     const values = { ...words, task_type: "repaint", src_audio_path: song.file, batch_size: 1 };
@@ -158,7 +157,7 @@ function Studio() {
     if (at < 0) return;
     songAt(at + by).then(
       (task) => task && setTrack({ task, index: 0 }),
-      (error: Error) => notify(error.message, true),
+      (error: unknown) => notify(errorInWords(error), true),
     );
   };
   const remove = (task: Task) => {
@@ -171,7 +170,9 @@ function Studio() {
   const on = useLatest({
     again,
     vary: (task: Task) =>
-      task.uploads.length > 0 ? reuse(task) : attempt(() => carillon.retake(task.task_id), t("Queued.")),
+      task.uploads.length > 0
+        ? reuse(task)
+        : queueOnce(`vary ${task.task_id}`, () => carillon.retake(task.task_id)),
     reuse,
     fill,
     edit,

@@ -1,6 +1,6 @@
 /** Menus that choose the model of each slot, and model downloads. */
 import { useState } from "preact/hooks";
-import { carillon, type ModelInventory, type ModelPull } from "./api.js";
+import { carillon, type ModelInventory, type ModelPull, patient } from "./api.js";
 import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
@@ -17,7 +17,7 @@ export function Models({ attempt }: { attempt: Attempt }) {
       async () => {
         setLoading(name);
         try {
-          await carillon.call("POST", "/v1/init", body);
+          await patient.call("POST", "/v1/init", body);
         } finally {
           setLoading("");
           await read();

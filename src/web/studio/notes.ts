@@ -1,5 +1,5 @@
 /** Notes and errors of the service in the user's language, by their codes. */
-import { CarillonError, type Note } from "../../client/index.js";
+import { CarillonError, type Note, UnansweredError } from "../../client/index.js";
 import type { Task } from "./api.js";
 import { t } from "./language.js";
 import { parameterName, valueInWords } from "./parameters.js";
@@ -47,6 +47,7 @@ const WORDS: Partial<Record<Note["code"], Words>> = {
   recording_too_short: recording((values) => t("shorter than {min} s", values)),
   recording_silent: recording(() => t("it is silent")),
   recording_gone: () => t("The recording is no longer on the server. Add it again."),
+  task_gone: () => t("This song is no longer here. It may have been deleted."),
   queue_full: () => t("The queue is full. Try again in a moment."),
   server_stopped: (values) => t("The server stopped {count} times while it made this song.", values),
   took_too_long: (values) => t("It took longer than {seconds} s and was stopped.", values),
@@ -66,8 +67,14 @@ export function failureOf({ error, error_note: note }: Task): string {
   return note === null ? (error ?? "") : noteInWords(note);
 }
 
-/** An error in words: those of the service by their code, others as they are. */
+/** An error in words: those of the service by their code or as they are. */
 export function errorInWords(error: unknown): string {
-  if (error instanceof CarillonError && error.note !== undefined) return noteInWords(error.note);
+  if (error instanceof UnansweredError) return t("The server does not answer.");
+  if (error instanceof CarillonError) {
+    const { note, status, isExplained } = error;
+    if (note !== undefined) return noteInWords(note);
+    if (!isExplained)
+      return t("The server cannot do this now ({status}). Try again in a moment.", { status });
+  }
   return error instanceof Error ? error.message : String(error);
 }

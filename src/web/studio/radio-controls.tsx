@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button.js";
 import { t } from "./language.js";
 import { connection } from "./live.js";
+import { errorInWords } from "./notes.js";
 import { controls } from "./playback.js";
 import { type RadioMemory, stopRadio } from "./radio.js";
 import { FIRST, type RadioState, RadioStation } from "./radio-station.js";
@@ -44,7 +45,7 @@ export function RadioControls({ memory, track, onTrack }: RadioControlsProps) {
     station.current
       ?.keep()
       .then(() => setNote(t("The song is in your library.")))
-      .catch((error: Error) => setNote(error.message));
+      .catch((error: unknown) => setNote(errorInWords(error)));
   return (
     <fieldset class="radio" aria-label={t("Radio")}>
       <span class="badge">{t("Radio")}</span>

@@ -2,7 +2,7 @@
 import { CarillonError, TaskFailedError } from "../../client/index.js";
 import { type Likeness, likenessOf, Station } from "../../music/song/station.js";
 import { carillon, idempotencyKey, type Task } from "./api.js";
-import { t } from "./language.js";
+import { errorInWords, failureOf } from "./notes.js";
 import { playback } from "./playback.js";
 import { type RadioMemory, rememberRadio } from "./radio.js";
 import { BackOff } from "./reading.js";
@@ -159,6 +159,5 @@ function discard(id: string, isMade: boolean): void {
 }
 
 function problemOf(error: unknown): string {
-  const isRefused = error instanceof CarillonError || error instanceof TaskFailedError;
-  return isRefused ? error.message : t("The server cannot be reached.");
+  return error instanceof TaskFailedError ? failureOf(error.task) : errorInWords(error);
 }

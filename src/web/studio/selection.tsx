@@ -1,8 +1,10 @@
 /** Actions on several songs at once. */
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { CarillonError } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
 import { Button } from "./button.js";
 import { t } from "./language.js";
+import { watchTasks } from "./live.js";
 import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
 import { songName, versionLetter } from "./song.js";
@@ -24,6 +26,17 @@ export function useChoice(attempt: Attempt): Choice {
   const last = useRef(0);
   const add = (tasks: readonly Task[]) =>
     setChosen((now) => new Map([...(now ?? []), ...tasks.map((task) => [task.task_id, task] as const)]));
+  const drop = (id: string) => setChosen((now) => now && new Map([...now].filter(([other]) => other !== id)));
+  // Other tabs and programs change songs too.
+  useEffect(
+    () =>
+      watchTasks(({ event, data }) => {
+        if (event === "removed") drop(data.task_id);
+        if (event === "task")
+          setChosen((now) => (now?.has(data.task_id) ? new Map([...now, [data.task_id, data]]) : now));
+      }),
+    [],
+  );
   return {
     chosen,
     begin: () => setChosen(new Map()),
@@ -34,7 +47,7 @@ export function useChoice(attempt: Attempt): Choice {
       last.current = index;
       if (isRange && isChosen) void attempt(async () => add(await songsIn(from, to + 1)));
       else if (isChosen) add([task]);
-      else setChosen((now) => new Map([...(now ?? [])].filter(([id]) => id !== task.task_id)));
+      else drop(task.task_id);
     },
   };
 }
@@ -64,7 +77,7 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
   const [isBusy, setBusy] = useState(false);
   const each = (change: (task: Task) => Promise<unknown>, done: string) =>
     attempt(async () => {
-      for (const task of chosen) await change(task);
+      for (const task of chosen) await change(task).catch(unlessGone);
       onEnd();
     }, done);
   const save = () =>
@@ -130,6 +143,11 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
       </Button>
     </div>
   );
+}
+
+/** A song that was deleted meanwhile does not keep the others from being changed. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof CarillonError && error.status === 404)) throw error;
 }
 
 /** Value of the menu for a playlist that does not exist yet. */

@@ -1,5 +1,5 @@
 /** Warns before submission that the model cannot sing, and downloads one that can. */
-import { carillon, type ModelInventory } from "./api.js";
+import { carillon, type ModelInventory, patient } from "./api.js";
 import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
@@ -36,7 +36,7 @@ function NoSinger({ name, inventory, readInventory, attempt }: NoSingerProps) {
   const { answer, isRunning, read } = usePull(readInventory);
   const singing = inventory.models.find(({ sings }) => sings);
   const load = (model: string) =>
-    attempt(() => carillon.call("POST", "/v1/init", { model }), t("{model} is loaded.", { model }));
+    attempt(() => patient.call("POST", "/v1/init", { model }), t("{model} is loaded.", { model }));
   return (
     <div class="hint singing" role="status">
       <p>{t("{model} does not sing: the song will be instrumental.", { model: name })}</p>

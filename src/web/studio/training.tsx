@@ -3,7 +3,7 @@
  * the adapter.
  */
 import { useEffect, useState } from "preact/hooks";
-import { carillon, type DataSetSample, type Parameters, type TrainingStatus } from "./api.js";
+import { carillon, type DataSetSample, type Parameters, patient, type TrainingStatus } from "./api.js";
 import { Button } from "./button.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
@@ -85,7 +85,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
             <Button
               onClick={() =>
                 void attempt(
-                  () => carillon.call("POST", "/v1/lora/load", { lora_path: trained }),
+                  () => patient.call("POST", "/v1/lora/load", { lora_path: trained }),
                   t("The trained adapter is in use."),
                 )
               }
@@ -124,7 +124,7 @@ async function train(
     folder = await sendSongs(String(name), songs);
   }
   report(t("Reading recordings…"));
-  const { samples } = await carillon.call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
+  const { samples } = await patient.call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
     audio_dir: folder,
     dataset_name: name,
   });
@@ -146,10 +146,10 @@ async function train(
   }
   report(t("Preparing samples…"));
   const tensors = `${name}/samples`;
-  await carillon.call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
+  await patient.call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
   report(t("Starting…"));
   const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
-  await carillon.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
+  await patient.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
 
 function stateInWords(state: TrainingStatus["state"]): string {

@@ -60,6 +60,48 @@ describe("the studio on a bad network", function () {
     studio.browserErrors.length = 0;
   });
 
+  it("says that it waits for a slow server; more presses of Make make no second song", async () => {
+    const page = await open();
+    await page.getByLabel("Sound", { exact: true }).fill("slow tune");
+    const held: Route[] = [];
+    await page.route("**/release_task", (route) => void held.push(route));
+    await button(page, "Make").click();
+    await page.getByText("Waiting for the server…").waitFor();
+    await button(page, "Make").click();
+    await button(page, "Make").click();
+    await held[0]?.fulfill({ status: 503, contentType: "text/html", body: "<h1>Down</h1>" });
+    await page.getByText("The server cannot do this now (503). Try again in a moment.").waitFor();
+    await page.getByText("Waiting for the server…").waitFor({ state: "detached" });
+    expect(held.length).to.equal(1);
+    await page.unroute("**/release_task");
+    await page.route("**/release_task", (route) => route.fulfill({ status: 200, body: "<h1>Log in</h1>" }));
+    await button(page, "Make").click();
+    await page.getByText("The server cannot do this now (200).").waitFor();
+    studio.browserErrors.length = 0;
+  });
+
+  it("leaves out a song that was deleted elsewhere, and changes the other selected ones", async () => {
+    const page = await open();
+    const { client } = studio.server;
+    const ids: string[] = [];
+    for (const prompt of ["gone tune", "lost tune", "kept tune"]) {
+      ids.push(await client.submit({ ...QUIET, prompt }));
+      await button(page, `Play ${prompt}`).waitFor();
+    }
+    const [gone, lost, kept] = ids as [string, string, string];
+    await button(page, "Select").click();
+    for (const name of ["gone tune", "lost tune", "kept tune"])
+      await page.getByLabel(`Select ${name}`).check();
+    await client.delete(`/v1/tasks/${gone}?state=succeeded`);
+    await page.getByText("2 selected").waitFor();
+    // The page has not heard yet that this one is gone.
+    await page.route(`**/v1/tasks/${lost}`, (route) => route.fulfill({ status: 404, json: {} }));
+    await button(page, "Star").click();
+    await page.getByText("Added to favourites.").waitFor();
+    expect((await client.get(`/v1/tasks/${kept}`)).body.data.favorite).to.equal(true);
+    studio.browserErrors.length = 0;
+  });
+
   it("shows how much of a song has arrived on a slow network", async () => {
     const page = await open();
     const session = await page.context().newCDPSession(page);
