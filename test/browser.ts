@@ -14,6 +14,8 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // Evaluations of Playwright count as clicks of the user. Whether a page may play would depend on their timing.
+  "--autoplay-policy=no-user-gesture-required",
   // A fake microphone that beeps once a second. Pages may use it without asking for permission.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
