@@ -23,6 +23,9 @@ import { abortableRoute, type Route } from "./route.js";
 /** Limits of concurrent conversions. Each conversion uses one CPU core, and memory for the decoded song. */
 const CONVERSIONS = { places: 2, placesPerAddress: 1, waitingPerAddress: 32, retryAfterSeconds: 5 };
 
+/** Codes of errors while a client reads a song and disconnects, as players do when the user seeks. */
+const DISCONNECTED: readonly unknown[] = ["ECONNABORTED", "ECONNRESET", "EPIPE"];
+
 const parseConversion = strictParser({
   format: parameter("format", oneOf(AUDIO_FORMATS).optional(), "Converts the song to this format."),
   ...outputParameters.shape,
@@ -174,7 +177,7 @@ async function sendAudio(
   const failure = await new Promise<(Error & { status?: number; code?: string }) | undefined>((resolve) => {
     response.sendFile(file, { dotfiles: "allow", cacheControl: false, headers }, resolve);
   });
-  if (failure === undefined || failure.code === "ECONNABORTED") return;
+  if (failure === undefined || DISCONNECTED.includes(failure.code)) return;
   if (failure.status === 416) {
     // A 416 response has no body. `sendFile` has already set Content-Range.
     response.removeHeader("Content-Disposition");
