@@ -8,7 +8,7 @@ import { type OutputParameters, outputParametersOf } from "../request/output-par
 import { peakOf } from "./decode.js";
 import { FfmpegError, retryWhileBusy, startFfmpeg } from "./ffmpeg.js";
 import { AUDIO_PROFILES, type AudioFormat, type AudioProfile } from "./formats.js";
-import { measureLoudness } from "./loudness.js";
+import { type MeasuredLevel, measureLoudness } from "./loudness.js";
 import { gainWithClipping } from "./peaks.js";
 import { ffmpegTagArguments, type SongTags, wavInfoChunk } from "./tags.js";
 
@@ -53,10 +53,8 @@ export interface EncodeJob {
   onProgress?: ((progress: { done: number; total: number }) => void) | undefined;
 }
 
-export interface EncodedFile {
+export interface EncodedFile extends MeasuredLevel {
   bytes: number;
-  /** Integrated loudness in LUFS; null for silence. */
-  loudness: number | null;
 }
 
 /** Equal audio gives equal bytes. @throws EncodeError, FfmpegError, or the signal's reason */
@@ -74,7 +72,7 @@ export async function encodeAudio(job: EncodeJob): Promise<EncodedFile> {
   };
   try {
     await writeAtomically(job.path, write, { partial: job.path + PARTIAL_SUFFIX, open: openWhenFree });
-    return { bytes: (await stat(job.path)).size, loudness: level.loudness };
+    return { bytes: (await stat(job.path)).size, loudness: level.loudness, peak: level.peak };
   } catch (error) {
     job.signal?.throwIfAborted();
     throw encodeFailure(error);
@@ -93,7 +91,7 @@ export interface SongLevel {
 async function levelOf(
   { audio, samplesPerChannel, sampleRate, gain: given = 1 }: EncodeJob,
   { normalizationDb, loudness: wanted, peakClip, fadeInSeconds, fadeOutSeconds }: OutputParameters,
-): Promise<SongLevel & { loudness: number | null; peak: number }> {
+): Promise<SongLevel & MeasuredLevel> {
   const found = await measureLoudness(audio);
   const peak = peakOf(audio);
   const gainToPeak = (decibels: number) =>

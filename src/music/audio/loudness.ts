@@ -29,9 +29,20 @@ export async function measureLoudness(audio: PlanarAudio): Promise<number | null
   return gated === null ? null : lufsOf(gated);
 }
 
-/** The field `loudness` of a song's description, with two decimals; absent for silence. */
-export function describeLoudness(lufs: number | null): { loudness?: number } {
-  return lufs === null ? {} : { loudness: Math.round(100 * lufs) / 100 };
+/** Level of an encoded song. */
+export interface MeasuredLevel {
+  /** Integrated loudness in LUFS; null for silence. */
+  loudness: number | null;
+  /** Largest absolute sample, 1 at full scale. */
+  peak: number;
+}
+
+/** The fields of a song's description with its level, rounded; `loudness` is absent for silence. */
+export function describeLevel({ loudness, peak }: MeasuredLevel): { loudness?: number; peakLevel: number } {
+  return {
+    peakLevel: Math.round(1000 * peak) / 1000,
+    ...(loudness !== null && { loudness: Math.round(100 * loudness) / 100 }),
+  };
 }
 
 /** Sum of the squared K-weighted samples of both channels in each whole hop. */

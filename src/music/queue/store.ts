@@ -34,6 +34,8 @@ export interface SongDescription {
   peaks?: number[];
   /** Integrated loudness of the file in LUFS. Absent for silence, and in records of older versions. */
   loudness?: number;
+  /** Largest absolute sample of the file, 1 at full scale. Absent in records of older versions. */
+  peakLevel?: number;
   /** Scores; absent if they were not requested or if no model could score the song. */
   scores?: SongScores;
   /** Musical metadata; empty if only codes were requested. */

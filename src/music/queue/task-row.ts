@@ -22,6 +22,7 @@ const songSchema = z
         "audio codes of the song, as audio_code_string accepts them; only in GET /v1/tasks/{id}, if codes were used",
     }),
     loudness: z.number().optional().meta({ description: "integrated loudness in LUFS (EBU R 128)" }),
+    peak_level: z.number().min(0).max(1).optional().meta({ description: "largest sample, 1 at full scale" }),
     peaks: z.array(z.int().min(0).max(100)).optional().meta({
       description: "waveform outline: peaks of 96 equal parts of the song, in percent of the largest peak",
     }),
@@ -132,13 +133,14 @@ function callbackOf({ request, callback }: Task): TaskRow["callback"] {
 function rowsOfSongs(result: SongResult, audioFiles: AudioFiles): TaskRow["songs"] {
   return songsOf(result, audioFiles).map((song, index) => {
     const { bytes, description } = result.audioFiles[index] as SongFile;
-    const { peaks, loudness } = description ?? {};
+    const { peaks, loudness, peakLevel } = description ?? {};
     return {
       ...song,
       bytes,
       seed: result.seeds[index] as Seed,
       ...(peaks !== undefined && { peaks }),
       ...(loudness !== undefined && { loudness }),
+      ...(peakLevel !== undefined && { peak_level: peakLevel }),
     };
   });
 }

@@ -18,7 +18,7 @@ import {
 import { peakOf } from "../audio/decode.js";
 import { encodeAudio } from "../audio/encode.js";
 import { writeLatents } from "../audio/latents-file.js";
-import { describeLoudness } from "../audio/loudness.js";
+import { describeLevel } from "../audio/loudness.js";
 import { peaksOf } from "../audio/peaks.js";
 import type { songSheet } from "../openapi/answers.js";
 import type { SongResult, StoredFile } from "../queue/store.js";
@@ -124,7 +124,7 @@ async function decodeSource(
   const gain = stated ?? (isRaw ? 1 : 1 / Math.max(1, peakOf(audio)));
   progress.enter("encode");
   const { name, path } = destination(0, "audio");
-  const { bytes, loudness } = await encodeAudio({
+  const { bytes, ...level } = await encodeAudio({
     audio,
     samplesPerChannel: audio.length / 2,
     sampleRate: SAMPLE_RATE,
@@ -139,7 +139,7 @@ async function decodeSource(
     ...{ prompt, lyrics, caption, vocalLanguage, generationInfo, ditModel: model },
     metas: metasOf(request.words, UNKNOWN_METADATA, audio.length / 2 / SAMPLE_RATE),
     peaks: peaksOf(audio),
-    ...describeLoudness(loudness),
+    ...describeLevel(level),
   };
   return {
     ...{ ...rest, ...description },

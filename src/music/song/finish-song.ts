@@ -59,7 +59,7 @@ export async function finishSong(job: SongContext, parts: SongParts): Promise<Fi
   const { bpm, keyscale: key } = metas;
   const tags = { title, prompt: caption, lyrics, bpm, key, seed: String(requested.seed) };
   const { name, path } = destination(index, "audio");
-  const { bytes, loudness } = await encodeAudio({
+  const { bytes, ...level } = await encodeAudio({
     audio,
     samplesPerChannel,
     sampleRate: SAMPLE_RATE,
@@ -74,11 +74,11 @@ export async function finishSong(job: SongContext, parts: SongParts): Promise<Fi
     signal,
     onProgress,
   });
-  warnOfQuietSong(output, loudness, warnings);
+  warnOfQuietSong(output, level.loudness, warnings);
   const latents = output.returnLatents
     ? await storeLatents(rendered.latents, destination(index, "latents"), path)
     : null;
-  const inputs = { song, slot, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio), loudness };
+  const inputs = { song, slot, rendered, metas, isTempoMeasured, scores, peaks: peaksOf(audio), level };
   return {
     warnings,
     file: { name, bytes, description: describeSong(request, inputs), ...(latents !== null && { latents }) },

@@ -1,6 +1,6 @@
 /** Records of finished songs, and the result of the task that made them. */
 import type { LanguageModelInfo, LyricLine, Metadata, Rendering, SongScores } from "../../engine/types.js";
-import { describeLoudness } from "../audio/loudness.js";
+import { describeLevel, type MeasuredLevel } from "../audio/loudness.js";
 import type { SongDescription, SongFile, SongMetas, SongResult } from "../queue/store.js";
 import { effectsInSongs } from "../request/effects.js";
 import type { GenerationRequest } from "../request/generation-request.js";
@@ -40,8 +40,7 @@ interface SongInputs {
   isTempoMeasured: boolean;
   scores: SongScores | null;
   peaks: number[];
-  /** In LUFS; null for silence. */
-  loudness: number | null;
+  level: MeasuredLevel;
 }
 
 /**
@@ -51,7 +50,7 @@ interface SongInputs {
 const NOISE = "Philox4x32-10";
 
 export function describeSong(request: GenerationRequest, inputs: SongInputs): SongDescription {
-  const { song, metas, rendered, scores, peaks, loudness } = inputs;
+  const { song, metas, rendered, scores, peaks, level } = inputs;
   const [track] = song.requested.tracks;
   return {
     prompt: song.caption,
@@ -62,7 +61,7 @@ export function describeSong(request: GenerationRequest, inputs: SongInputs): So
     generationInfo: songInfo(request, inputs),
     ditModel: rendered.model,
     peaks,
-    ...describeLoudness(loudness),
+    ...describeLevel(level),
     ...(makesStems(request.taskType) && track !== undefined && { trackName: track }),
     ...(song.codes && { audioCodes: [...song.codes] }),
     ...(rendered.lyricLines.length > 0 && { lrc: lrcOf(rendered.lyricLines) }),

@@ -185,7 +185,7 @@ describe("GET /v1/audio", () => {
     }
   });
 
-  it("fades a song that still sounds at its end over half a second, unless fade_out is 0; tags and rows have its loudness", async () => {
+  it("fades a song that still sounds at its end over half a second, unless fade_out is 0; tags and rows have its level", async () => {
     const song = { ...shortSong, use_random_seed: false, seed: 3 };
     const whole = await server.client.makeOne({ ...song, fade_out: 0, audio_format: "wav32" });
     const [faded, kept] = [
@@ -204,8 +204,13 @@ describe("GET /v1/audio", () => {
     const { tags } = JSON.parse(execFileSync("ffprobe", probe, { encoding: "utf8" })).format;
     expect(tags.REPLAYGAIN_TRACK_GAIN).to.equal("5.00 dB");
     const { body } = await server.client.get("/v1/tasks?limit=2");
-    const rows: { loudness: number }[] = body.data.tasks.flatMap(({ songs }: { songs: object[] }) => songs);
-    for (const { loudness } of rows) expect(loudness).to.be.within(-30, -5);
+    const rows: { loudness: number; peak_level: number }[] = body.data.tasks.flatMap(
+      ({ songs }: { songs: object[] }) => songs,
+    );
+    for (const { loudness, peak_level } of rows) {
+      expect(loudness).to.be.within(-30, -5);
+      expect(peak_level).to.be.closeTo(peakOf(kept), 1e-3);
+    }
   });
 
   it("converts a downloaded song; rejects invalid parameters, and parameters without a format", async () => {
