@@ -1,5 +1,4 @@
 /** Plays all songs equally loud: the gain of each song, and the user's volume. */
-import type WaveSurfer from "wavesurfer.js";
 import type { Song } from "./api.js";
 
 /** Integrated loudness of all songs in LUFS, as streaming services play them. */
@@ -7,38 +6,38 @@ const TARGET_LUFS = -14;
 /** Smallest gain that is worth an amplifier, which some browsers silence in the background. */
 const AUDIBLE_GAIN = 1.25;
 
-const amplifiers = new WeakMap<WaveSurfer, GainNode>();
+const amplifiers = new WeakMap<HTMLMediaElement, GainNode>();
 let volume = 1;
 let gain = 1;
 
-/** Gain of a song: it is not amplified beyond its peak. Songs of unknown loudness stay as they are. */
-export function gainOf({ loudness }: Song, channels: readonly Float32Array[]): number {
-  if (loudness === undefined) return 1;
-  const peak = channels.reduce((max, samples) => samples.reduce((m, x) => Math.max(m, Math.abs(x)), max), 0);
-  return Math.min(10 ** ((TARGET_LUFS - loudness) / 20), 1 / (peak || 1));
+/**
+ * Gain of a song: it is not amplified beyond its peak, nor if its peak is unknown. Songs of unknown loudness stay as
+ * they are.
+ */
+export function gainOf({ loudness, peak_level: peak = 1 }: Song): number {
+  return loudness === undefined ? 1 : Math.min(10 ** ((TARGET_LUFS - loudness) / 20), 1 / peak);
 }
 
-export function setUserVolume(wave: WaveSurfer, wanted: number): void {
+export function setUserVolume(audio: HTMLMediaElement, wanted: number): void {
   volume = wanted;
-  apply(wave);
+  apply(audio);
 }
 
-export function setGain(wave: WaveSurfer, wanted: number): void {
+export function setGain(audio: HTMLMediaElement, wanted: number): void {
   gain = wanted < 1 || wanted >= AUDIBLE_GAIN ? wanted : 1;
-  apply(wave);
+  apply(audio);
 }
 
 /** An audio element can only attenuate, so an amplifier is added for the first song that needs one. */
-function apply(wave: WaveSurfer): void {
-  wave.setVolume(volume * Math.min(gain, 1));
-  const element = wave.getMediaElement();
-  if (gain > 1 && element !== null && !amplifiers.has(wave)) {
+function apply(audio: HTMLMediaElement): void {
+  audio.volume = volume * Math.min(gain, 1);
+  if (gain > 1 && !amplifiers.has(audio)) {
     const context = new AudioContext();
     const amplifier = context.createGain();
-    context.createMediaElementSource(element).connect(amplifier).connect(context.destination);
-    wave.on("play", () => void context.resume());
-    amplifiers.set(wave, amplifier);
+    context.createMediaElementSource(audio).connect(amplifier).connect(context.destination);
+    audio.addEventListener("play", () => void context.resume());
+    amplifiers.set(audio, amplifier);
   }
-  const amplifier = amplifiers.get(wave);
+  const amplifier = amplifiers.get(audio);
   if (amplifier !== undefined) amplifier.gain.value = Math.max(gain, 1);
 }

@@ -1,17 +1,13 @@
 /** Playback state shown on song cards. It changes often, so it is kept outside the page's state. */
 import { useEffect, useState } from "preact/hooks";
 
-/**
- * Step of the shown time in seconds. wavesurfer reports the time at every frame, which would re-render too
- * often.
- */
+/** Step of the shown time in seconds. A render at each frame would be too many. */
 export const SHOWN_STEP = 0.1;
 
 export interface Playback {
   isPlaying: boolean;
+  /** Whether the song waits for data: at its start, or in the middle on a slow network. */
   isLoading: boolean;
-  /** Part of the song that was received while it loads, 0 to 1. */
-  received: number;
   /** Why the song does not sound; "" if it does. */
   failure: string;
   /** Position, rounded down to SHOWN_STEP. */
@@ -23,7 +19,6 @@ export interface Playback {
 export const SILENCE: Playback = {
   isPlaying: false,
   isLoading: false,
-  received: 0,
   failure: "",
   seconds: 0,
   length: 0,

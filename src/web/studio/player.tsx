@@ -1,5 +1,5 @@
 /** The player. Switching between versions of a task keeps the position. */
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Button, RoundButton } from "./button.js";
 import { Icon } from "./icons.js";
 import { Karaoke } from "./karaoke.js";
@@ -7,9 +7,10 @@ import { t } from "./language.js";
 import { lazy } from "./lazy.js";
 import { controls } from "./playback.js";
 import { radio, stopRadio } from "./radio.js";
+import { SeekBar } from "./seek-bar.js";
 import { Download, songName, type Track, versionLetter } from "./song.js";
 import { useSound } from "./sound.js";
-import { SpectrogramButton } from "./spectrogram.js";
+import { AnalysedSong, SpectrogramToggle } from "./spectrogram.js";
 import { useStore } from "./store.js";
 import { lineAt, lyricLines } from "./timed-lyrics.js";
 import { SleepTimer, useMediaSession, usePlayerKeys, Volume } from "./transport.js";
@@ -35,9 +36,9 @@ interface PlayerProps {
 }
 
 export function Player({ track, onTrack, onStep }: PlayerProps) {
-  const container = useRef<HTMLDivElement>(null);
   const [isRepeating, setRepeating] = useState(false);
   const [showsWords, setShowsWords] = useState(false);
+  const [showsSpectrogram, setShowsSpectrogram] = useState(false);
   const station = useStore(radio);
   const step = (by: 1 | -1) => {
     if (station === null) onStep(by);
@@ -50,15 +51,13 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
   };
   const sound = useSound({
     track,
-    container,
     onEnd: () => (isRepeating && station === null ? controls.toggle() : step(1)),
   });
-  const { wave, isPlaying, isLoading, failure, seconds: time, length } = sound;
+  const { audio, isPlaying, isLoading, failure, seconds: time, length } = sound;
   const song = track?.task.songs[track.index];
   const isPreview = track !== null && song === undefined;
-  usePlayerKeys(wave, track !== null);
-  useMediaSession({ track, wave, isPlaying, onStep: step });
-  const percent = sound.received > 0 ? `${Math.round(100 * sound.received)} %` : "";
+  usePlayerKeys(audio, track !== null);
+  useMediaSession({ track, audio, isPlaying, onStep: step });
   const position = `${formatTime(time)} ${isPreview ? unfinished()[track.task.state] : `/ ${formatTime(length)}`}`;
 
   const lines = song === undefined ? [] : lyricLines(song);
@@ -91,11 +90,14 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
         <span class="failed" role="status">
           {failure}
         </span>
-        {failure === "" && (
-          <span class="faint facts">{isLoading ? `${t("Loading…")} ${percent}` : position}</span>
-        )}
+        {failure === "" && <span class="faint facts">{isLoading ? t("Loading…") : position}</span>}
       </div>
-      <div class="canvas" ref={container} />
+      {song && showsSpectrogram && (
+        <AnalysedSong key={song.file} audio={audio} onFail={() => setShowsSpectrogram(false)} />
+      )}
+      {song && !showsSpectrogram && (
+        <SeekBar song={song} played={length > 0 ? time / length : 0} onSeek={(part) => controls.seek(part)} />
+      )}
       {lines.length > 0 && (
         <Button
           class="plain sung"
@@ -125,9 +127,15 @@ export function Player({ track, onTrack, onStep }: PlayerProps) {
           ))}
         </fieldset>
       )}
-      <SpectrogramButton wave={wave} label={t("the song that plays")} />
-      <SleepTimer onSleep={() => (isPlaying ? wave?.pause() : station !== null && close())} />
-      <Volume wave={wave} />
+      {song && (
+        <SpectrogramToggle
+          isShown={showsSpectrogram}
+          label={t("the song that plays")}
+          onToggle={() => setShowsSpectrogram(!showsSpectrogram)}
+        />
+      )}
+      <SleepTimer onSleep={() => (isPlaying ? audio.pause() : station !== null && close())} />
+      <Volume audio={audio} />
       {track && song && !song.file.startsWith(PAGE_FILES) && (
         <Download name={songName(track.task)} song={song} />
       )}

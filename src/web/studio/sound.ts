@@ -1,193 +1,174 @@
-/** Loads and plays the song in the player. What the page names is what sounds: a song that fails to load stops the other. */
-import type { RefObject } from "preact";
+/**
+ * Plays the song in the player while it arrives. What the page names is what sounds: a song that fails to load stops
+ * the other.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type WaveSurfer from "wavesurfer.js";
+import { withTimeLimit } from "../../system/time-limit.js";
 import { carillon } from "./api.js";
 import { t } from "./language.js";
 import { gainOf, setGain } from "./loudness.js";
+import { playAlone } from "./one-sound.js";
 import { controls, type Playback, SHOWN_STEP, SILENCE, updatePlayback } from "./playback.js";
 import type { Track } from "./song.js";
-import { watchTheme } from "./theme.js";
 
-const PREVIEW_MAX_SECONDS = 240;
-
-const loadWaveform = () => import("./waveform.js");
+/** Time limit of the request that finds out why a song did not load. */
+const REASON_MS = 10_000;
+/** A song that lacks data for longer is shown as loading. Each seek lacks data for a moment. */
+const PATIENCE_MS = 300;
 
 export interface Sound extends Playback {
-  /** Null until the first song. */
-  wave: WaveSurfer | null;
+  audio: HTMLAudioElement;
 }
 
-interface LoadedSong {
-  blob: Blob;
-  channels: Float32Array[];
-  seconds: number;
+/** The song that plays next, downloaded while another one plays. */
+let ahead: { url: string; blob: Blob | null; stop: AbortController } | null = null;
+
+/** Downloads the song that plays next. If that fails, the song is loaded when it plays. */
+export async function preload(url: string): Promise<void> {
+  const next = { url, blob: null as Blob | null, stop: new AbortController() };
+  ahead = next;
+  const response = await fetch(url, { signal: next.stop.signal }).catch(() => null);
+  if (response?.ok) next.blob = await response.blob().catch(() => null);
 }
 
-/** The song that plays next, loaded while another one plays. */
-let ahead: { url: string; song: Promise<LoadedSong> } | null = null;
-
-export function preload(url: string): void {
-  const song = loadSong(url, new AbortController().signal, () => {});
-  ahead = { url, song };
-  song.catch(() => {
-    // It is loaded again when it is its turn.
-    if (ahead?.song === song) ahead = null;
-  });
+/** URL of the preloaded song, or `url` if it is not here as a whole. */
+function takeAhead(url: string): string {
+  if (ahead?.url !== url) return url;
+  const { blob, stop } = ahead;
+  ahead = null;
+  stop.abort();
+  return blob === null ? url : URL.createObjectURL(blob);
 }
 
 interface SoundOptions {
   track: Track | null;
-  container: RefObject<HTMLElement | null>;
   onEnd: () => void;
 }
 
-export function useSound({ track, container, onEnd }: SoundOptions): Sound {
-  const [wave, setWave] = useState<WaveSurfer | null>(null);
+export function useSound({ track, onEnd }: SoundOptions): Sound {
+  const [audio] = useState(() => new Audio());
   const [state, setState] = useState<Playback>(SILENCE);
   const [attempts, setAttempts] = useState(0);
   const before = useRef<Track | null>(null);
-  /** Position at which the song starts, in seconds or as a fraction of its length. */
-  const start = useRef<{ seconds: number } | { part: number }>({ seconds: 0 });
+  /** Position at which the song starts, in seconds. */
+  const start = useRef(0);
+  const play = useRef(() => {});
   const ended = useRef(onEnd);
   ended.current = onEnd;
-  const change = (next: Partial<Playback>) => setState((now) => ({ ...now, ...next }));
-  const isUsed = track !== null;
+  const change = (next: Partial<Playback>) =>
+    setState((now) => {
+      const isSame = Object.entries(next).every(([name, value]) => now[name as keyof Playback] === value);
+      return isSame ? now : { ...now, ...next };
+    });
   const song = track?.task.songs[track.index];
   const url = track !== null && song === undefined ? carillon.previewUrl(track.task.task_id) : song?.file;
 
   useEffect(() => {
-    // Loaded before the first song is chosen, once the page is shown and has nothing else to load.
-    (window.requestIdleCallback ?? setTimeout)(() => void loadWaveform().catch(() => {}));
+    playAlone(audio);
+    watch(audio, change);
+    audio.addEventListener("ended", () => ended.current());
   }, []);
 
   useEffect(() => {
-    if (!isUsed || wave !== null) return;
-    change({ isLoading: true });
-    loadWaveform().then(
-      ({ makeWave, waveColors }) => {
-        const made = makeWave(container.current, { height: 48, dragToSeek: true });
-        made.on("play", () => change({ isPlaying: true }));
-        made.on("pause", () => change({ isPlaying: false }));
-        made.on("timeupdate", (time) => {
-          const seconds = Math.floor(time / SHOWN_STEP) * SHOWN_STEP;
-          setState((now) => (now.seconds === seconds ? now : { ...now, seconds }));
-        });
-        made.on("finish", () => ended.current());
-        watchTheme(() => made.setOptions(waveColors()));
-        setWave(made);
-      },
-      () => change({ isLoading: false, failure: unreachable() }),
-    );
-  }, [isUsed, attempts]);
-
-  useEffect(() => {
-    if (wave === null) return;
     const old = before.current;
+    before.current = track;
+    const length = song?.metas.duration ?? 0;
     const isSameTask = track !== null && old?.task.task_id === track.task.task_id;
     const isFinished = isSameTask && old?.task.songs.length === 0 && song !== undefined;
-    const wasPlaying = wave.isPlaying();
-    if (old !== track) {
-      // A retry starts where the failed attempt should have started.
-      start.current = isSameTask ? { seconds: wave.getCurrentTime() } : { part: track?.start ?? 0 };
-    }
-    before.current = track;
+    // A retry starts where the failed attempt ended.
+    if (old !== track) start.current = isSameTask ? audio.currentTime : (track?.start ?? 0) * length;
     // A preview plays on until its song is loaded. Any other sound stops, because the page no longer names it.
-    if (!isFinished) silence(wave);
-    setState(isFinished ? (now) => ({ ...now, failure: "" }) : { ...SILENCE, isLoading: url !== undefined });
+    if (!isFinished) silence(audio);
+    setState(isFinished ? (now) => ({ ...now, failure: "" }) : { ...SILENCE, length });
     if (url === undefined) return;
     const stop = new AbortController();
     const { signal } = stop;
-    const fail = (failure: string) => {
-      if (signal.aborted) return;
-      silence(wave);
-      setState({ ...SILENCE, failure });
+    let source = url;
+    let isFailed = false;
+    const fail = async () => {
+      if (signal.aborted || isFailed) return;
+      isFailed = true;
+      start.current = audio.currentTime;
+      silence(audio);
+      const failure = await reasonOf(url);
+      if (!signal.aborted) setState({ ...SILENCE, failure });
     };
-    const unwatch = wave.on("error", () => fail(unloadable()));
-    const play = () => {
-      if (signal.aborted) return;
-      change({ isLoading: false, length: wave.getDuration() });
+    play.current = () => {
       // A browser may refuse to play before the first click; the button then shows Play.
-      if (!isFinished || wasPlaying) wave.play().catch(() => {});
+      audio.play().catch((error: DOMException) => {
+        if (!["NotAllowedError", "AbortError"].includes(error.name)) void fail();
+      });
     };
-    wave.setOptions({ interact: song !== undefined });
-    if (song === undefined) {
-      // The length, the shape and the loudness of a preview are unknown.
-      setGain(wave, 1);
-      wave.load(url, [new Float32Array(2)], PREVIEW_MAX_SECONDS).then(play, () => fail(unloadable()));
-    } else {
-      const onPart = (received: number) => signal.aborted || change({ received });
-      (ahead?.url === url ? ahead.song : loadSong(url, signal, onPart))
-        .then(async ({ blob, channels, seconds }) => {
-          if (signal.aborted) return;
-          setGain(wave, gainOf(song, channels));
-          const from = start.current;
-          const at = isFinished ? wave.getCurrentTime() : "part" in from ? from.part * seconds : from.seconds;
-          await wave.loadBlob(blob, channels, seconds);
-          wave.setTime(at);
-          play();
-        })
-        .catch((error: unknown) => fail(error instanceof LoadError ? error.message : unloadable()));
-    }
+    const begin = () => {
+      if (signal.aborted) return;
+      const isPaused = isFinished && audio.paused;
+      if (isFinished) start.current = audio.currentTime;
+      change({ length });
+      // The loudness of a preview is unknown.
+      setGain(audio, song === undefined ? 1 : gainOf(song));
+      audio.addEventListener("error", fail, { signal });
+      source = takeAhead(url);
+      audio.src = source;
+      audio.currentTime = start.current;
+      if (!isPaused) play.current();
+    };
+    if (isFinished) void preload(url).then(begin);
+    else begin();
     return () => {
       stop.abort();
-      unwatch();
+      if (source !== url) URL.revokeObjectURL(source);
     };
-  }, [wave, url, attempts]);
+  }, [url, attempts]);
 
   controls.toggle = () => {
     // A download that hangs is started again.
-    if (state.failure !== "" || state.isLoading) setAttempts(attempts + 1);
-    else void wave?.playPause().catch(() => {});
+    if (state.failure !== "" || (state.isLoading && !state.isPlaying)) setAttempts(attempts + 1);
+    else if (audio.paused) play.current();
+    else audio.pause();
   };
-  controls.seek = (part) => (state.failure === "" ? wave?.seekTo(part) : controls.toggle());
+  controls.seek = (part) => {
+    if (state.failure === "") audio.currentTime = part * state.length;
+    else controls.toggle();
+  };
   useEffect(() => updatePlayback(state), [state]);
-  return { wave, ...state };
+  return { audio, ...state };
 }
 
-function silence(wave: WaveSurfer): void {
-  wave.pause();
-  wave.empty();
+/** Reports the state of an audio element after its events, and at each frame while it plays. */
+function watch(audio: HTMLAudioElement, report: (seen: Partial<Playback>) => void): void {
+  let frame = 0;
+  /** Whether the loaded song has sounded. */
+  let isStarted = false;
+  let readyMs = 0;
+  const look = ({ type }: Pick<Event, "type">): void => {
+    if (type === "playing" || type === "emptied") isStarted = type === "playing";
+    if (audio.readyState >= audio.HAVE_FUTURE_DATA) readyMs = performance.now();
+    const isLate = performance.now() - readyMs > PATIENCE_MS;
+    report({
+      isPlaying: !audio.paused && isStarted,
+      isLoading: !audio.paused && (!isStarted || isLate),
+      seconds: Math.floor(audio.currentTime / SHOWN_STEP) * SHOWN_STEP,
+    });
+    cancelAnimationFrame(frame);
+    if (!audio.paused) frame = requestAnimationFrame(() => look({ type: "frame" }));
+  };
+  for (const event of ["play", "playing", "pause", "timeupdate", "loadedmetadata", "emptied"])
+    audio.addEventListener(event, look);
 }
 
-const unreachable = () => t("The server cannot be reached. Press Play to try again.");
-const unloadable = () => t("This song could not be loaded. Press Play to try again.");
-const removed = () => t("This song cannot be played: it may have been removed.");
-
-class LoadError extends Error {}
-
-/** Downloads a song and decodes the audio that its waveform is drawn from. @throws LoadError with a text for the user */
-async function loadSong(
-  url: string,
-  signal: AbortSignal,
-  onPart: (received: number) => void,
-): Promise<LoadedSong> {
-  const { WAVEFORM_SAMPLE_RATE_HZ } = await loadWaveform();
-  const response = await fetch(url, { signal }).catch(() => {
-    throw new LoadError(unreachable());
-  });
-  if (!response.ok) throw new LoadError(response.status === 404 ? removed() : unloadable());
-  const blob = await received(response, onPart).catch(() => {
-    throw new LoadError(unreachable());
-  });
-  const context = new OfflineAudioContext(1, 1, WAVEFORM_SAMPLE_RATE_HZ);
-  const audio = await context.decodeAudioData(await blob.arrayBuffer());
-  const channels = Array.from({ length: audio.numberOfChannels }, (_, index) => audio.getChannelData(index));
-  return { blob, channels, seconds: audio.duration };
+function silence(audio: HTMLAudioElement): void {
+  audio.pause();
+  audio.removeAttribute("src");
+  // Ends the download.
+  audio.load();
 }
 
-/** The body of a response. `onPart` is called with the part of it that has arrived, 0 to 1. */
-async function received(response: Response, onPart: (part: number) => void): Promise<Blob> {
-  const total = Number(response.headers.get("content-length"));
-  const reader = response.body?.getReader();
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  let bytes = 0;
-  for (;;) {
-    const piece = (await reader?.read())?.value;
-    if (piece === undefined) break;
-    pieces.push(piece);
-    bytes += piece.length;
-    if (total > 0) onPart(Math.min(1, bytes / total));
-  }
-  return new Blob(pieces, { type: response.headers.get("content-type") ?? "" });
+/** Finds out why a song does not load. @returns a text for the user */
+async function reasonOf(url: string): Promise<string> {
+  const limit = { ms: REASON_MS, error: () => new Error("no answer") };
+  const head = withTimeLimit(limit, (signal) => fetch(url, { method: "HEAD", signal }));
+  const response = await head.catch(() => null);
+  if (response === null) return t("The server cannot be reached. Press Play to try again.");
+  if (response.status === 404) return t("This song cannot be played: it may have been removed.");
+  return t("This song could not be loaded. Press Play to try again.");
 }

@@ -1,7 +1,6 @@
 /** Controls of the player besides its buttons: keys, media keys, volume. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type WaveSurfer from "wavesurfer.js";
 import { RoundButton } from "./button.js";
 import { Icon } from "./icons.js";
 import { keepText, readText } from "./kept.js";
@@ -15,7 +14,7 @@ const STEP_SECONDS = 5;
 const STEPS: Readonly<Record<string, number>> = { ArrowLeft: -STEP_SECONDS, ArrowRight: STEP_SECONDS };
 
 /** Space plays and pauses, arrow keys seek, unless a focused control uses the key. */
-export function usePlayerKeys(wave: WaveSurfer | null, isUsed: boolean): void {
+export function usePlayerKeys(audio: HTMLAudioElement, isUsed: boolean): void {
   useEffect(() => {
     if (!isUsed) return;
     const onKey = (event: KeyboardEvent) => {
@@ -23,26 +22,26 @@ export function usePlayerKeys(wave: WaveSurfer | null, isUsed: boolean): void {
       if (isTaken || event.ctrlKey || event.metaKey) return;
       const step = STEPS[event.key];
       if (event.key === " ") controls.toggle();
-      else if (step !== undefined) wave?.skip(step);
+      else if (step !== undefined) audio.currentTime += step;
       else return;
       event.preventDefault();
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
-  }, [wave, isUsed]);
+  }, [isUsed]);
 }
 
 const TAKES_KEYS = "input, textarea, select, button, a, summary, [role=slider], [contenteditable]";
 
 interface MediaSessionOptions {
   track: Track | null;
-  wave: WaveSurfer | null;
+  audio: HTMLAudioElement;
   isPlaying: boolean;
   onStep: (by: 1 | -1) => void;
 }
 
 /** Connects the player to media keys, headsets and the lock screen. */
-export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSessionOptions): void {
+export function useMediaSession({ track, audio, isPlaying, onStep }: MediaSessionOptions): void {
   const session = navigator.mediaSession;
   const name = track ? songName(track.task) : "";
   useEffect(() => {
@@ -50,7 +49,7 @@ export function useMediaSession({ track, wave, isPlaying, onStep }: MediaSession
     session.metadata = name === "" ? null : new MediaMetadata({ title: name, artist: "Carillon" });
     session.playbackState = name === "" ? "none" : isPlaying ? "playing" : "paused";
     session.setActionHandler("play", () => isPlaying || controls.toggle());
-    session.setActionHandler("pause", () => wave?.pause());
+    session.setActionHandler("pause", () => audio.pause());
     session.setActionHandler("nexttrack", () => onStep(1));
     session.setActionHandler("previoustrack", () => onStep(-1));
   });
@@ -96,13 +95,13 @@ function storedVolume(): number {
   return volume >= 0 && volume <= 1 ? volume : 1;
 }
 
-export function Volume({ wave }: { wave: WaveSurfer | null }) {
+export function Volume({ audio }: { audio: HTMLAudioElement }) {
   const [volume, setVolume] = useState(storedVolume);
   const [isMuted, setMuted] = useState(false);
   useEffect(() => {
-    if (wave !== null) setUserVolume(wave, volume);
-    wave?.setMuted(isMuted);
-  }, [wave, volume, isMuted]);
+    setUserVolume(audio, volume);
+    audio.muted = isMuted;
+  }, [volume, isMuted]);
   return (
     <span class="row volume">
       <RoundButton

@@ -4,6 +4,7 @@ import type WaveSurfer from "wavesurfer.js";
 import type RegionsPlugin from "wavesurfer.js/dist/plugins/regions.js";
 import { Button } from "./button.js";
 import { t } from "./language.js";
+import { playAlone } from "./one-sound.js";
 import { SpectrogramButton } from "./spectrogram.js";
 import { formatTime, roundToTenths, type TimeRange } from "./words.js";
 
@@ -40,7 +41,11 @@ export function Wave({ url, label, onLength, window, onWindow }: WaveProps) {
         if (isOver) return;
         const plugin = RegionsPlugin.create();
         const made = makeWave(container.current, { height: 64, url, plugins: [plugin] });
-        destroy = () => made.destroy();
+        const leave = playAlone(made.getMediaElement() as HTMLMediaElement);
+        destroy = () => {
+          leave();
+          made.destroy();
+        };
         made.on("ready", (seconds) => {
           setLength(seconds);
           onLength(seconds);

@@ -1,9 +1,9 @@
 /** Waveforms with the page's colours, drawn by wavesurfer. Import this module lazily: it is large. */
 import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
-import { playAlone } from "./one-sound.js";
+import { watchTheme } from "./theme.js";
 
 /** Sample rate of the decoded audio. A spectrogram shows frequencies up to half of it. */
-export const WAVEFORM_SAMPLE_RATE_HZ = 24_000;
+const WAVEFORM_SAMPLE_RATE_HZ = 24_000;
 
 /** Creates a waveform with the common options. */
 export function makeWave(
@@ -20,11 +20,12 @@ export function makeWave(
     ...waveColors(),
     ...options,
   });
-  playAlone(wave);
+  const unwatch = watchTheme(() => wave.setOptions(waveColors()));
+  wave.on("destroy", unwatch);
   return wave;
 }
 
-export function waveColors() {
+function waveColors() {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => {
     const probe = document.createElement("i");

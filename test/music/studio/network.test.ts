@@ -102,16 +102,31 @@ describe("the studio on a bad network", function () {
     studio.browserErrors.length = 0;
   });
 
-  it("shows how much of a song has arrived on a slow network", async () => {
+  it("says that a song is loading; Play then asks for it again", async () => {
     const page = await open();
-    const session = await page.context().newCDPSession(page);
-    const slow = { offline: false, latency: 0, downloadThroughput: 1e6, uploadThroughput: 1e6 };
-    await session.send("Network.emulateNetworkConditions", slow);
+    let requests = 0;
+    // The first request gets no answer.
+    await page.route(AUDIO, (route) => ++requests > 1 && route.continue());
     await button(page, "Play newest tune").click();
-    await player(page)
-      .getByText(/^Loading… \d+ %$/)
-      .waitFor();
+    await player(page).getByText("Loading…").waitFor();
+    await button(player(page), "Play").click();
     await button(page, "Pause newest tune").waitFor();
+    expect(await sounds(page)).to.equal(1);
+  });
+
+  it("says that a song cannot be played, unless the browser waits for the first click", async () => {
+    const page = await open();
+    const refuse = (name: string) =>
+      page.evaluate(`
+        HTMLMediaElement.prototype.play = () => Promise.reject(new DOMException("refused", "${name}"));
+      `);
+    await refuse("NotAllowedError");
+    await button(page, "Play newest tune").click();
+    await player(page).getByText("0:00 / 0:20").waitFor();
+    await button(page, "Play newest tune").waitFor();
+    await refuse("NotReadableError");
+    await button(page, "Play newest tune").click();
+    await player(page).getByText("This song could not be loaded. Press Play to try again.").waitFor();
   });
 
   it("a server that stops while one song follows another is named on bar and card; Play goes on later", async () => {
