@@ -7,8 +7,16 @@ import { readGrid } from "./grid.js";
 import type { ChordSpan } from "./harmony.js";
 import type { Instrument } from "./instruments.js";
 import { composeMotif, composeTheme, sectionMelody } from "./melody.js";
-import { humanise } from "./performance.js";
-import { type Note, type Part, type Role, roles, type Section, type SectionName } from "./piece.js";
+import { humanise, slowDown } from "./performance.js";
+import {
+  type Ending,
+  type Note,
+  type Part,
+  type Role,
+  roles,
+  type Section,
+  type SectionName,
+} from "./piece.js";
 import type { Random } from "./random.js";
 import { nearestPitch } from "./theory.js";
 
@@ -19,6 +27,7 @@ export interface Score {
   sections: Section[];
   /** Chords of the piece in order, without gaps. The last one is the final chord. */
   spans: ChordSpan[];
+  ending: Ending;
   barSteps: number;
   beatSteps: number;
   stepSeconds: number;
@@ -50,8 +59,21 @@ export function writeParts(score: Score, parts: readonly Omit<Part, "notes">[], 
     const sections = score.sections.filter(({ name }) => attends(role, name));
     const written = swell(writers[role](score, sections, instrument, random), score);
     const played = stopped.has(role) ? stops.reduce(silenceWithin, written) : written;
-    return { role, instrument, notes: humanise(played, score.genre.feel, score.stepSeconds, random) };
+    const notes = humanise(played, score.genre.feel, score.stepSeconds, random);
+    return { role, instrument, notes: ended(notes, score) };
   });
+}
+
+/** The final chord is released this long before the end; what still sounds decays. */
+const releaseSeconds = 0.6;
+
+/** Ends the notes with the piece. */
+function ended(notes: Note[], { ending, bars, barSteps, stepSeconds, totalSteps }: Score): Note[] {
+  const timed = ending === "slow" ? slowDown(notes, (bars - 1) * barSteps, barSteps) : notes;
+  const last = ending === "fade" ? totalSteps : totalSteps - releaseSeconds / stepSeconds;
+  return timed
+    .filter(({ start }) => start < last)
+    .map((note) => ({ ...note, length: Math.min(note.length, last - note.start) }));
 }
 
 /** Relative increase in loudness from start to end of a bar before a chorus. */
@@ -224,9 +246,9 @@ function writeLead(score: Score, sections: Section[], instrument: Instrument, ra
   return [...notes, ...lasting([{ ...last, start, pitch, velocity: 74 }], score.totalSteps)];
 }
 
-/** Lets notes ring until just before the piece ends. */
+/** Lets notes ring until the piece ends. */
 function lasting(notes: Note[], totalSteps: number): Note[] {
-  return notes.map((note) => ({ ...note, length: totalSteps - note.start - 0.5 }));
+  return notes.map((note) => ({ ...note, length: Math.max(1, totalSteps - note.start) }));
 }
 
 function barsOf({ firstBar, bars }: Section): number[] {

@@ -4,7 +4,9 @@ import { genres } from "../genres/index.js";
 import { type Score, writeParts } from "./arrange.js";
 import { type ChordSpan, chordSpansOf } from "./harmony.js";
 import { type InstrumentName, instruments } from "./instruments.js";
+import { slowShare } from "./performance.js";
 import {
+  type Ending,
   type Key,
   type Mode,
   metres,
@@ -18,7 +20,7 @@ import {
 import { Random } from "./random.js";
 import { chordOf, keyOf } from "./theory.js";
 
-/** Share of pieces whose last bar is a cadence. The others keep the chords of their progression. */
+/** Share of pieces whose last bar is a cadence, of those that end on a chord. The others keep their progression. */
 const cadenceShare = 0.7;
 const cadences: Record<Mode, readonly string[]> = { major: ["V", "V", "IV"], minor: ["V", "V", "bVII"] };
 
@@ -33,27 +35,48 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
   const bpm = random.integer(...style.bpm);
   const mode: Mode = random.chance(genre.minorShare) ? "minor" : "major";
   const key = keyOf(random.integer(0, 11), mode, random.chance(0.2));
-  const drawnSeconds = random.integer(20, 60);
+  const drawnSeconds = random.integer(10, 60);
   const durationSeconds = wantedSeconds ?? drawnSeconds;
 
   const { barSteps, beatSteps } = metres[style.metre];
   const stepSeconds = 60 / bpm / beatSteps;
-  const bars = barsWithin(durationSeconds, barSteps * stepSeconds);
+  const { ending } = random.weighted(genre.endings);
+  const bars = barsWithin(durationSeconds, barSteps * stepSeconds, ending);
   const sections = sectionsOf(bars, random);
-  const spans = harmonise(genre, key, sections, barSteps, random);
+  const hasCadence = random.chance(cadenceShare) && ending !== "fade";
+  const chords = harmonise(genre, key, sections, barSteps, random);
+  const spans = hasCadence ? endOnCadence(chords, key, barSteps, random) : chords;
   const totalSteps = durationSeconds / stepSeconds;
-  spans.push({ chord: chordOf(mode === "major" ? "I" : "i", key), start: bars * barSteps, end: totalSteps });
+  const start = bars * barSteps;
+  const end = Math.max(totalSteps, start + barSteps);
+  spans.push({ chord: chordOf(mode === "major" ? "I" : "i", key), start, end });
 
-  const score: Score = { genre, style, sections, spans, barSteps, beatSteps, stepSeconds, bars, totalSteps };
+  const score: Score = {
+    ...{ genre, style, sections, spans, ending },
+    ...{ barSteps, beatSteps, stepSeconds, bars, totalSteps },
+  };
   const parts = writeParts(score, scoring(genre, style, random), random);
-  return { seed, genre: genre.name, bpm, metre: style.metre, key, sections, bars, durationSeconds, parts };
+  return {
+    seed,
+    genre: genre.name,
+    bpm,
+    metre: style.metre,
+    key,
+    sections,
+    ending,
+    bars,
+    durationSeconds,
+    parts,
+  };
 }
 
-/** Minimum time for the sound to decay after the last bar. */
-const minTailSeconds = 0.8;
+/** Minimum time for the last chord to ring and decay. */
+const minTailSeconds = 2.5;
 
-function barsWithin(durationSeconds: number, barSeconds: number): number {
-  return Math.max(1, Math.floor((durationSeconds - minTailSeconds) / barSeconds));
+function barsWithin(durationSeconds: number, barSeconds: number, ending: Ending): number {
+  if (ending === "fade") return Math.ceil(durationSeconds / barSeconds);
+  const slowed = ending === "slow" ? slowShare * barSeconds : 0;
+  return Math.max(1, Math.floor((durationSeconds - minTailSeconds - slowed) / barSeconds));
 }
 
 /** Possible sequences of sections, by the number of sections. */
@@ -98,8 +121,7 @@ function harmonise(
   const [verse, chorus, bridge] = [chordsOf("verse"), chordsOf("chorus"), chordsOf("bridge")];
   const outro = random.chance(0.5) ? verse : chorus;
   const chords = { Intro: verse, Verse: verse, Chorus: chorus, Bridge: bridge, Outro: outro };
-  const spans = sections.flatMap((section) => chordSpansOf(chords[section.name], key, section, barSteps));
-  return random.chance(cadenceShare) ? endOnCadence(spans, key, barSteps, random) : spans;
+  return sections.flatMap((section) => chordSpansOf(chords[section.name], key, section, barSteps));
 }
 
 /** Replaces the chords of the last bar by one chord that leads to the final tonic chord. */

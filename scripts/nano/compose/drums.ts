@@ -31,6 +31,11 @@ const drumPitches = {
 
 export type DrumName = keyof typeof drumPitches;
 
+/** Pitches of the drums in the centre of the mix. */
+export const centreDrums: ReadonlySet<number> = new Set(
+  ([..."kick rim snare clap brush".split(" ")] as DrumName[]).map((name) => drumPitches[name]),
+);
+
 /** A grid for each drum: "X" is an accent, "x" a hit, "o" a ghost note. */
 export type DrumPattern = (readonly [drum: DrumName, grid: string])[];
 

@@ -33,6 +33,21 @@ export function humanise(
   });
 }
 
+/** Additional length of the last bar before the final chord of a piece that slows down, in bars. */
+export const slowShare = 0.35;
+
+/** Slows down the bar from step `start` on, ever more, and moves what follows. */
+export function slowDown(notes: readonly Note[], start: number, barSteps: number): Note[] {
+  const later = (step: number): number => {
+    const share = Math.max(0, Math.min(1, (step - start) / barSteps));
+    return step + slowShare * barSteps * share ** 2;
+  };
+  return notes.map((note) => {
+    const moved = later(note.start);
+    return { ...note, start: moved, length: later(note.start + note.length) - moved };
+  });
+}
+
 /** Moves a step in time by swing, which lengthens the first note of each pair and shortens the second. */
 function swung(step: number, { swingSteps, swing }: PerformanceFeel): number {
   const pair = 2 * swingSteps;

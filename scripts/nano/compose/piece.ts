@@ -50,6 +50,12 @@ export interface Key {
   name: string;
 }
 
+/**
+ * How a piece ends: its last chord rings and decays; the same after a last bar that slows down; or the music goes on and
+ * fades out.
+ */
+export type Ending = "ring" | "slow" | "fade";
+
 export interface Piece {
   seed: number;
   genre: string;
@@ -57,7 +63,8 @@ export interface Piece {
   metre: Metre;
   key: Key;
   sections: Section[];
-  /** Number of bars. After them the last chord rings until the end of the piece. */
+  ending: Ending;
+  /** Number of bars. After them the last chord rings. A piece that fades out ends within the last one. */
   bars: number;
   /** Whole seconds. */
   durationSeconds: number;

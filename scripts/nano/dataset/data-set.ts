@@ -23,8 +23,8 @@ export const shippedModel = fileURLToPath(new URL("../../../models/carillon-nano
  * latents. Both are part of folder names in the cache. Change a version only if the output has changed.
  * test/versions.test.ts and training/test/test_latent_space.py fail if the output has changed.
  */
-export const composerVersion = "3dfe040934ff";
-export const dataVersion = "b9d1c07e52fa";
+export const composerVersion = "e856dcb68301";
+export const dataVersion = "ae903a3cbea8";
 
 interface Wishes {
   /** Length of every piece. By default the seed of a piece determines it. */

@@ -114,7 +114,7 @@ function sectionTimes(piece: Piece): PieceRecord["sections"] {
   return piece.sections.map(({ name, firstBar, bars }) => ({
     name,
     startSeconds: firstBar * barSeconds,
-    endSeconds: (firstBar + bars) * barSeconds,
+    endSeconds: Math.min((firstBar + bars) * barSeconds, piece.durationSeconds),
   }));
 }
 

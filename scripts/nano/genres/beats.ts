@@ -8,6 +8,8 @@ export const funk = parseGenre(`
   scenes       for a house party, for roller skating, with a tight rhythm section, full of swagger
   marks        slap bass, a clavinet riff, tight horn stabs, scratchy sixteenth-note guitar, everything on the one, a syncopated bass groove, muted guitar and horns
   minor        0.55
+  ends         ring 0.7, fade 0.3
+  width        -10
   feel         swingSteps 1, swing 0.1, timingSeconds 0.005, touch 7
   melody       density 1.6, syncopation 0.7, leap 3
   major verse  I9 | I9 | IV9 | I9 / I7 | IV7 | I7 | IV7
@@ -39,6 +41,8 @@ export const reggae = parseGenre(`
   scenes       for the beach, for a slow afternoon, with an offbeat skank, under palm trees
   marks        offbeat guitar skank, deep bass and one drop drums, an organ bubble, an island afternoon, echoing snare and deep bass, Kingston in the seventies, a chop on the offbeats
   minor        0.45
+  ends         ring 0.4, fade 0.6
+  width        -10
   feel         swingSteps 1, swing 0.12, timingSeconds 0.007, touch 6
   melody       density 1.1, syncopation 0.5, leap 3
   major verse  I | IV | I | V / I | V | vi | IV / I | ii | I | ii
@@ -70,6 +74,8 @@ export const hipHop = parseGenre(`
   scenes       for rapping over, for a cypher, for city streets at night, with heavy 808s
   marks        heavy 808s and fast hi-hats, a dusty drum loop to rap over, a piano sample and a hard snare, a beat for a rapper, head-nodding drums, a cypher, a booming kick and a vinyl scratch
   minor        0.8
+  ends         ring 0.5, fade 0.5
+  width        -11
   feel         swingSteps 1, swing 0.18, timingSeconds 0.006, touch 5
   melody       density 0.7, syncopation 0.6, leap 3
   major verse  Imaj7 | vi7 | Imaj7 | vi7
@@ -104,6 +110,8 @@ export const latin = parseGenre(`
   scenes       for a street party, for dancing all night, with congas and horns, for a beach bar
   marks        congas and timbales, a syncopated piano pattern, brass and cowbell, a dance floor in Havana, clave and horns, hips that move, an accordion and a guiro, a street party in Cali
   minor        0.55
+  ends         ring 0.8, fade 0.2
+  width        -9
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 7
   melody       density 1.2, syncopation 0.8, leap 3
   major verse  I | IV | V7 | I / I | vi7 | ii7 | V7

@@ -8,6 +8,8 @@ export const house = parseGenre(`
   scenes       for the dance floor, for a night drive, with a four-on-the-floor beat, for a workout
   marks        four on the floor, piano chords over a deep bass, off-beat hi-hats, a club at two in the morning, hands in the air, a kick on every beat and deep chords
   minor        0.65
+  ends         ring 0.5, fade 0.5
+  width        -9
   feel         swingSteps 1, swing 0.05, timingSeconds 0, touch 3
   melody       density 1.3, syncopation 0.7, leap 3
   major verse  I | V | vi | IV / I | I | IV | IV / Imaj7 | iii7 | vi7 | V
@@ -39,6 +41,8 @@ export const synthwave = parseGenre(`
   scenes       for a drive at night, for a neon city, like an eighties film, with arpeggiated synths
   marks        a pulsing synth bass, gated drums, pink and blue lights, an eighties action film, climbing arpeggios, a sunset grid, a chrome sports car, shimmering old keyboards
   minor        0.7
+  ends         ring 0.5, fade 0.5
+  width        -7
   feel         swingSteps 1, swing 0, timingSeconds 0, touch 3
   melody       density 1.1, syncopation 0.35, leap 4
   major verse  I | V | vi | IV / I | iii | IV | V
@@ -70,6 +74,8 @@ export const drumAndBass = parseGenre(`
   scenes       for a late-night rave, with chopped breakbeats, for a chase, over deep sub bass
   marks        fast chopped breakbeats, a rolling sub bass at double speed, frantic drums and airy pads, a rave in a tunnel, breaks at 174, an amen break, racing drums and a growling bass
   minor        0.8
+  ends         ring 0.6, fade 0.4
+  width        -9
   feel         swingSteps 1, swing 0.04, timingSeconds 0.002, touch 6
   melody       density 0.8, syncopation 0.7, leap 4
   major verse  Imaj7 | Imaj7 | vi7 | vi7 / I | I | IV | IV
@@ -104,6 +110,8 @@ export const techno = parseGenre(`
   scenes       for a warehouse, for the hours before dawn, with a pounding kick, for machines
   marks        a pounding kick and a dark loop, a warehouse at five in the morning, hypnotic machine drums, an acid line, a relentless distorted kick, a concrete bunker, cold repeating synths
   minor        0.9
+  ends         ring 0.5, fade 0.5
+  width        -10
   feel         swingSteps 1, swing 0.02, timingSeconds 0, touch 2
   melody       density 0.9, syncopation 0.9, leap 2
   major verse  I | I | I | bVII
@@ -137,6 +145,8 @@ export const trance = parseGenre(`
   scenes       for a festival at sunrise, with arpeggiated synths, for running, with a huge breakdown
   marks        a huge supersaw melody, rolling bass and a long breakdown, a sunrise over the crowd, hands up and soaring chords, gated pads, an arpeggio that climbs for minutes, a festival at dawn
   minor        0.75
+  ends         ring 0.5, fade 0.5
+  width        -7
   feel         swingSteps 1, swing 0, timingSeconds 0, touch 3
   melody       density 1, syncopation 0.4, leap 4
   major verse  I | V | vi | IV / vi | IV | I | V

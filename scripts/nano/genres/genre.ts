@@ -5,7 +5,7 @@ import { type DrumName, type DrumPattern, parseDrumName } from "../compose/drums
 import { type InstrumentName, parseInstrumentName } from "../compose/instruments.js";
 import type { MelodyStyle } from "../compose/melody.js";
 import type { PerformanceFeel } from "../compose/performance.js";
-import { type Metre, metres, type Role, roles } from "../compose/piece.js";
+import { type Ending, type Metre, metres, type Role, roles } from "../compose/piece.js";
 
 /** Tempo range and patterns of a genre in one metre. */
 export interface MetreStyle {
@@ -36,6 +36,10 @@ export interface Genre {
   /** Phrases that describe what is typical of the genre without naming it. */
   marks: readonly string[];
   minorShare: number;
+  /** How pieces end, with the share of pieces that end so. */
+  endings: readonly { ending: Ending; weight: number }[];
+  /** Usual level of the sides below the middle of the mix, in decibels: about -12 for narrow genres, -6 for wide ones. */
+  sideDecibels: number;
   feel: PerformanceFeel;
   progressions: Progressions;
   styles: readonly MetreStyle[];
@@ -54,6 +58,7 @@ export interface Genre {
  * @param chart rows of a name and a value, then one chart per metre (see `parseMetreStyle`). Values of the rows:
  * - names, moods, scenes, marks: phrases
  * - minor: share of pieces in a minor key
+ * - ends: shares of the endings; width: level of the sides in decibels
  * - feel, melody: named numbers, separated by commas
  * - "major verse" to "minor bridge": chord progressions, separated by " / "
  * - drums to lead (roles): share of pieces that have this role, then the instruments that may play the role
@@ -64,7 +69,7 @@ export function parseGenre(chart: string): Genre {
   const [table = "", ...styles] = chart.split(/^(?= *\d\/\d, )/m);
   const row = (name: string): string => new RegExp(`^ *${name} +(.+)$`, "m").exec(table)?.[1] ?? "";
   const list = (name: string): string[] => row(name).split(", ");
-  const numbers = (name: string) =>
+  const numbers = (name: string): Record<string, number> =>
     Object.fromEntries(
       list(name).map((entry) => {
         const [field, value] = entry.split(" ");
@@ -79,6 +84,11 @@ export function parseGenre(chart: string): Genre {
     ...{ name: row("name"), names: list("names"), moods: list("moods") },
     ...{ scenes: list("scenes"), marks: list("marks") },
     minorShare: Number(row("minor")),
+    endings: Object.entries(numbers("ends")).map(([ending, weight]) => ({
+      ending: ending as Ending,
+      weight,
+    })),
+    sideDecibels: Number(row("width")),
     feel: numbers("feel") as unknown as PerformanceFeel,
     progressions: Object.fromEntries(
       parts.map((part) => [part, row(part).split(" / ")]),

@@ -8,6 +8,8 @@ export const rock = parseGenre(`
   scenes       for the open road, for a stadium, with big guitars, full of attitude
   marks        distorted guitars and loud drums, power chords, a screaming guitar solo, a band in a garage, a stadium full of people, a crunchy guitar riff, a loud chorus with cymbals
   minor        0.45
+  ends         ring 0.8, fade 0.2
+  width        -8
   feel         swingSteps 2, swing 0, timingSeconds 0.006, touch 6
   melody       density 1.3, syncopation 0.4, leap 3
   major verse  I | V | IV | I / I | bVII | IV | I / I | IV | I | V
@@ -46,6 +48,8 @@ export const metal = parseGenre(`
   scenes       with palm-muted riffs, for a battle, with double bass drums, for the heaviest stage
   marks        palm-muted riffs, down-tuned guitars, blast beats, crushing riffs, a wall of distortion, galloping guitars, a mosh pit, growling low guitars
   minor        0.95
+  ends         ring 1
+  width        -8
   feel         swingSteps 2, swing 0, timingSeconds 0.003, touch 4
   melody       density 1.6, syncopation 0.3, leap 4
   major verse  I | I | bVII | I
@@ -85,6 +89,8 @@ export const punk = parseGenre(`
   scenes       for a sweaty basement, with three chords, for skateboarding, for jumping around
   marks        three fast chords, a sweaty basement, shouted and fast, sloppy loud guitars, a two-minute song, down-strummed guitars at full speed, gang shouts, angry and short
   minor        0.25
+  ends         ring 1
+  width        -9
   feel         swingSteps 2, swing 0, timingSeconds 0.009, touch 8
   melody       density 1.2, syncopation 0.3, leap 2
   major verse  I | I | IV | V / I | V | vi | IV / I | IV | I | V

@@ -8,6 +8,8 @@ export const bossaNova = parseGenre(`
   scenes       for a beach cafe, for a summer evening, with a gentle latin groove, by the sea
   marks        a whispering nylon guitar, soft syncopated guitar and brushes, a lazy Rio afternoon, gentle cross-stick and guitar, a Copacabana breeze, quiet Brazilian guitar chords
   minor        0.45
+  ends         ring 0.6, slow 0.2, fade 0.2
+  width        -10
   feel         swingSteps 2, swing 0, timingSeconds 0.008, touch 6
   melody       density 1.1, syncopation 0.7, leap 3
   major verse  Imaj7 | Imaj7 | II7 | II7 | ii7 | V7 | Imaj7 | Imaj7 / Imaj7 | vi7 | ii7 | V7 / Imaj9 | ii7 | iii7 | ii7 V7
@@ -42,6 +44,8 @@ export const jazz = parseGenre(`
   scenes       in a late-night club, for a candlelit bar, with a walking bass, for a lazy Sunday
   marks        walking bass and brushes, a tenor saxophone solo, swing on the ride cymbal, a smoky club, piano with bass and drums, a muted trumpet, improvised solos over changes, a quartet after midnight
   minor        0.4
+  ends         ring 0.6, slow 0.4
+  width        -10
   feel         swingSteps 2, swing 0.3, timingSeconds 0.01, touch 8
   melody       density 1.7, syncopation 0.6, leap 4
   major verse  Imaj7 | vi7 | ii7 | V7 / Imaj7 | VI7 | ii7 V7 | Imaj7 / I7 | IV7 | I7 | I7 | IV7 | IV7 | I7 | V7
@@ -76,6 +80,8 @@ export const lofi = parseGenre(`
   scenes       for studying, for a rainy night, for late evenings, with a laid-back groove
   marks        dusty drums and record noise, a mellow electric piano loop, tape wobble, music to study with, a lazy muffled beat, a sleepy jazzy loop, homework on a rainy evening
   minor        0.55
+  ends         ring 0.4, fade 0.6
+  width        -10
   feel         swingSteps 1, swing 0.22, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.6, leap 3
   major verse  Imaj7 | vi7 | ii7 | V7 / Imaj9 | iii7 | IVmaj7 | V7 / Imaj7 | IVmaj7 | Imaj7 | IVmaj7

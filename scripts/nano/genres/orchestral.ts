@@ -8,6 +8,8 @@ export const ambient = parseGenre(`
   scenes       for meditation, for deep sleep, like drifting in space, with slow evolving pads
   marks        one long soft tone, slow swelling pads, nothing to tap a foot to, sounds that float, washes of reverb, music for stillness, endless sustained chords, barely moving textures
   minor        0.45
+  ends         ring 0.4, fade 0.6
+  width        -6
   feel         swingSteps 1, swing 0, timingSeconds 0.006, touch 5
   melody       density 0.6, syncopation 0.1, leap 4
   major verse  Imaj7 | Imaj7 | IVmaj7 | IVmaj7 / Iadd9 | vi7 | IVmaj7 | Vsus4 / Isus2 | I | IVmaj7 | I
@@ -42,6 +44,8 @@ export const cinematic = parseGenre(`
   scenes       for a film trailer, for a battle scene, with a full orchestra, for a vast landscape
   marks        huge horn hits, thundering war drums, rising strings, the hero arrives, a slow orchestral build, a huge orchestra at full force, tense low strings, choir and horns
   minor        0.7
+  ends         ring 0.8, slow 0.2
+  width        -8
   feel         swingSteps 2, swing 0, timingSeconds 0.007, touch 6
   melody       density 0.8, syncopation 0.1, leap 4
   major verse  I | V | vi | IV / I | bVII | IV | I / I | iii | IV | V
@@ -86,6 +90,8 @@ export const classical = parseGenre(`
   scenes       for a ballroom, for a quiet salon, in a concert hall, with delicate phrasing
   marks        two violins with a viola and a cello, a piano sonata, a harpsichord and strings, a minuet, a small chamber group, counterpoint for two violins, a slow movement for piano, solo violin and piano
   minor        0.45
+  ends         ring 0.5, slow 0.5
+  width        -8
   feel         swingSteps 2, swing 0, timingSeconds 0.01, touch 8
   melody       density 1.4, syncopation 0.1, leap 4
   major verse  I | V7 | I | V7 / I | IV | V7 | I / I | vi | ii | V7 | I | IV | V7 | I

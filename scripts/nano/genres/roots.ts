@@ -8,6 +8,8 @@ export const folk = parseGenre(`
   scenes       around a campfire, for a village dance, for a walk in the hills, with strummed chords
   marks        a fiddle and a banjo, a story with an acoustic guitar, a wooden porch, picked guitar and a tin whistle, a reel, an old ballad from the mountains, mandolin and fiddle, a hand drum and a flute
   minor        0.35
+  ends         ring 0.7, slow 0.3
+  width        -10
   feel         swingSteps 2, swing 0.03, timingSeconds 0.009, touch 7
   melody       density 1.6, syncopation 0.15, leap 3
   major verse  I | IV | I | V / I | I | V | I / I | V | vi | IV / I | bVII | IV | I
@@ -54,6 +56,8 @@ export const blues = parseGenre(`
   scenes       for a bar after midnight, about hard luck, for a back porch, with bent notes
   marks        a crying guitar over twelve bars, a slow shuffle, bent notes and a smoky bar, a harmonica on a back porch, hard luck and whisky, call and response guitar, a bottleneck slide
   minor        0.3
+  ends         ring 0.7, slow 0.3
+  width        -10
   feel         swingSteps 2, swing 0.33, timingSeconds 0.012, touch 9
   melody       density 1, syncopation 0.5, leap 3
   major verse  I7 | I7 | I7 | I7 | IV7 | IV7 | I7 | I7 | V7 | IV7 | I7 | V7 / I7 | IV7 | I7 | V7
@@ -91,6 +95,8 @@ export const country = parseGenre(`
   scenes       for a pickup truck, for a barn dance, about a small town, for wide open plains
   marks        lap steel and twangy guitar, boots and a dusty road, a train beat and a fiddle, a honky-tonk piano, a pickup truck, a barn full of dancers, a Telecaster and a heartbreak
   minor        0.15
+  ends         ring 0.8, slow 0.2
+  width        -9
   feel         swingSteps 2, swing 0.08, timingSeconds 0.008, touch 6
   melody       density 1, syncopation 0.25, leap 3
   major verse  I | I | IV | I / I | IV | I | V / I | I | V | V
@@ -134,6 +140,8 @@ export const soul = parseGenre(`
   scenes       for a slow dance, for a Sunday morning, with sweet horns, about love
   marks        horns and a tambourine, a Hammond organ and a slow groove, heartfelt chords on a Rhodes, a church choir feeling, a tender slow jam, warm bass and sweet strings, a Memphis studio
   minor        0.35
+  ends         ring 0.5, fade 0.5
+  width        -9
   feel         swingSteps 1, swing 0.12, timingSeconds 0.012, touch 7
   melody       density 1, syncopation 0.6, leap 3
   major verse  Imaj7 | vi7 | ii7 | V7 / I | iii7 | IV | V / Imaj7 | Imaj7 | IVmaj7 | IVmaj7

@@ -25,6 +25,14 @@ export function applyGain(audio: Stereo, gain: number): void {
   }
 }
 
+/** The channels one after the other, as the engine takes them. */
+export function planarOf({ left, right }: Stereo): Float32Array {
+  const planar = new Float32Array(2 * left.length);
+  planar.set(left);
+  planar.set(right, left.length);
+  return planar;
+}
+
 export function peakOf({ left, right }: Stereo): number {
   let peak = 0;
   for (const channel of [left, right]) {

@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Tokenizer } from "../../../src/engine/tokenizer.js";
+import { measureLoudness } from "../../../src/music/audio/loudness.js";
 import { shippedModel } from "../dataset/data-set.js";
 import type { PieceRecord } from "../dataset/record.js";
-import { peakOf, sampleRate, toDecibels } from "../render/stereo.js";
+import { sideLevel } from "../render/master.js";
+import { peakOf, planarOf, type Stereo, sampleRate, toDecibels } from "../render/stereo.js";
 import { decodeWav, encodeWav } from "../render/wav.js";
 
 const program = fileURLToPath(new URL("../make-data.ts", import.meta.url));
@@ -38,7 +40,7 @@ describe("making of carillon-nano's training data", () => {
     ]);
   });
 
-  it("writes WAV files of the exact duration, with the mix peaking between -2 and -1 dB", () => {
+  it("writes WAV files of the exact duration", () => {
     for (const record of records) {
       const files = [record.mix, ...Object.values(record.stems)];
       expect(files.length).to.be.above(2);
@@ -47,8 +49,16 @@ describe("making of carillon-nano's training data", () => {
         expect(bytes.length).to.equal(44 + seconds * sampleRate * 4);
         expect(decodeWav(bytes).left).to.have.length(seconds * sampleRate);
       }
-      const peak = toDecibels(peakOf(decodeWav(readFileSync(join(directory, record.mix)))));
-      expect(peak).to.be.within(-2, -1);
+    }
+  });
+
+  it("mixes are equally loud, wide, below -1 dB, and end in silence", async () => {
+    for (const record of records) {
+      const mix = decodeWav(readFileSync(join(directory, record.mix)));
+      expect(await measureLoudness(planarOf(mix)), "LUFS").to.be.within(-17, -15);
+      expect(toDecibels(peakOf(mix))).to.be.within(-12, -1);
+      expect(sideLevel(mix), "sides").to.be.within(-14, -4);
+      expect(levelOfEnd(mix), "end").to.be.below(-20);
     }
   });
 
@@ -79,6 +89,12 @@ describe("making of carillon-nano's training data", () => {
     }
   });
 });
+
+/** Peak of the last quarter of a second below the peak of all, in decibels. */
+function levelOfEnd({ left, right }: Stereo): number {
+  const end = { left: left.subarray(-sampleRate / 4), right: right.subarray(-sampleRate / 4) };
+  return toDecibels(peakOf(end) / peakOf({ left, right }));
+}
 
 describe("WAV encoding and decoding", () => {
   it("decodes WAV files to the encoded samples, clipped at full scale", () => {

@@ -22,7 +22,7 @@ BEATS_WEIGHT = 4  # of the clock's errors: its channels are few, and all others 
 # tracks take a larger share, because only the track's name distinguishes their conditions.
 GUIDED_SHARES = Parts(lows=0.3, beats=0.45, timbre=0.7, pitches=0.45)
 GUIDED_TRACK_SHARE = 0.7
-HELD_OUT_ITEMS, HELD_OUT_SECONDS = 24, 20
+HELD_OUT_ITEMS = 16
 
 
 class DitStage(AceStep):
@@ -34,8 +34,8 @@ class DitStage(AceStep):
         self.text_encoder = Qwen3(text_config)
         self.words_head = FactsHead(text_config["hidden_size"], data.genres)
         self.given = [tokenizer]  # in a list, so that its weights are not this module's
-        self.train_batches = TaskBatches(config, data, data.train, options.crop_seconds)
-        self.held_out_batches = TaskBatches(config, data, data.held_out, HELD_OUT_SECONDS)
+        self.train_batches = TaskBatches(config, data, data.train)
+        self.held_out_batches = TaskBatches(config, data, data.held_out)
 
     @property
     def device(self):

@@ -72,11 +72,11 @@ def facts_error(logits, numbers):
     return F.binary_cross_entropy_with_logits(logits.float(), numbers)
 
 
-def clock(facts, sections, first_frame, frames):
+def clock(facts, sections, frames):
     """Hands of beat, bar and section as cosine and sine, [frames, 6]. They are not computed from audio and the decoder does not
     read them: they give the DiT a grid for drums and chords. The hand of `sections`, pairs of seconds, turns once in each,
     so that corresponding bars of two sections have the same angle; outside of sections its length is 0."""
-    seconds = (torch.arange(first_frame, first_frame + frames, dtype=torch.double) + 0.5) / FRAMES_PER_SECOND
+    seconds = (torch.arange(frames, dtype=torch.double) + 0.5) / FRAMES_PER_SECOND
     beats = seconds * facts.bpm / 60
     turns = torch.stack([beats, beats / facts.beats_per_bar, torch.zeros_like(beats)], 1)
     lengths = torch.tensor([HAND_LENGTH, HAND_LENGTH, 0]).repeat(frames, 1)

@@ -14,16 +14,13 @@ TRACK_SHARE = 0.7                        # of their items: tasks on tracks
 COVER_SHARE, REPAINT_SHARE = 0.25, 0.10  # of the others; the rest is text2music
 TIMBRE_SHARE = 0.25                      # of items with a reference
 AUTO_MASK_SHARE, BARE_TEXT_SHARE = 0.3, 0.4
-SHORT_SHARE, SHORTEST_SECONDS, SHORT_SECONDS = 0.2, 10, 20  # batches of short crops: people also ask for short songs
 FEWEST_FRAMES = 128                      # the engine's
-LENGTH_NEIGHBOURS = 4
 
 
 @dataclass
 class Item:
     """Latents are [T, C]; the timbre's T is fixed."""
     piece: object
-    first: int  # frame of the piece
     target: torch.Tensor
     source: torch.Tensor
     mask: torch.Tensor  # 1 where to generate, 0 where to keep
@@ -51,25 +48,21 @@ class TaskBatch:
 
 
 class TaskBatches:
-    """Makes batches on the CPU. Items of a batch are crops of one length, at most `seconds`, so nothing is padded: half of
-    them start where their piece starts."""
+    """Makes batches on the CPU. Items are whole pieces, so that songs learn to begin and to end; those of a batch have one
+    length, so nothing is padded."""
 
-    def __init__(self, config, data, pieces, seconds):
-        self.config, self.data = config, data
-        self.longest = round(seconds * FRAMES_PER_SECOND)
-        weighted = [piece for piece in pieces for _ in range(STEM_WEIGHT if piece.stems else 1)]
-        self.pieces, self.by_length = pieces, sorted(weighted, key=data.frames)
+    def __init__(self, config, data, pieces):
+        self.config, self.data, self.pieces = config, data, pieces
+        self.weighted = [piece for piece in pieces for _ in range(STEM_WEIGHT if piece.stems else 1)]
+        self.by_length = {}
+        for piece in self.weighted:
+            self.by_length.setdefault(data.frames(piece), []).append(piece)
 
     def draw(self, seconds, draw):
-        """Crops of `seconds` in all."""
-        first = draw.randrange(len(self.by_length))
-        length = min(self.longest, self.data.frames(self.by_length[first]))
-        if draw.random() < SHORT_SHARE:
-            short = draw.randrange(SHORTEST_SECONDS * FRAMES_PER_SECOND, SHORT_SECONDS * FRAMES_PER_SECOND)
-            length = min(length, short)
+        """Pieces of `seconds` in all."""
+        length = self.data.frames(draw.choice(self.weighted))
         count = max(1, round(seconds * FRAMES_PER_SECOND / length))
-        nearby = self.by_length[first:first + LENGTH_NEIGHBOURS * count]
-        return self.collate([self.any_task(draw.choice(nearby), length, draw) for _ in range(count)])
+        return self.collate([self.any_task(draw.choice(self.by_length[length]), draw) for _ in range(count)])
 
     def requests(self, count, draw):
         """Texts of random pieces: ids [count, L], their mask, and numbers of the facts."""
@@ -78,21 +71,21 @@ class TaskBatches:
         return *pad_ids(texts), torch.stack([as_numbers(piece.facts, self.data.genres) for piece in pieces])
 
     def spread(self, count):
-        """Text2music for pieces of all lengths, from their start: always the same."""
-        count = min(count, len(self.by_length))
-        pieces = [self.by_length[index * len(self.by_length) // count] for index in range(count)]
-        return self.collate([self.text2music(piece, 0, self.longest) for piece in pieces])
+        """Text2music for pieces of all lengths: always the same."""
+        sorted_pieces = sorted(self.pieces, key=self.data.frames)
+        count = min(count, len(sorted_pieces))
+        pieces = [sorted_pieces[index * len(sorted_pieces) // count] for index in range(count)]
+        return self.collate([self.text2music(piece) for piece in pieces])
 
-    def text2music(self, piece, first, length):
-        target = self.data.latents_of(piece)[first:first + length]
+    def text2music(self, piece):
+        target = self.data.latents_of(piece)
         silence = self.data.silence
         request = piece.requests[0]
-        return Item(piece, first, target, silence[:len(target)], torch.ones_like(target),
+        return Item(piece, target, silence[:len(target)], torch.ones_like(target),
                     silence[:self.config["timbre_fix_frame"]], request.text, request.lyrics)
 
-    def any_task(self, piece, length, draw):
-        furthest = self.data.frames(piece) - length
-        item = self.text2music(piece, 0 if draw.random() < 0.5 else draw.randrange(furthest + 1), length)
+    def any_task(self, piece, draw):
+        item = self.text2music(piece)
         if draw.random() < TIMBRE_SHARE:
             item.timbre = self.timbre_of(piece, draw)
         if piece.stems and draw.random() < TRACK_SHARE:
@@ -114,14 +107,14 @@ class TaskBatches:
 
     def make_track_task(self, item, task, track):
         """extract: the track from the mix. lego: the track to the rest of the mix. complete: the mix to the track."""
-        def crop(name):
-            return self.data.latents_of(item.piece, name)[item.first:item.first + len(item.target)]
+        def latents(name):
+            return self.data.latents_of(item.piece, name)
 
         mix, item.is_track_task = item.target, True
         if task == "complete":
-            item.source = crop(track)
+            item.source = latents(track)
         else:
-            item.source, item.target = mix if task == "extract" else crop(rest_without(track)), crop(track)
+            item.source, item.target = mix if task == "extract" else latents(rest_without(track)), latents(track)
 
     def timbre_of(self, piece, draw):
         mix, wanted = self.data.latents_of(piece, MIX), self.config["timbre_fix_frame"]
@@ -138,7 +131,7 @@ class TaskBatches:
 
         def with_clock(item):
             target, piece = item.target.clone(), item.piece
-            hands = clock(piece.facts, piece.sections, item.first, len(target))
+            hands = clock(piece.facts, piece.sections, len(target))
             target[:, beats] = hands[:, :beats.stop - beats.start]
             return padded(target, self.data.silence)
 

@@ -33,8 +33,8 @@ Recipe = namedtuple("Recipe", "steps seconds batch crop_seconds learning_rate")
 RECIPES = {
     "tokenizer": Recipe(6000, 0.45, 16, 4, 1e-3),
     "decoder": Recipe(6000, 2.2, 3, 1.28, 3e-4),
-    "dit": Recipe(40000, 3.0, 200, 60, 1e-3),
-    "guidance": Recipe(8000, 4.2, 200, 60, 5e-4),
+    "dit": Recipe(40000, 3.0, 200, 0, 1e-3),
+    "guidance": Recipe(8000, 4.2, 200, 0, 5e-4),
     "lm": Recipe(6000, 1.5, 12, 0, 8e-4),
 }
 WITH_TOKENIZER = ("dit", "guidance", "lm")
