@@ -210,16 +210,25 @@ def loudness(path):
 
 
 def levels(audio, rate):
-    """Peak (dB), shares of silent 50 ms frames and of clipped samples."""
+    """Peak (dB), levels of the last quarter of a second against the whole and of the sides against the middle (dB), shares of
+    silent 50 ms frames and of clipped samples."""
     frame = rate // 20
     frames = audio[: len(audio) // frame * frame].reshape(-1, frame * audio.shape[1])
     power = np.sqrt((frames.astype(np.float64) ** 2).mean(axis=1))
     peak = float(np.abs(audio).max())
     return {
         "peak": float(20 * np.log10(max(peak, 1e-6))),
+        "end": level_ratio(audio[-rate // 4 :], audio),
+        "sides": level_ratio(audio[:, 0] - audio[:, -1], audio[:, 0] + audio[:, -1]),
         "silence": float((power < 1e-3).mean()),
         "clipped": float((np.abs(audio) >= 0.999).mean()),
     }
+
+
+def level_ratio(one, other):
+    """Decibels between the root mean squares, from -120 on."""
+    powers = [np.square(part, dtype=np.float64).mean() for part in (one, other)]
+    return float(10 * np.log10(max(powers[0] / max(powers[1], 1e-12), 1e-12)))
 
 
 def log_mel(mono):

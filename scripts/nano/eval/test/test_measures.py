@@ -181,6 +181,16 @@ class Levels(unittest.TestCase):
         self.assertAlmostEqual(levels["silence"], 0.5, delta=0.01)
         self.assertAlmostEqual(levels["clipped"], 480 / 96000)
 
+    def test_the_level_of_the_end_and_of_the_sides(self):
+        audio = np.repeat(noise(4)[:, None], 2, axis=1)
+        quiet = audio.copy()
+        quiet[-RATE // 4 :] *= 0.1
+        self.assertAlmostEqual(signals.levels(audio, RATE)["end"], 0, delta=0.3)
+        self.assertAlmostEqual(signals.levels(quiet, RATE)["end"], -19.7, delta=0.3)
+        self.assertEqual(signals.levels(audio, RATE)["sides"], -120)
+        audio[:, 1] *= 0.5  # a side of a quarter, a middle of three quarters
+        self.assertAlmostEqual(signals.levels(audio, RATE)["sides"], -9.54, delta=0.01)
+
     def test_a_spectrum_of_half_the_amplitude_is_six_decibels_away(self):
         one = noise(3)
         self.assertAlmostEqual(

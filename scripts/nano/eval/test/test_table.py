@@ -10,7 +10,7 @@ ASKED = [
     {"bpm": None, "keyScale": None, "genre": None},
 ]
 SONG = {"seconds": 20, "tempo": 100, "beatPeak": 0.5, "key": "C major", "harmonicChange": 0.05, "lowFlatness": 0.1,
-        "recurrence": 0.2, "melody": 0.3, "genre": "jazz", "loudness": -18, "silence": 0, "clipped": 0}
+        "recurrence": 0.2, "melody": 0.3, "genre": "jazz", "loudness": -18, "end": -25, "sides": -10, "silence": 0, "clipped": 0}
 
 
 def cells(*songs, compute_seconds=()):
@@ -39,6 +39,12 @@ class Table(unittest.TestCase):
         self.assertEqual(found["beat-spectrum peak"], "0.60")
         self.assertEqual(found["distance of VAE reconstruction"], "5.0 dB")
         self.assertEqual(found["time for 30 s of music (median)"], "10.0 s")
+
+    def test_songs_that_end_are_wide_and_equally_loud_are_counted(self):
+        found, _ = cells({}, {"loudness": -19, "end": -3, "sides": -20})
+        for title in ("loudness within 2 LU of -16", "last quarter of a second at least 20 dB below the song",
+                      "sides at most 14 dB below the middle"):
+            self.assertEqual(found[title], "50 %")
 
     def test_a_column_without_songs_is_empty(self):
         self.assertEqual(cells()[0]["key exact"], "-")
