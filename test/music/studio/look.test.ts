@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { LANGUAGES } from "../../../src/web/studio/language.js";
+import { parameterName } from "../../../src/web/studio/parameters.js";
 import { longSong, oneSecondSong } from "../live-server.js";
 import { layoutFaults } from "./layout-faults.js";
 import { fillLibrary } from "./many-songs.js";
@@ -122,6 +123,16 @@ describe("the look of the studio", function () {
           field.querySelector(".help")?.textContent,
         ]),
       );
+    const labels = await page
+      .locator(".settings .grid > div label")
+      .evaluateAll((fields) => fields.map((field) => field.firstElementChild?.textContent?.trim()));
+    const inEnglish = shown.map(([name]) => parameterName(String(name)));
+    // "Instrumental" and "Seed" are the same in German.
+    expect(labels.filter((label, i) => label === inEnglish[i])).to.deep.equal([
+      "Instrumental",
+      "Seed",
+      "Songs",
+    ]);
     const explained = (file: string) => JSON.parse(readFileSync(`${STUDIO}help/${file}`, "utf8"));
     expect(explained("de.json")).to.deep.equal(Object.fromEntries(shown));
     const files = readdirSync(`${STUDIO}languages`);
