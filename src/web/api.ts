@@ -252,6 +252,7 @@ type TileRow = readonly [
 
 interface TilesAnswer {
   readonly key: string;
+  readonly cityId: string | null;
   readonly revision: number;
   readonly complete: boolean;
   readonly networkRevision: number;
@@ -265,8 +266,10 @@ interface TilesAnswer {
 
 /** Keeps all buildings by map tile. An update reads only the tiles that changed. */
 export class BuildingTiles {
-  /** Changes if another city is loaded. */
+  /** Changes if another city is loaded, or the bridge starts again. */
   #key = "";
+  /** Id of the city, which outlasts a restart of the bridge; null if it has none yet. */
+  cityId: string | null = null;
   #revision = 0;
   readonly #tiles = new Map<string, readonly TileRow[]>();
   networkRevision = -1;
@@ -284,6 +287,7 @@ export class BuildingTiles {
       isChanged ||= answer.tiles.length > 0 || answer.key !== this.#key;
       isComplete = answer.complete;
       this.#key = answer.key;
+      this.cityId = answer.cityId;
       this.#revision = answer.revision;
       this.networkRevision = answer.networkRevision;
       this.zoneRevision = answer.zoneRevision;

@@ -121,6 +121,12 @@ export class BuildTools {
     this.#report(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
   }
 
+  /** The city goes on after a restart, which ends the undo of what was built before. */
+  forgetUndo(): void {
+    if (this.operations.forget())
+      this.#report("The city was started again. What was built before can no longer be undone.");
+  }
+
   /** Closes the tools: another city is loaded. */
   reset(): void {
     this.operations.forget();

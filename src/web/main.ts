@@ -82,7 +82,8 @@ let landIsStale = true;
 let adviceIsStale = true;
 /** True if the city must be read again, because something was built. */
 let cityIsStale = true;
-let shownCity = "";
+/** Key and id of the city that is shown. */
+let shownCity = { key: "", id: null as string | null };
 let shownBuildIndex = -1;
 let shownNetwork = "";
 let shownZones = "";
@@ -119,9 +120,13 @@ async function showCity(summary: Promise<void> = Promise.resolve()): Promise<voi
   const isChanged = await tiles.update();
   const hasTiles = isChanged !== null;
   if (!hasTiles) await summary;
-  const isOther = shownCity !== "" && shownCity !== tiles.key;
+  const { key, cityId: id } = tiles;
+  const isNew = shownCity.key !== "" && shownCity.key !== key;
+  const isOther = isNew && (id === null || id !== shownCity.id);
+  if (isNew) [shownNetwork, shownZones] = ["", ""];
   if (isOther) forgetCity();
-  shownCity = tiles.key;
+  else if (isNew) tools.forgetUndo();
+  shownCity = { key, id };
   const network = hasTiles ? String(tiles.networkRevision) : `built ${shownBuildIndex}`;
   const zones = hasTiles ? String(tiles.zoneRevision) : network;
   const hadStreets = hasStreets();
@@ -146,7 +151,6 @@ function hasStreets(): boolean {
 
 /** Another city was loaded: nothing of the former one stays on the page. */
 function forgetCity(): void {
-  [shownNetwork, shownZones] = ["", ""];
   landIsStale = true;
   adviceIsStale = true;
   details.close();

@@ -72,10 +72,13 @@ export class Operations {
     return replies;
   }
 
-  /** Forgets all builds: another city is loaded. */
-  forget(): void {
+  /** Forgets all builds. @returns whether there were any that could still be undone */
+  forget(): boolean {
+    this.#update();
+    const had = this.#done.length > 0;
     this.#done = [];
     this.#update();
+    return had;
   }
 
   /** What an undo of a command would do, for the user. */

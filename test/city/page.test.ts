@@ -194,6 +194,27 @@ describe("the city page", function () {
     complaints = complaints.filter((text) => !text.includes("net::ERR_"));
   });
 
+  it("keeps view, tool and selection when the bridge is started again, and says that the undo ends", async () => {
+    await clickAt(140, 60);
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await clickAt(-100, 100);
+    await clickAt(100, 100);
+    await page.locator("#plan").getByRole("button", { name: "Build" }).click();
+    await page.getByText(/^Built: Two-Lane Road/).waitFor();
+    await bridge.game.autosave();
+    await bridge.game.resumeCity((error) => {
+      throw error;
+    });
+    await page
+      .getByText("The city was started again. What was built before can no longer be undone.")
+      .waitFor();
+    expect(await page.getByRole("button", { name: "Undo" }).isDisabled()).to.equal(true);
+    const road = page.getByRole("button", { name: "Road", exact: true });
+    expect(await road.getAttribute("aria-pressed")).to.equal("true");
+    expect(await page.locator("#details").isVisible()).to.equal(true);
+  });
+
   it("shows and hides layers, and draws data layers with a scale", async () => {
     expect(await count(WATER_PIPE)).to.equal(0);
     await page.getByLabel("Water pipes").check();

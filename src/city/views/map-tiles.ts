@@ -66,7 +66,7 @@ const trackers = new WeakMap<World, TileTracker>();
 /**
  * GET /state/map-tiles: buildings, grouped by tiles of 256 m. Sends only tiles that changed after `since`, which is
  * the `revision` of an earlier response with the same `key`. `complete` is false if more tiles have changed than fit
- * into one response.
+ * into one response. `cityId` names the city; unlike `key`, it outlasts a restart.
  */
 export const mapTiles: ReadRoute = {
   path: "/state/map-tiles",
@@ -88,6 +88,8 @@ export const mapTiles: ReadRoute = {
     });
     return {
       key: tracker.key,
+      // Null in a city of an old save before its first save.
+      cityId: world.cityId,
       revision: sent.at(-1)?.tile.revision ?? since,
       complete: sent.length === changed.length,
       networkRevision: world.networkRevision,
