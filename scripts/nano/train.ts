@@ -29,6 +29,7 @@ interface Options {
   threads: number;
   evaluateHours: number;
   shards: number;
+  codeShards: number;
   smoke?: boolean;
 }
 
@@ -45,10 +46,17 @@ const options = new Command()
   .option("--threads <count>", "2 for a second thread while the machine is otherwise idle", Number, 1)
   .option("--evaluate-hours <hours>", "training between two evaluations; 0 for none", Number, 10)
   .option("--shards <count>", "shards of the data set", Number, 46)
+  .option(
+    "--code-shards <count>",
+    "further shards, of which only audio codes are kept, for the planner",
+    Number,
+    484,
+  )
   .option("--smoke", "shards of seven short pieces, one step a stage, normal priority")
   .parse()
   .opts<Options>();
 
+const allShards = options.shards + options.codeShards;
 const shardPieces = options.smoke ? 7 : 88;
 const pieceFlags = options.smoke ? { duration: 6 } : {};
 const stageFlags = options.smoke ? { steps: 1, "batch-share": 0.1 } : {};
@@ -72,7 +80,7 @@ async function trainToTheEnd(): Promise<void> {
   const supervisor = new Supervisor(cache, { isIdle: !options.smoke });
   try {
     await writeTrainingFile();
-    for (let shard = 0; shard < options.shards; shard++) await makeShard(supervisor, shard);
+    for (let shard = 0; shard < allShards; shard++) await makeShard(supervisor, shard);
     await trainStages(supervisor);
     await supervisor.run(training("export", join(cache, "checkpoint")));
     if (options.evaluateHours > 0) await evaluate(supervisor, "end");
@@ -117,7 +125,7 @@ async function trainStages(supervisor: Supervisor): Promise<void> {
   for (let isDone = false; !isDone; ) {
     const times = Math.floor(supervisor.trainedHours / every);
     if (times > 0) await evaluate(supervisor, `hour-${times * every}`);
-    isDone = await supervisor.run(training("tokenizer,decoder,dit,guidance,lm"), (times + 1) * every);
+    isDone = await supervisor.run(training("decoder,dit,guidance,lm"), (times + 1) * every);
   }
 }
 
@@ -153,12 +161,13 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   const name = `shard-${String(shard).padStart(4, "0")}`;
   if (existsSync(join(data, `${name}.pt`))) return;
   const pieces = join(cache, name);
-  const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, of: options.shards * shardPieces };
-  await supervisor.run(
-    node("render", "make-data.ts", { out: pieces, "stem-share": stemShare, ...seeds, ...pieceFlags }),
-  );
+  const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, of: allShards * shardPieces };
+  const keepsCodesOnly = shard >= options.shards;
+  const kept = keepsCodesOnly ? { "stem-share": 0, "training-only": "" } : { "stem-share": stemShare };
+  await supervisor.run(node("render", "make-data.ts", { out: pieces, ...kept, ...seeds, ...pieceFlags }));
   const places = { pieces, data, start: shippedModel };
-  await supervisor.run(python("pack.py", flags({ ...places, shard, "audio-share": audioShare })));
+  const packed = keepsCodesOnly ? { "codes-only": "" } : { "audio-share": audioShare };
+  await supervisor.run(python("pack.py", flags({ ...places, shard, ...packed })));
   rmSync(pieces, { recursive: true });
 }
 
@@ -179,9 +188,10 @@ function node(stage: string, program: string, values: Record<string, string | nu
   return { stage, command: process.execPath, parameters, env: process.env };
 }
 
+/** Arguments of a program. An empty text is an option without a value. */
 function flags(values: Record<string, string | number | undefined>): string[] {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
-  return given.flatMap(([name, value]) => [`--${name}`, `${value}`]);
+  return given.flatMap(([name, value]) => (value === "" ? [`--${name}`] : [`--${name}`, `${value}`]));
 }
 
 async function stop(): Promise<void> {

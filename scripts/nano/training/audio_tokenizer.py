@@ -1,13 +1,9 @@
-"""Audio tokenizer and detokenizer: latents to codes of 200 ms, and codes to approximate latents (hints)."""
+"""Audio tokenizer and detokenizer: latents to codes of 200 ms, and codes to approximate latents (hints). They are not
+trained, so that the codes of packed pieces stay of use."""
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-from facts import FRAMES_PER_SECOND
 from transformer import Encoder
-
-DEVIATION, SPREAD_WEIGHT = 0.7, 0.1
-HELD_OUT_PIECES = 64
 
 
 class Quantizer(nn.Module):
@@ -22,13 +18,11 @@ class Quantizer(nn.Module):
         self.register_buffer("basis", torch.tensor([1, *levels[:-1]]).cumprod(0), persistent=False)
 
     def forward(self, x):
-        """-> quantized values [B, N, fsq_dim], their codes, and the values before rounding."""
-        z = self.project_in(x)
+        """-> quantized values [B, N, fsq_dim], and their codes."""
         soft = 1 + 1 / self.top
-        bounded = (soft * (z / soft).tanh()).clamp(-1, 1)
+        bounded = (soft * (self.project_in(x) / soft).tanh()).clamp(-1, 1)
         level = (self.top * (bounded + 1) / 2 + 0.5).floor()
-        values = bounded + (2 * level / self.top - 1 - bounded).detach()  # gradients pass straight through
-        return self.project_out(values), (level.long() * self.basis).sum(-1), z
+        return self.project_out(2 * level / self.top - 1), (level.long() * self.basis).sum(-1)
 
 
 class Tokenizer(nn.Module):
@@ -71,51 +65,12 @@ class AudioTokenizer(nn.Module):
         super().__init__()
         self.tokenizer, self.detokenizer = Tokenizer(config), Detokenizer(config)
 
+    @torch.no_grad()
     def hints(self, latents, silence):
         return self.detokenizer(self.tokenizer(latents, silence)[0])
 
-
-class TokenizerStage(AudioTokenizer):
-    def __init__(self, data, options):
-        config = data.config()
-        super().__init__(config)
-        self.data, self.batch = data, options.batch
-        window = config["pool_window_size"]
-        self.crop = max(1, round(options.crop_seconds * FRAMES_PER_SECOND / window)) * window
-
-    @property
-    def silence(self):
-        return self.data.silence.to(self.detokenizer.special_tokens.device)
-
-    def loss(self, draw):
-        def crop(piece):
-            latents = self.data.latents_of(piece)
-            first = draw.randrange(max(0, len(latents) - self.crop) + 1)
-            cut = latents[first:first + self.crop]
-            return torch.cat([cut, self.data.silence[:self.crop - len(cut)]])
-
-        silence = self.silence
-        latents = torch.stack([crop(draw.choice(self.data.train)) for _ in range(self.batch)]).to(silence)
-        quantized, _, before_rounding = self.tokenizer(latents, silence)
-        error = F.mse_loss(self.detokenizer(quantized).float(), latents)
-        spread = spread_error(before_rounding)
-        return error + SPREAD_WEIGHT * spread, {"error": error, "spread": spread}
-
-    def measure(self):
-        """loss: mean squared error of held-out hints; variance: of the latents; codes: distinct ones."""
-        silence, codes, errors, values = self.silence, [], [], []
-        for piece in self.data.held_out[:HELD_OUT_PIECES]:
-            latents = self.data.latents_of(piece)[None].to(silence)
-            quantized, indices, _ = self.tokenizer(latents, silence)
-            errors.append((self.detokenizer(quantized)[:, :latents.shape[1]] - latents).flatten())
-            values.append(latents.flatten())
-            codes.append(indices.flatten())
-        return {"loss": torch.cat(errors).square().mean(), "variance": torch.cat(values).var(),
-                "codes": len(torch.cat(codes).unique())}
-
-
-def spread_error(before_rounding):
-    """Distance of the quantizer's dimensions from mean 0 and deviation 0.7. Values beyond the range of the levels get no
-    gradient, and their codes are lost."""
-    by_dimension = before_rounding.flatten(0, -2)
-    return by_dimension.mean(0).square().mean() + (by_dimension.std(0) - DEVIATION).square().mean()
+    @torch.no_grad()
+    def codes(self, latents, silence):
+        """Latents [T, C] -> code sequences [frames_per_code, N] of int16, one for each offset of the first frame."""
+        shifted = (latents[None, shift:] for shift in range(self.tokenizer.frames_per_code))
+        return torch.cat([self.tokenizer(cut, silence)[1] for cut in shifted]).short()

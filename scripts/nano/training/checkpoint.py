@@ -5,12 +5,14 @@ import shutil
 
 import torch
 
+from audio_tokenizer import AudioTokenizer
 from data import SILENCE
 from latent_space import LatentSpace
 from optimizer import read_average
 
 VAE, TEXT_ENCODER, LM, DIT = ("vae/diffusion_pytorch_model.safetensors", "text_encoder/model.safetensors",
                               "lm/model.safetensors", "model.safetensors")
+TOKENIZER_PARTS = ("tokenizer", "detokenizer")
 TYPES = {"BF16": torch.bfloat16, "F32": torch.float32}
 
 
@@ -63,7 +65,7 @@ def export(work, start, out):
         VAE: {**vae, **without(weights_of("decoder"), "discriminator")},
         TEXT_ENCODER: below(dit, "text_encoder"),
         LM: without(weights_of("lm"), "words_head"),
-        DIT: {**without(dit, "text_encoder", "words_head"), **weights_of("tokenizer")},
+        DIT: {**without(dit, "text_encoder", "words_head"), **tokenizer_weights(start)},
     }
     for name, tensors in written.items():
         write_safetensors(out / name, tensors)
@@ -84,8 +86,17 @@ def start_from(checkpoint, stage):
         return {name: tensor for name, tensor in read_safetensors(checkpoint / VAE).items() if name.startswith(stage)}
     if stage == "lm":
         return read_safetensors(checkpoint / LM)
-    dit, codes = read_safetensors(checkpoint / DIT), ("tokenizer", "detokenizer")
-    if stage == "tokenizer":
-        return {name: tensor for name, tensor in dit.items() if name.split(".")[0] in codes}
     text = read_safetensors(checkpoint / TEXT_ENCODER)
-    return {**without(dit, *codes), **{f"text_encoder.{name}": tensor for name, tensor in text.items()}}
+    dit = without(read_safetensors(checkpoint / DIT), *TOKENIZER_PARTS)
+    return {**dit, **{f"text_encoder.{name}": tensor for name, tensor in text.items()}}
+
+
+def tokenizer_weights(checkpoint):
+    dit = read_safetensors(checkpoint / DIT)
+    return {name: tensor for name, tensor in dit.items() if name.split(".")[0] in TOKENIZER_PARTS}
+
+
+def audio_tokenizer_of(checkpoint):
+    tokenizer = AudioTokenizer(json.loads((checkpoint / "config.json").read_text()))
+    tokenizer.load_state_dict(tokenizer_weights(checkpoint))
+    return tokenizer.requires_grad_(False)

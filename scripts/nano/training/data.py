@@ -53,20 +53,25 @@ def read_piece(record, source):
 
 class Data:
     """The folder `data` with shards and training.json, and the checkpoint `start` with configs and tokenizers. Shards are
-    mapped: values are read when they are used."""
+    mapped: values are read when they are used. `train` and `held_out` have latents; `composed` are all pieces to train on,
+    also those of shards with codes only."""
 
     def __init__(self, data, start):
         shards = sorted(data.glob("shard-*.pt"))
         if not shards:
             raise ValueError(f"{data} has no shards: make them with pack.py")
         torch.serialization.set_default_mmap_options(MAP_SHARED)  # private pages would count against the memory limit
-        self.start, self.latents, self.sounds, self.train, self.held_out = start, {}, {}, [], []
+        self.start, self.latents, self.sounds, self.codes = start, {}, {}, {}
+        self.train, self.held_out, self.composed = [], [], []
         for path in shards:
             shard = torch.load(path, mmap=True)
             self.latents.update(shard["latents"])
             self.sounds.update(shard["audio"])
-            for split, pieces in zip((self.train, self.held_out), read_pieces(shard["records"], path)):
-                split.extend(pieces)
+            self.codes.update(shard["codes"])
+            new, held_out = read_pieces(shard["records"], path)
+            self.composed.extend(new)
+            self.train.extend(piece for piece in new if piece.id in shard["latents"])
+            self.held_out.extend(piece for piece in held_out if piece.id in shard["latents"])
         if not self.train or not self.held_out:
             raise ValueError(f"{data} must contain pieces of both splits, train and heldout")
         self.silence = torch.load(start / SILENCE)[0].T.float()  # [frames, C], as long as the longest song

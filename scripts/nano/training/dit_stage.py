@@ -1,8 +1,9 @@
 """DiT, condition encoder and text encoder: flow matching of every task type at turbo timesteps, a share of the items without
-conditions. The audio tokenizer is fixed."""
+conditions."""
 import torch
 from torch import nn
 
+from checkpoint import audio_tokenizer_of
 from data import Draw
 from dit import AceStep, shifted, turbo_schedule
 from facts import FactsHead, facts_error
@@ -26,14 +27,15 @@ HELD_OUT_ITEMS = 16
 
 
 class DitStage(AceStep):
-    def __init__(self, data, options, tokenizer):
+    def __init__(self, data, options):
         config, text_config = data.config(), data.config("text_encoder")
         super().__init__(config)
         self.is_guided, self.batch = options.stage == "guidance", options.batch
         self.parts, self.silence = Parts.of(config["audio_acoustic_hidden_dim"]), data.silence
         self.text_encoder = Qwen3(text_config)
         self.words_head = FactsHead(text_config["hidden_size"], data.genres)
-        self.given = [tokenizer]  # in a list, so that its weights are not this module's
+        # In a list, so that its weights are not this module's.
+        self.given = [audio_tokenizer_of(data.start).to(options.device)]
         self.train_batches = TaskBatches(config, data, data.train)
         self.held_out_batches = TaskBatches(config, data, data.held_out)
 

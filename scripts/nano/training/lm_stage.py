@@ -1,11 +1,10 @@
 """Language model: prompt, think block, audio codes, end of turn. Loss on its own output only."""
-import zlib
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
-from data import pad_ids, save
+from data import pad_ids
 from facts import Facts, FactsHead, as_numbers, facts_error
 from transformer import Qwen3
 
@@ -24,18 +23,15 @@ class Sequence:
 
 
 class LmStage(Qwen3):
-    """A linear layer reads the piece's facts from the last token before the codes, so that codes know tempo and key. The
-    audio tokenizer is fixed."""
+    """A linear layer reads the piece's facts from the last token before the codes, so that codes know tempo and key."""
 
-    def __init__(self, data, options, tokenizer):
+    def __init__(self, data, options):
         config = data.config("lm")
         super().__init__(config)
         self.data, self.batch = data, options.batch
         self.first_code, self.end_of_turn = special_tokens(data.json("lm/tokenizer.json"))
         self.words_head = FactsHead(config["hidden_size"], data.genres)
-        codes = kept_codes(tokenizer, data, options.work / "codes.pt")
-        self.train_codes = [codes[piece.id] for piece in data.train]
-        self.held_out_codes = [codes[piece.id][0].tolist() for piece in data.held_out[:HELD_OUT_ITEMS]]
+        self.pieces, self.held_out = data.composed[:options.planner_pieces], data.held_out[:HELD_OUT_ITEMS]
 
     def sequence(self, piece, request, codes):
         """Token sequence of a piece: prompt, plan and codes. Without a request it has the unconditional prompt."""
@@ -68,15 +64,14 @@ class LmStage(Qwen3):
         for item in range(self.batch):
             # The first item always has a prompt, so that every batch has think blocks to learn.
             is_conditional = item == 0 or draw.random() >= UNCONDITIONAL_SHARE
-            index = draw.randrange(len(self.data.train))
-            piece, codes = self.data.train[index], draw.choice(self.train_codes[index]).tolist()
+            piece = draw.choice(self.pieces)
+            codes = draw.choice(self.data.codes[piece.id]).tolist()  # of any offset, as augmentation
             batch.append(self.sequence(piece, draw.choice(piece.requests) if is_conditional else None, codes))
         text, codes, facts = self.entropy(batch)
         return text + codes + FACTS_WEIGHT * facts, {"text": text, "codes": codes, "facts": facts}
 
     def measure(self):
-        batch = [self.sequence(piece, piece.requests[0], codes)
-                 for piece, codes in zip(self.data.held_out, self.held_out_codes)]
+        batch = [self.sequence(piece, piece.requests[0], self.data.codes[piece.id][0].tolist()) for piece in self.held_out]
         text, codes, facts = self.entropy(batch)
         return {"loss": text + codes, "text": text, "codes": codes, "facts": facts}
 
@@ -88,25 +83,3 @@ def special_tokens(tokenizer):
         return ids["<|audio_code_0|>"], ids["<|im_end|>"]
     except KeyError as error:
         raise ValueError(f"the language model's tokenizer has no token {error}") from error
-
-
-def kept_codes(tokenizer, data, path):
-    """Code sequences per piece, one for each offset of the first frame within a code, as augmentation. Cached in a file for
-    the tokenizer's weights."""
-    weights = torch.cat([weight.flatten() for weight in tokenizer.state_dict().values()])
-    key = zlib.crc32(bytes(weights.cpu().untyped_storage()))
-    kept = torch.load(path) if path.exists() else {"key": None}
-    if kept["key"] != key or len(kept["codes"]) != len(data.latents):
-        pieces = [*data.train, *data.held_out]
-        kept = {"key": key, "codes": {piece.id: codes_of(tokenizer, data, piece) for piece in pieces}}
-        save(kept, path)
-    return kept["codes"]
-
-
-@torch.no_grad()
-def codes_of(tokenizer, data, piece):
-    """Code sequences of a piece, one for each offset."""
-    device = tokenizer.detokenizer.special_tokens.device
-    frames, silence = data.latents_of(piece)[None].to(device), data.silence.to(device)
-    return [tokenizer.tokenizer(frames[:, shift:], silence)[1][0].short()
-            for shift in range(tokenizer.tokenizer.frames_per_code)]

@@ -1,7 +1,7 @@
-"""pack.py --pieces DIR --data DIR --start CHECKPOINT --shard NUMBER [--audio-share 1]
+"""pack.py --pieces DIR --data DIR --start CHECKPOINT --shard NUMBER [--audio-share 1 | --codes-only]
 
-Packs a folder of rendered pieces into DATA/shard-NUMBER.pt: records, latents, and audio of a share of the pieces for the
-decoder.
+Packs a folder of rendered pieces into DATA/shard-NUMBER.pt: records, audio codes, latents, and audio of a share of the pieces
+for the decoder. With --codes-only, which suffices for the language model: records and codes.
 """
 import argparse
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from checkpoint import latent_space_of
-from data import MIX, read_pieces, rest_without, save
+from checkpoint import audio_tokenizer_of, latent_space_of
+from data import MIX, SILENCE, read_pieces, rest_without, save
 
 
 def read_wav(path):
@@ -41,21 +41,26 @@ def pack(options):
     for record in map(json.loads, text.splitlines()):
         records[record["id"]] = record
     options.data.mkdir(parents=True, exist_ok=True)
-    space = latent_space_of(options.start / "vae")
-    latents, sounds = {}, {}
+    space, tokenizer = latent_space_of(options.start / "vae"), audio_tokenizer_of(options.start)
+    silence = torch.load(options.start / SILENCE)[0].T.float()
+    latents, sounds, codes = {}, {}, {}
     for split in read_pieces(text, options.pieces):
         for index, piece in enumerate(split):
             record = records[piece.id]
             paths = {MIX: record["mix"], **record["stems"]}
             tracks = {track: read_wav(options.pieces / name) for track, name in paths.items()}
+            mix = tracks[MIX] / 32768
+            own = {MIX: latents_of(space, mix)}
+            codes[piece.id] = tokenizer.codes(own[MIX].float(), silence)
+            if options.codes_only:
+                continue
             if index * options.audio_share % 1 < options.audio_share:
                 sounds[piece.id] = tracks
-            mix = tracks[MIX] / 32768
-            own = latents[piece.id] = {MIX: latents_of(space, mix)}
+            latents[piece.id] = own
             for track in piece.stems:
                 stem = tracks[track] / 32768
                 own[track], own[rest_without(track)] = latents_of(space, stem), latents_of(space, mix - stem)
-    save({"records": text, "latents": latents, "audio": sounds}, options.data / f"shard-{options.shard:04}.pt")
+    save({"records": text, "latents": latents, "audio": sounds, "codes": codes}, options.data / f"shard-{options.shard:04}.pt")
 
 
 def main(arguments):
@@ -64,6 +69,7 @@ def main(arguments):
     parser.add_argument("--data", type=Path, required=True, help="the folder of shards")
     parser.add_argument("--start", type=Path, required=True, help="checkpoint of the latent space")
     parser.add_argument("--shard", type=int, required=True, help="number of the shard")
+    parser.add_argument("--codes-only", action="store_true", help="keep neither latents nor audio")
     parser.add_argument("--audio-share", type=float, default=1, help="0 .. 1: of the pieces, those with their audio")
     pack(parser.parse_args(arguments))
 

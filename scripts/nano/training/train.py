@@ -17,7 +17,6 @@ from pathlib import Path
 import torch
 
 import checkpoint
-from audio_tokenizer import AudioTokenizer, TokenizerStage
 from data import Data, Draw
 from decoder_stage import DecoderStage
 from dit_stage import DitStage
@@ -26,18 +25,16 @@ from optimizer import TrainState, read_average
 
 # A stage is a module with two methods: `loss(draw)` returns the loss of a random batch and the parts of that
 # loss, `measure()` returns figures on held-out pieces.
-STAGES = {"tokenizer": TokenizerStage, "decoder": DecoderStage, "dit": DitStage, "guidance": DitStage, "lm": LmStage}
+STAGES = {"decoder": DecoderStage, "dit": DitStage, "guidance": DitStage, "lm": LmStage}
 Recipe = namedtuple("Recipe", "steps seconds batch crop_seconds learning_rate")
 # `seconds` is the time of one step on one Zen 3 core, from which the hours of later stages are estimated. `batch` is a
 # number of seconds of audio for the DiT, and a number of items for the other stages.
 RECIPES = {
-    "tokenizer": Recipe(6000, 0.45, 16, 4, 1e-3),
     "decoder": Recipe(6000, 2.2, 3, 1.28, 3e-4),
     "dit": Recipe(40000, 3.0, 200, 0, 1e-3),
     "guidance": Recipe(8000, 4.2, 200, 0, 5e-4),
     "lm": Recipe(6000, 1.5, 12, 0, 8e-4),
 }
-WITH_TOKENIZER = ("dit", "guidance", "lm")
 WARM_UP_STEPS, COOLDOWN_SHARE = 200, 0.3  # at the end of a stage the learning rate falls to 0
 PATIENCE = 4            # measurements of the language model without a lower held-out loss before it stops
 FREE_MACHINE_LOAD = 1.3  # up to this load average there is a core for a second thread
@@ -61,6 +58,7 @@ def parse_options(arguments):
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--threads", type=int, default=1, choices=(1, 2), help="2 for a second one while the machine is otherwise idle")
     add("--steps", type=int, help="steps of every stage, in place of the recipe's")
+    add("--planner-pieces", type=int, help="the language model learns from this many of the pieces; default: all")
     add("--batch-share", type=float, default=1, help="batches of this share of the recipe's")
     add("--average-decay", type=float, default=0.9998, help="of the moving average of the weights")
     add("--save-minutes", type=float, default=3, help="between two saved states")
@@ -84,13 +82,9 @@ def of_stage(options, stage):
 
 def make_stage(data, options):
     """The stage's module with the weights that it starts with; a saved state replaces them."""
-    stage, given = options.stage, []
+    stage = options.stage
     torch.manual_seed(options.seed)  # initial values of weights that the checkpoint lacks
-    if stage in WITH_TOKENIZER:
-        tokenizer = AudioTokenizer(data.config())
-        tokenizer.load_state_dict(read_average(options.work / "tokenizer.pt"))
-        given = [tokenizer.to(options.device).requires_grad_(False)]
-    module = STAGES[stage](data, options, *given)
+    module = STAGES[stage](data, options)
     if not options.state.exists():
         begun = (read_average(options.work / "dit.pt") if stage == "guidance"
                  else checkpoint.start_from(options.start, stage))

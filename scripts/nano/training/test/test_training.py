@@ -36,15 +36,15 @@ class Stages(unittest.TestCase):
         shutil.rmtree(self.tiny.root / "work", ignore_errors=True)
 
     def test_gradients_reach_every_weight(self):
-        for stage, batches in {"tokenizer": 2, "dit": 24, "lm": 2, "decoder": 4}.items():
+        for stage, batches in {"dit": 24, "lm": 2, "decoder": 4}.items():
             module = self.tiny.prepared(stage)
             for step in range(batches):
                 module.loss(Draw(1, step))[0].backward()
             self.assertEqual(without_gradient(module), [], stage)
 
     def test_every_stage_learns_a_batch_that_it_sees_again_and_again(self):
-        for stage, rate, share in (("decoder", 1e-3, 0.97), ("tokenizer", 3e-3, 0.9), ("dit", 3e-3, 0.9),
-                                   ("guidance", 3e-3, 0.9), ("lm", 1e-2, 0.5)):
+        for stage, rate, share in (("decoder", 1e-3, 0.97), ("dit", 3e-3, 0.9), ("guidance", 3e-3, 0.9),
+                                   ("lm", 1e-2, 0.5)):
             module, losses = self.tiny.prepared(stage), []
             state = TrainState(module)
             for _ in range(20):
@@ -73,7 +73,7 @@ class Stages(unittest.TestCase):
         root, work = self.tiny.root, self.tiny.root / "work"
         places = {"--data": root / "data", "--start": self.tiny.start, "--work": work}
         command = [sys.executable, train.__file__, *(str(word) for place in places.items() for word in place),
-                   "--stages", "tokenizer", "--log-steps", "1", "--save-minutes", "99"]
+                   "--stages", "lm", "--log-steps", "1", "--save-minutes", "99"]
         kept = 0
         for _ in range(2):
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
@@ -81,7 +81,7 @@ class Stages(unittest.TestCase):
                 running.send_signal(signal.SIGTERM)
                 running.stdout.read()
             self.assertEqual(running.returncode, 0)
-            kept = torch.load(work / "tokenizer.pt")["step"]
+            kept = torch.load(work / "lm.pt")["step"]
             self.assertGreaterEqual(kept, done)
 
     def test_the_language_model_stops_when_its_held_out_loss_stops_falling(self):
@@ -99,8 +99,8 @@ class Stages(unittest.TestCase):
         return options
 
     def test_training_starts_from_the_checkpoint_that_it_wrote(self):
-        options = self.export("tokenizer", "decoder", "dit", "guidance", "lm")
-        for stage in ("decoder", "tokenizer", "dit", "lm"):
+        options = self.export("decoder", "dit", "guidance", "lm")
+        for stage in ("decoder", "dit", "lm"):
             begun = checkpoint.start_from(options.out, stage)
             module = self.tiny.prepared(stage)
             left = module.load_state_dict(begun, strict=False)
@@ -112,7 +112,7 @@ class Stages(unittest.TestCase):
             self.assertTrue(weight.equal(learnt[name].bfloat16()), name)
 
     def test_an_export_keeps_the_first_weights_of_stages_that_have_not_run(self):
-        out, start = self.export("tokenizer", "dit").out, self.tiny.start
+        out, start = self.export("dit").out, self.tiny.start
         for name in (checkpoint.VAE, checkpoint.DIT):
             ours, first = checkpoint.read_safetensors(out / name), checkpoint.read_safetensors(start / name)
             self.assertEqual(ours.keys(), first.keys())
@@ -120,9 +120,6 @@ class Stages(unittest.TestCase):
             self.assertEqual(is_same, name == checkpoint.VAE)
 
     def test_a_stage_reports_a_missing_earlier_stage(self):
-        with self.assertRaisesRegex(ValueError, "run stage 'tokenizer' first"):
-            self.tiny.train("dit", 1)
-        self.tiny.train("tokenizer", 1)
         with self.assertRaisesRegex(ValueError, "run stage 'dit' first"):
             self.tiny.train("guidance", 1)
         with self.assertRaisesRegex(ValueError, "make them with pack.py"):
@@ -137,17 +134,15 @@ class Stages(unittest.TestCase):
                 self.assertEqual(len(item.target), self.tiny.data.frames(item.piece))
             self.assertGreater(len(batch.items), 1)
 
-    def test_audio_codes_are_kept_until_the_tokenizer_changes(self):
-        module = self.tiny.prepared("lm")
-        path = self.tiny.options("lm").work / "codes.pt"
-        written = path.stat().st_mtime_ns
-        self.assertEqual(len(module.train_codes[0]), 5)
-        self.tiny.prepared("lm")
-        self.assertEqual(path.stat().st_mtime_ns, written)
-        self.tiny.options("tokenizer").state.unlink()
-        self.tiny.train("tokenizer", 3)
-        self.tiny.prepared("lm")
-        self.assertNotEqual(path.stat().st_mtime_ns, written)
+    def test_the_language_model_also_learns_from_pieces_of_which_only_codes_are_kept(self):
+        once = self.tiny.packed(self.tiny.root / "codes")
+        twice = self.tiny.packed(self.tiny.root / "codes", "--codes-only", "--shard", "1")
+        self.assertEqual((len(once.composed), len(twice.composed)), (2, 4))
+        for data in (once, twice):
+            self.assertEqual((len(data.train), len(data.held_out)), (2, 2))
+        codes = twice.codes[twice.composed[3].id]
+        self.assertEqual((tuple(codes.shape), codes.dtype), ((5, 11), torch.int16))
+        self.assertTrue(codes.equal(once.codes[once.composed[1].id]))
 
     def test_latents_of_a_mix_without_a_track_are_those_of_the_remaining_audio(self):
         data, piece = self.tiny.data, self.tiny.data.train[0]

@@ -132,7 +132,7 @@ class Tiny:
         work = self.root / "work"
         work.mkdir(exist_ok=True)
         return Namespace(stage=stage, stages=[stage], state=work / f"{stage}.pt", work=work, out=self.root / "out",
-                         start=self.start, device="cpu", threads=1, steps=steps, crop_seconds=0.2, learning_rate=3e-4,
+                         start=self.start, device="cpu", threads=1, steps=steps, crop_seconds=0.2, learning_rate=3e-4, planner_pieces=None,
                          batch=1 if stage in ("dit", "guidance") else 4,
                          average_decay=0, save_minutes=9, log_steps=1, measure_steps=0, seed=1)
 
@@ -140,9 +140,7 @@ class Tiny:
         train.train(self.data, self.options(stage, steps), lambda figures: None)
 
     def prepared(self, stage):
-        """Its module, after a step or two of the stages before it."""
-        if stage in train.WITH_TOKENIZER and not self.options("tokenizer").state.exists():
-            self.train("tokenizer", 2)
+        """Its module, after two steps of the stage before it."""
         if stage == "guidance" and not self.options("dit").state.exists():
             self.train("dit", 2)
         return train.make_stage(self.data, self.options(stage))
