@@ -30,6 +30,7 @@ interface Options {
   evaluateHours: number;
   shards: number;
   codeShards: number;
+  plannerConfig?: string;
   smoke?: boolean;
 }
 
@@ -51,6 +52,10 @@ const options = new Command()
     "further shards, of which only audio codes are kept, for the planner",
     Number,
     484,
+  )
+  .option(
+    "--planner-config <file>",
+    "config of a language model of another size, which starts from random weights",
   )
   .option("--smoke", "shards of seven short pieces, one step a stage, normal priority")
   .parse()
@@ -173,7 +178,8 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
 
 /** @param out folder for the exported checkpoint */
 function training(stages: string, out?: string): Program {
-  const places = { data, start: shippedModel, work, out };
+  const plannerConfig = options.plannerConfig && resolve(options.plannerConfig);
+  const places = { data, start: shippedModel, work, out, "planner-config": plannerConfig };
   return python("train.py", flags({ ...places, stages, threads: options.threads, ...stageFlags }));
 }
 

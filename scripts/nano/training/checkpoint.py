@@ -51,8 +51,9 @@ def without(tensors, *prefixes):
     return {name: tensor for name, tensor in tensors.items() if name.split(".")[0] not in prefixes}
 
 
-def export(work, start, out):
-    """Writes what the stages have learnt so far; stages without a state keep the weights that they start from."""
+def export(work, start, out, planner_config=None):
+    """Writes what the stages have learnt so far; stages without a state keep the weights that they start from. The language
+    model's config is `planner_config`, if there is one."""
     def weights_of(*stages):
         for stage in stages:
             path = work / f"{stage}.pt"
@@ -71,6 +72,8 @@ def export(work, start, out):
         write_safetensors(out / name, tensors)
     for path in (*start.rglob("*.json"), start / SILENCE):
         shutil.copyfile(path, out / path.relative_to(start))
+    if planner_config:
+        shutil.copyfile(planner_config, out / "lm/config.json")
 
 
 def latent_space_of(vae):

@@ -1,4 +1,5 @@
 """Language model: prompt, think block, audio codes, end of turn. Loss on its own output only."""
+import json
 from dataclasses import dataclass
 
 import torch
@@ -26,12 +27,16 @@ class LmStage(Qwen3):
     """A linear layer reads the piece's facts from the last token before the codes, so that codes know tempo and key."""
 
     def __init__(self, data, options):
-        config = data.config("lm")
+        config = json.loads(options.planner_config.read_text()) if options.planner_config else data.config("lm")
         super().__init__(config)
         self.data, self.batch = data, options.batch
         self.first_code, self.end_of_turn = special_tokens(data.json("lm/tokenizer.json"))
         self.words_head = FactsHead(config["hidden_size"], data.genres)
         self.pieces, self.held_out = data.composed[:options.planner_pieces], data.held_out[:HELD_OUT_ITEMS]
+
+    def draw_weights(self):
+        """Random weights. With torch's, logits of tied embeddings would start far from equal."""
+        torch.nn.init.normal_(self.embed_tokens.weight, std=self.embed_tokens.embedding_dim ** -0.5)
 
     def sequence(self, piece, request, codes):
         """Token sequence of a piece: prompt, plan and codes. Without a request it has the unconditional prompt."""

@@ -58,6 +58,7 @@ def parse_options(arguments):
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--threads", type=int, default=1, choices=(1, 2), help="2 for a second one while the machine is otherwise idle")
     add("--steps", type=int, help="steps of every stage, in place of the recipe's")
+    add("--planner-config", type=Path, help="config of a language model of another size, which starts from random weights")
     add("--planner-pieces", type=int, help="the language model learns from this many of the pieces; default: all")
     add("--batch-share", type=float, default=1, help="batches of this share of the recipe's")
     add("--average-decay", type=float, default=0.9998, help="of the moving average of the weights")
@@ -85,7 +86,9 @@ def make_stage(data, options):
     stage = options.stage
     torch.manual_seed(options.seed)  # initial values of weights that the checkpoint lacks
     module = STAGES[stage](data, options)
-    if not options.state.exists():
+    if stage == "lm" and options.planner_config:
+        module.draw_weights()
+    elif not options.state.exists():
         begun = (read_average(options.work / "dit.pt") if stage == "guidance"
                  else checkpoint.start_from(options.start, stage))
         module.load_state_dict(begun, strict=False)
@@ -199,7 +202,7 @@ def peak_megabytes():
 
 
 def has_converged(stage, held_out):
-    """The language model overfits a data set of this size: it ends when its held-out loss has stopped falling."""
+    """The language model overfits a small data set: it ends when its held-out loss has stopped falling."""
     return stage == "lm" and len(held_out) > PATIENCE and min(held_out[-PATIENCE:]) >= min(held_out[:-PATIENCE])
 
 
@@ -211,7 +214,7 @@ def run(options):
     data = Data(options.data, options.start)
     for stage in options.stages:
         if stage == "export":
-            checkpoint.export(options.work, options.start, options.out)
+            checkpoint.export(options.work, options.start, options.out, options.planner_config)
             continue
         with open(options.work / f"{stage}.log", "a") as log:
             def report(figures):

@@ -18,7 +18,7 @@ from discriminator import Discriminator
 from facts import TEMPOS, Facts, as_numbers, clock
 from optimizer import TrainState, orthogonalised, read_average
 from task_batch import TaskBatches
-from tiny import DIT, Tiny, hiss, record, tone
+from tiny import DIT, QWEN3, Tiny, hiss, record, tone
 
 
 def without_gradient(module):
@@ -133,6 +133,16 @@ class Stages(unittest.TestCase):
             for item in batch.items:
                 self.assertEqual(len(item.target), self.tiny.data.frames(item.piece))
             self.assertGreater(len(batch.items), 1)
+
+    def test_a_language_model_of_another_size_starts_from_random_weights(self):
+        path = self.tiny.root / "planner.json"
+        path.write_text(json.dumps({**QWEN3, "num_hidden_layers": 3}))
+        options = self.tiny.options("lm", 1)
+        options.planner_config = path
+        train.train(self.tiny.data, options, lambda figures: None)
+        checkpoint.export(options.work, options.start, options.out, path)
+        self.assertIn("layers.2.mlp.up_proj.weight", checkpoint.read_safetensors(options.out / checkpoint.LM))
+        self.assertEqual(json.loads((options.out / "lm/config.json").read_text())["num_hidden_layers"], 3)
 
     def test_the_language_model_also_learns_from_pieces_of_which_only_codes_are_kept(self):
         once = self.tiny.packed(self.tiny.root / "codes")

@@ -132,7 +132,7 @@ class Tiny:
         work = self.root / "work"
         work.mkdir(exist_ok=True)
         return Namespace(stage=stage, stages=[stage], state=work / f"{stage}.pt", work=work, out=self.root / "out",
-                         start=self.start, device="cpu", threads=1, steps=steps, crop_seconds=0.2, learning_rate=3e-4, planner_pieces=None,
+                         start=self.start, device="cpu", threads=1, steps=steps, crop_seconds=0.2, learning_rate=3e-4, planner_pieces=None, planner_config=None,
                          batch=1 if stage in ("dit", "guidance") else 4,
                          average_decay=0, save_minutes=9, log_steps=1, measure_steps=0, seed=1)
 
