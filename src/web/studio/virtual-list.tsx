@@ -31,15 +31,16 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
   const [, redraw] = useState(0);
   const [top, setTop] = useState(0);
-  /** The lowest row at this width, the height to expect of others. Each other height costs a pass over all rows. */
+  /** The lowest row at this width that was read, the height to expect of others. Each other height costs a pass over all rows. */
   const lowest = useRef({ width: 0, height: ROW_HEIGHT });
   const options = {
     count,
     getScrollElement: () => window,
     estimateSize: () => lowest.current.height,
     measureElement: (...row: Parameters<typeof measure>) => {
+      const height = row[0].firstElementChild?.matches(".waiting") ? 0 : measure(...row);
       // A phone that shows the form hides the list, and its rows have no height.
-      const height = measure(...row) || lowest.current.height;
+      if (height === 0) return lowest.current.height;
       if (height < lowest.current.height || innerWidth !== lowest.current.width)
         lowest.current = { width: innerWidth, height };
       return height;
