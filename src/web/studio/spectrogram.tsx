@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type WaveSurfer from "wavesurfer.js";
 import { Button } from "./button.js";
 import { t } from "./language.js";
+import { watchTheme } from "./theme.js";
 
 const HEIGHT = 96;
 
@@ -66,12 +67,16 @@ export function AnalysedSong({ audio, onFail }: AnalysedSongProps) {
   useEffect(() => {
     let destroy = () => {};
     let isOver = false;
-    Promise.all([import("./waveform.js"), makePlugin()]).then(([{ makeWave }, plugin]) => {
+    Promise.all([import("./waveform.js"), makePlugin()]).then(([{ makeWave, waveColors }, plugin]) => {
       if (isOver) return;
       const options = { media: audio, height: 48, dragToSeek: true, plugins: [plugin] };
       const made = makeWave(container.current, options);
       made.on("error", onFail);
-      destroy = () => made.destroy();
+      const unwatch = watchTheme(() => made.setOptions(waveColors()));
+      destroy = () => {
+        unwatch();
+        made.destroy();
+      };
     }, onFail);
     return () => {
       isOver = true;

@@ -1,6 +1,5 @@
 /** Waveforms with the page's colours, drawn by wavesurfer. Import this module lazily: it is large. */
 import WaveSurfer, { type WaveSurferOptions } from "wavesurfer.js";
-import { watchTheme } from "./theme.js";
 
 /** Sample rate of the decoded audio. A spectrogram shows frequencies up to half of it. */
 const WAVEFORM_SAMPLE_RATE_HZ = 24_000;
@@ -10,7 +9,7 @@ export function makeWave(
   container: HTMLElement | null,
   options: Omit<WaveSurferOptions, "container">,
 ): WaveSurfer {
-  const wave = WaveSurfer.create({
+  return WaveSurfer.create({
     container: container as HTMLElement,
     barWidth: 2,
     barGap: 1,
@@ -20,12 +19,9 @@ export function makeWave(
     ...waveColors(),
     ...options,
   });
-  const unwatch = watchTheme(() => wave.setOptions(waveColors()));
-  wave.on("destroy", unwatch);
-  return wave;
 }
 
-function waveColors() {
+export function waveColors() {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => {
     const probe = document.createElement("i");
