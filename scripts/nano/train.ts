@@ -169,7 +169,8 @@ async function makeShard(supervisor: Supervisor, shard: number): Promise<void> {
   const seeds = { pieces: shardPieces, "seed-start": shard * shardPieces, of: allShards * shardPieces };
   const keepsCodesOnly = shard >= options.shards;
   const kept = keepsCodesOnly ? { "stem-share": 0, "training-only": "" } : { "stem-share": stemShare };
-  await supervisor.run(node("render", "make-data.ts", { out: pieces, ...kept, ...seeds, ...pieceFlags }));
+  const how = { processes: options.threads, ...kept, ...seeds, ...pieceFlags };
+  await supervisor.run(node("render", "make-data.ts", { out: pieces, ...how }));
   const places = { pieces, data, start: shippedModel };
   const packed = keepsCodesOnly ? { "codes-only": "" } : { "audio-share": audioShare };
   await supervisor.run(python("pack.py", flags({ ...places, shard, ...packed })));

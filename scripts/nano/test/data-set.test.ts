@@ -23,7 +23,9 @@ describe("making of carillon-nano's training data", () => {
     this.timeout(600_000);
     directory = mkdtempSync(join(tmpdir(), "carillon-nano-"));
     // Seed 5 makes a training piece, seed 6 a held-out piece.
-    const options = ["--pieces", "2", "--seed-start", "5", "--duration", String(seconds), "--out", directory];
+    const options = "--pieces 2 --seed-start 5 --processes 2 --out"
+      .split(" ")
+      .concat(directory, "--duration", String(seconds));
     execFileSync(process.execPath, ["--import", "tsx", program, ...options]);
     records = readFileSync(join(directory, "pieces.jsonl"), "utf8")
       .trim()
