@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import type { ModelInventory } from "./api.js";
+import { storedTheme, storeTheme, THEMES, type Theme } from "./appearance.js";
 import { RoundButton } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { ForgetKey } from "./key.js";
 import { LANGUAGES, language, t } from "./language.js";
 import { type Connection, connection, refresh } from "./live.js";
 import { useStore } from "./store.js";
-import { storedTheme, storeTheme, THEMES, type Theme } from "./theme.js";
 import { MODELS_ADDRESS, type View } from "./views.js";
 
 interface HeaderProps {

@@ -1,6 +1,6 @@
 /** The library: all songs, newest first. */
 import type { ComponentChildren } from "preact";
-import { useCallback, useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { Task } from "./api.js";
 import { Button } from "./button.js";
 import { Card } from "./card.js";
@@ -16,11 +16,14 @@ import { setPlaylist, usePlaylists } from "./playlists.js";
 import { retentionText, useRetention } from "./retention.js";
 import { ChoiceBox, Selection, useChoice } from "./selection.js";
 import type { Track } from "./song.js";
-import { type LibraryQuery, songs } from "./songs.js";
+import { type LibraryQuery, type Songs, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { VirtualList } from "./virtual-list.js";
 
 const FirstMinute = lazy(() => import("./lazy-parts.js").then((module) => module.FirstMinute));
+
+/** Outside of the component: a closure that outlives a render would keep all cards of that render, and those before. */
+const keysOf = (rows: Songs["rows"]) => (index: number) => rows[index]?.task_id ?? `row ${index}`;
 
 interface LibraryProps {
   track: Track | null;
@@ -42,7 +45,7 @@ export function Library({ track, onPlay, on, attempt }: LibraryProps) {
   const isPlaylist = list !== null && Object.hasOwn(playlists, list.name);
   const isFiltered = query.search !== "" || query.favorite || list !== null;
   const find = (change: Partial<LibraryQuery>) => search({ ...query, ...change });
-  const keyOf = useCallback((index: number) => rows[index]?.task_id ?? `row ${index}`, [rows]);
+  const keyOf = useMemo(() => keysOf(rows), [rows]);
   // New rows of the list, and scrolling, do not render the cards again.
   const drawn = useMemo(
     () => new WeakMap<Task, ComponentChildren>(),

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
+import { applyTheme, storedTheme } from "./appearance.js";
 import { Button } from "./button.js";
 import { CoverPicture } from "./cover.js";
 import { Dock } from "./dock.js";
@@ -13,7 +14,6 @@ import { NO_VOCALS } from "./lyrics.js";
 import { controls, usePlayback } from "./playback.js";
 import { Player } from "./player.js";
 import { songName, type Track } from "./song.js";
-import { applyTheme, storedTheme } from "./theme.js";
 import { lyricLines } from "./timed-lyrics.js";
 import { formatTime } from "./words.js";
 

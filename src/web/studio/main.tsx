@@ -11,6 +11,7 @@ import {
   type Task,
   UnreachableError,
 } from "./api.js";
+import { applyTheme, storedTheme } from "./appearance.js";
 import { showNewest, useArrivals } from "./arrivals.js";
 import { useAttempt } from "./attempt.js";
 import { Button } from "./button.js";
@@ -40,7 +41,6 @@ import { isSettingsFile, readSettings } from "./settings-file.js";
 import { songName, songUrl, useTrack } from "./song.js";
 import { sharedSong, songAt, songs } from "./songs.js";
 import { useStore } from "./store.js";
-import { applyTheme, storedTheme } from "./theme.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { useView, type View, ViewTabs } from "./views.js";
 import { Workshop } from "./workshop.js";

@@ -26,7 +26,8 @@ export function useOriginal(task: Task): Task | null {
     // A list, because a deleted original is no error.
     carillon.list({ task_ids: id }).then(
       ({ tasks }) => set(tasks[0] ?? null),
-      () => {},
+      // The next card of the song asks again.
+      () => originals.set(new Map([...originals.value].filter(([other]) => other !== id))),
     );
   }, [id]);
   return (id !== undefined && known.get(id)) || null;

@@ -28,7 +28,12 @@ export function timeAgo(unixSeconds: number): string {
 }
 
 export function byteSize(bytes: number): string {
-  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+  const [value, digits, unit] = bytes < 1e9 ? [bytes / 1e6, 1, "MB"] : [bytes / 1e9, 2, "GB"];
+  const number = value.toLocaleString(language(), {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return `${number} ${unit}`;
 }
 
 export function roundToTenths(seconds: number): number {

@@ -82,6 +82,31 @@ describe("songs in the studio's library", function () {
       await button(page, "Play song 1999").waitFor();
     });
 
+    it("frees the cards of searches and languages before", async () => {
+      const page = await studio.open();
+      const session = await page.context().newCDPSession(page);
+      await session.send("Performance.enable");
+      const nodes = async () => {
+        await session.send("HeapProfiler.collectGarbage");
+        const { metrics } = await session.send("Performance.getMetrics");
+        return metrics.find(({ name }) => name === "Nodes")?.value ?? Number.NaN;
+      };
+      const round = async () => {
+        await page.getByLabel("Page language").selectOption("de");
+        await button(page, "song 1999 abspielen").waitFor();
+        await page.locator("select.language").selectOption("en");
+        await button(page, "Play song 1999").waitFor();
+        await page.getByLabel("Search songs").fill("nothing");
+        await page.getByText("No songs match.").waitFor();
+        await page.getByLabel("Search songs").fill("");
+        await button(page, "Play song 1999").waitFor();
+      };
+      await round();
+      const before = await nodes();
+      for (let count = 0; count < 5; count++) await round();
+      expect(await nodes()).to.be.below(before + 500);
+    });
+
     it("songs stay under the pointer while a song is queued, made and added above them", async () => {
       const page = await studio.open();
       const play = button(page, "Play song 1995");
