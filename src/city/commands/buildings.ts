@@ -5,6 +5,7 @@ import { createBuilding, removeBuilding, switchBuilding } from "../simulation/fa
 import { priceOf } from "../simulation/life/affordability.js";
 import { requireFunds, weeklySurplus } from "../simulation/life/finance.js";
 import { reportOpening } from "../simulation/life/messages.js";
+import { stateAid } from "../simulation/life/taxes.js";
 import type { World } from "../simulation/state/world.js";
 import { FLAG, flagText } from "../terms.js";
 import { fieldText, flag, groundPoint, number, optionalNumber, text } from "../wire/requests.js";
@@ -61,7 +62,10 @@ function* upkeepWarnings(world: World, prefab: BuildingPrefab): Generator<string
   if (upkeepPerWeek === 0 || moneyLastsWeeks === null) return;
   const now = keeps < 0 ? `already loses ${(-keeps).toFixed(0)}` : `keeps ${keeps.toFixed(0)}`;
   const loss = (upkeepPerWeek - keeps).toFixed(0);
-  yield `The building costs ${upkeepPerWeek.toFixed(0)} a week and the city ${now}: it would lose ${loss} a week, and its money lasts ${moneyLastsWeeks.toFixed(0)} weeks`;
+  const aid = stateAid(world);
+  // Lists of prefabs state the whole upkeep.
+  const part = aid > 0 ? ` (the state pays ${(aid * 100).toFixed(0)} %)` : "";
+  yield `The building costs ${upkeepPerWeek.toFixed(0)} a week${part} and the city ${now}: it would lose ${loss} a week, and its money lasts ${moneyLastsWeeks.toFixed(0)} weeks`;
 }
 
 /** Cost of moving a building, as a share of its price. */

@@ -137,10 +137,12 @@ describe("taxes, costs and loans of the embedded city", () => {
     expect(warningsFor("Regular Park", true)).to.deep.equal([]);
     const [warning] = warningsFor("University", true);
     expect(warning).to.match(
-      /^The building costs 768 a week and the city keeps [3-7]\d\d: it would lose \d+ a week, and its money lasts \d+ weeks$/,
+      /^The building costs 768 a week \(the state pays 60 %\) and the city keeps [3-7]\d\d: it would lose \d+ a week, and its money lasts \d+ weeks$/,
     );
     expect(warningsFor("University", false)).to.deep.equal([warning]);
-    expect(warningsFor("Regular Park", true)[0]).to.match(/costs 48 a week and the city already loses \d+:/);
+    expect(warningsFor("Regular Park", true)[0]).to.match(
+      /costs 48 a week \(the state pays 60 %\) and the city already loses \d+:/,
+    );
     city.unlimitedMoney = true;
     expect(warningsFor("University", true)).to.deep.equal([]);
   });
