@@ -28,6 +28,7 @@ const SENTENCES = {
   recording_too_long: "{name} lasts longer than {seconds} seconds",
   recording_too_short: "{name} lasts {seconds} seconds; the minimum is {min}",
   recording_silent: "{name} is silent and has no timbre; send another file or none",
+  recording_absent: "{name} names a path that does not exist on the server{advice}",
   recording_gone: "the recording {path} is no longer stored: send the file again",
   task_gone: "No such task: {id}",
   queue_full: "Server busy: queue is full",

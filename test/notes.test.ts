@@ -10,6 +10,11 @@ describe("notes of the service", () => {
       values: { name: "bpm", value: "75", words: "75 bpm, slow" },
     });
     expect(noteOf(ambiguous).values).to.deep.equal({ name: "tempo", words: "75", others: "90 bpm" });
+    const absent = say("recording_absent", { name: "src_audio_path", advice: ": upload it as src_audio" });
+    expect(noteOf(absent).values).to.deep.equal({
+      name: "src_audio_path",
+      advice: ": upload it as src_audio",
+    });
     expect(noteOf(say("queue_full", {}))).to.deep.include({ code: "queue_full", values: {} });
   });
 

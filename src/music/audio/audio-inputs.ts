@@ -208,8 +208,11 @@ export class AudioInputs {
       await (await openRecording(path, REQUEST_WAIT)).close();
     } catch (error) {
       if (!(error instanceof UnusableFileError)) throw error;
-      const advice = error.reason === "absent" ? whereToLook(input.path, name) : "";
-      throw new RequestError(`${parameter} names a path that ${error.fault}${advice}`, { cause: error });
+      const sentence =
+        error.reason === "absent"
+          ? say("recording_absent", { name: parameter, advice: whereToLook(input.path, name) })
+          : `${parameter} names a path that ${error.fault}`;
+      throw new RequestError(sentence, { cause: error });
     }
     return { kind, path, isUpload: false };
   }
@@ -264,7 +267,7 @@ export function uploadPathsOf(request: GenerationRequest): string[] {
 function whereToLook(path: string, name: string): string {
   const isRelative = !isAbsolute(path) && !RESULT_URL_PATTERN.test(path);
   const start = isRelative ? ", where relative paths start in the folder of songs" : "";
-  return ` on the server${start}: to send a file of another machine, upload it as ${name}`;
+  return `${start}: to send a file of another machine, upload it as ${name}`;
 }
 
 /** @throws RequestError for URLs and `~` paths, which are not supported */

@@ -46,6 +46,7 @@ const WORDS: Partial<Record<Note["code"], Words>> = {
   recording_too_long: recording((values) => t("longer than {seconds} s", values)),
   recording_too_short: recording((values) => t("shorter than {min} s", values)),
   recording_silent: recording(() => t("it is silent")),
+  recording_absent: recording(() => t("it is no longer on the server")),
   recording_gone: () => t("The recording is no longer on the server. Add it again."),
   task_gone: () => t("This song is no longer here. It may have been deleted."),
   queue_full: () => t("The queue is full. Try again in a moment."),
