@@ -1,10 +1,12 @@
 /**
- * Measures how fast the studio opens and scrolls with many songs on a slow phone, and what an idle tab reads:
+ * Measures how fast the studio opens, plays and scrolls with many songs on a slow phone, and what an idle tab reads:
  *
  *     node --import tsx scripts/measure/studio-speed.ts [--songs 10000] [--cpu 4] [--rtt 150] [--kbits 1600] [--idle 60]
  *
  * Opening: Chromium slows its processor down `--cpu` times and limits its network. The time is that from the start of the
  * navigation until the form takes text and the first song can be played. Bytes are those on the wire, with headers.
+ *
+ * Playing: the time from the press until two minutes of MP3 sound, also on a network of 400 kbit/s.
  *
  * Scrolling: the processor time of the page's main thread for each frame, times `--cpu`, which does not depend on other
  * work of the computer. 50 frames a second leave 20 ms for each. A stub engine makes the songs that arrive.
@@ -23,6 +25,8 @@ const IDLE_SONGS = 120;
 const FRAMES = 300;
 /** Pixels scrolled in each frame: 14 and 57 songs a second at 60 frames a second on a desk. */
 const SCROLL_SPEEDS = [20, 80];
+/** A network that takes more than half as long as the song of 256 kbit/s. */
+const SLOW_KBITS = 400;
 const FRAME_MS = 1000 / 50;
 /** Time between songs that arrive. */
 const ARRIVAL_MS = 500;
@@ -40,12 +44,12 @@ const { values } = parseArgs({
     idle: { type: "string", default: "60" },
   },
 });
-const network = {
+const networkOf = (kbits: number) => ({
   offline: false,
   latency: Number(values.rtt),
-  downloadThroughput: (Number(values.kbits) * 1000) / 8,
-  uploadThroughput: (Number(values.kbits) * 500) / 8,
-};
+  downloadThroughput: (kbits * 1000) / 8,
+  uploadThroughput: (kbits * 500) / 8,
+});
 
 const directory = mkdtempSync(join(tmpdir(), "carillon-studio-"));
 const browser = await launchBrowser();
@@ -53,6 +57,7 @@ try {
   const first = await ServedProcess.start(directory);
   const id = await first.client.submit({ prompt: "song 0", audio_duration: 10, audio_format: "mp3" });
   await first.client.finished(id);
+  await measureFirstSound(first);
   await first.end("SIGTERM");
   await fillLibrary(directory, id, IDLE_SONGS);
   const few = await ServedProcess.start(directory);
@@ -90,7 +95,7 @@ async function measureOpening(url: string): Promise<void> {
   for (const viewport of [PHONE, DESK]) {
     const { page, wire, session } = await open(viewport);
     await session.send("Emulation.setCPUThrottlingRate", { rate: Number(values.cpu) });
-    await session.send("Network.emulateNetworkConditions", network);
+    await session.send("Network.emulateNetworkConditions", networkOf(Number(values.kbits)));
     await page.goto(url, { waitUntil: "commit" });
     const form = await since(page, "#prompt");
     // A phone shows the form first, and songs in another view.
@@ -98,6 +103,32 @@ async function measureOpening(url: string): Promise<void> {
     await sleep(SETTLE_MS);
     const times = `form after ${form.toFixed(0)} ms, songs after ${songs.toFixed(0)} ms`;
     console.log(`${viewport.width} px: ${times}, ${(wire.bytes / 1000).toFixed(1)} kB by then and idle`);
+    await page.context().close();
+  }
+}
+
+async function measureFirstSound({ client }: ServedProcess): Promise<void> {
+  const song = { prompt: "two minutes", audio_duration: 120, inference_steps: 1, batch_size: 1 };
+  await client.finished(await client.submit({ ...song, audio_format: "mp3" }));
+  for (const [cpu, kbits] of [
+    [1, SLOW_KBITS],
+    [Number(values.cpu), Number(values.kbits)],
+  ] as const) {
+    const { page, session } = await open(DESK);
+    await session.send("Emulation.setCPUThrottlingRate", { rate: cpu });
+    await session.send("Network.emulateNetworkConditions", networkOf(kbits));
+    await page.goto(client.url);
+    const play = page.getByRole("button", { name: "Play two minutes" });
+    await play.waitFor();
+    await sleep(SETTLE_MS);
+    const pressed = await play.evaluate((button: HTMLElement) => {
+      button.click();
+      return performance.now();
+    });
+    const sounding = await since(page, ".player button.play[aria-label=Pause]");
+    console.log(
+      `processor ${cpu} times slower, ${kbits} kbit/s: sounds ${(sounding - pressed).toFixed(0)} ms after the press`,
+    );
     await page.context().close();
   }
 }
