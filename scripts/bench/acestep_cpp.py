@@ -1,6 +1,6 @@
 """A build of acestep.cpp: its programs, and conversion of checkpoints with its script.
 
-    acestep_cpp.py DIR    exits with 1 and says how to build it, if DIR/build lacks its programs
+    acestep_cpp.py DIR    exits with 1 and says what is missing: programs in DIR/build, or Python packages
 """
 
 import importlib.util
@@ -41,4 +41,4 @@ def write_vocabulary(directory, tokens, merges):
 
 
 if __name__ == "__main__":
-    build_of(pathlib.Path(sys.argv[1]))
+    load_converter(build_of(pathlib.Path(sys.argv[1])))
