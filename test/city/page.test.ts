@@ -547,7 +547,10 @@ describe("the city page", function () {
       async () => city.taxes.rate("CommercialHigh", 3),
       (rate) => rate === 11,
     );
-    expect(await tax.evaluate((input) => input === document.activeElement)).to.equal(true);
+    await eventually(
+      () => tax.evaluate((input) => input === document.activeElement),
+      (isFocused) => isFocused,
+    );
     complaints = complaints.filter((text) => !/50[03]/.test(text));
   });
 
