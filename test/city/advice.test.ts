@@ -100,6 +100,7 @@ describe("advice that the bridge gives about a city", () => {
     const [{ command, fields }] = missed.commands;
     expect(fields.buildingPrefab).to.equal("Landfill Site");
     await client.run(command, fields);
+    expect((await topics()).get("garbage")?.commands ?? [], "a second one at once").to.deep.equal([]);
     advance(city, 2 * FRAMES_PER_CYCLE);
     expect((await wishes()).map(({ service }: Answer) => service)).not.to.include("garbage");
   });

@@ -19,7 +19,15 @@ import { inSteps } from "../steps.js";
 import type { JsonObject } from "../wire/answers.js";
 import { firstSteps } from "./first-steps.js";
 import { type LimitRule, paginate } from "./listing.js";
-import { changeTaxRate, commandOf, type Remedy, remediesFor, widenRoad, zoneNear } from "./remedies.js";
+import {
+  changeTaxRate,
+  commandOf,
+  type Remedy,
+  remediesFor,
+  wasJustBuilt,
+  widenRoad,
+  zoneNear,
+} from "./remedies.js";
 
 const ADVICE_LIMIT: LimitRule = { fallback: 20, max: 100 };
 /** Number of homes that are examined, spread evenly over the list of homes. */
@@ -80,7 +88,7 @@ function* findAdvice(world: World): Generator<void, Advice[]> {
   return found.sort((a, b) => b.gravity - a.gravity);
 }
 
-/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it. */
+/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it, or has just built it. */
 function* writeRows(world: World, found: readonly Advice[]): Generator<void, JsonObject[]> {
   const surplus = weeklySurplus(world);
   const rows: JsonObject[] = [];
@@ -91,7 +99,8 @@ function* writeRows(world: World, found: readonly Advice[]): Generator<void, Jso
       const price = "build" in remedy ? priceOf(world, remedy.build, surplus) : null;
       if (price && "build" in remedy)
         priced = { message: `${message} ${priceText(remedy.build, price)}`, price };
-      if (price?.isAffordable !== false) commands.push(yield* commandOf(world, remedy));
+      if (price?.isAffordable !== false && !wasJustBuilt(world, remedy))
+        commands.push(yield* commandOf(world, remedy));
     }
     rows.push({ ...same, ...priced, gravity: Math.min(gravity, 100), position: place, commands });
     yield;

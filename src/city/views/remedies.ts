@@ -11,10 +11,14 @@ import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
 import { cheapestProvider } from "../simulation/life/affordability.js";
 import { weeklySurplus } from "../simulation/life/finance.js";
+import { FRAMES_PER_CYCLE } from "../simulation/state/calendar.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
 import type { World } from "../simulation/state/world.js";
 import type { SubService, Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
+
+/** The city computes the effect of a building within this time. */
+const EFFECT_FRAMES = 2 * FRAMES_PER_CYCLE;
 
 type Command = { readonly command: string; readonly fields: JsonObject };
 /** A building for which a free place near a point is still to be found. */
@@ -80,6 +84,17 @@ function buildsProvider(kind: Coverage): Remedies {
 
 function buildsPrefab(build: BuildingPrefab): Remedies {
   return (_, near) => [{ build, near }];
+}
+
+/** Whether the remedy is a building that already stands, but whose effect is not felt yet. */
+export function wasJustBuilt(world: World, remedy: Remedy): boolean {
+  if (!("build" in remedy)) return false;
+  const { build, near } = remedy;
+  const reach = build.civic?.coverage?.radiusMeters ?? Number.POSITIVE_INFINITY;
+  return world.buildings.all().some(({ prefab, builtFrame, position }) => {
+    const isNew = world.frame - builtFrame < EFFECT_FRAMES;
+    return prefab.name === build.name && isNew && distance(position, near) <= reach;
+  });
 }
 
 /** Command that changes a tax rate by some percentage points. */
