@@ -13,17 +13,22 @@ type Fail = (words: string, error: unknown) => void;
 
 export function useAttempt(setNotice: SetNotice) {
   const running = useRef(new Set<string>());
-  /** Runs an action, then shows `done` or the error, which is a notice unless `fail` shows it elsewhere. */
+  /**
+   * Runs an action, then shows `done` or the error, which is a notice unless `fail` shows it elsewhere.
+   * @returns whether the action succeeded
+   */
   const attempt = async (
     work: () => Promise<unknown>,
     done = "",
     fail: Fail = (text) => setNotice({ text, isError: true }),
   ) => {
     const waiting = { text: t("Waiting for the server…"), isError: false, isWaiting: true };
+    let isDone = false;
     setNotice(null);
     const timer = setTimeout(() => setNotice((now) => now ?? waiting), WAITING_MS);
     try {
       await work();
+      isDone = true;
       if (done !== "") setNotice({ text: done, isError: false });
     } catch (error) {
       fail(errorInWords(error), error);
@@ -33,6 +38,7 @@ export function useAttempt(setNotice: SetNotice) {
     }
     notifyTabs();
     await refresh();
+    return isDone;
   };
   /** Makes a song. A second press of the same button while the first one waits for the server makes no second song. */
   const queueOnce = async (name: string, work: () => Promise<unknown>, fail?: Fail) => {

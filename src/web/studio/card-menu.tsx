@@ -26,7 +26,7 @@ export interface SongActions {
   share: (task: Task) => void;
   /** Uses the song as the reference recording of the next song. */
   reference: (task: Task, song: Song) => void;
-  change: (task: Task, change: { title?: string; favorite?: boolean }) => void;
+  change: (task: Task, change: { title?: string; favorite?: boolean }) => Promise<boolean>;
 }
 
 interface CardMenuProps {

@@ -48,9 +48,8 @@ export function Card({ task, track, onPlay, on }: CardProps) {
             label={t("Title")}
             maxLength={200}
             name={task.title}
-            onDone={(title) => {
-              setRenaming(false);
-              if (title !== undefined) on.change(task, { title });
+            onDone={async (title) => {
+              if (title === undefined || (await on.change(task, { title }))) setRenaming(false);
             }}
           />
         ) : (

@@ -32,11 +32,11 @@ export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
   };
   const rename = (next: string) =>
     attempt(async () => {
-      setRenaming(false);
-      if (next === "" || next === name) return;
-      if (!renamePlaylist(name, next))
+      const isChanged = next !== "" && next !== name;
+      if (isChanged && !renamePlaylist(name, next))
         throw new Error(t("There is a playlist {name} already.", { name: next }));
-      if (query.list !== null) show({ ...query.list, name: next });
+      setRenaming(false);
+      if (isChanged && query.list !== null) show({ ...query.list, name: next });
     });
   if (isRenaming) {
     return (

@@ -5,7 +5,7 @@ interface RenameProps {
   label: string;
   maxLength: number;
   name: string;
-  /** Called with the new name, or without one if the user gives up. */
+  /** Called with the new name, or without one if the user gives up. The form stays open with it until its owner closes it. */
   onDone: (name?: string) => void;
 }
 

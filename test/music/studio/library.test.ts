@@ -167,7 +167,13 @@ describe("songs in the studio's library", function () {
       await two.locator("button[aria-label='Favourite an old tune'][aria-pressed=true]").waitFor();
       await button(one, "More of an old tune").click();
       await button(one, "Rename").click();
-      await one.getByLabel("Title", { exact: true }).fill("Evening");
+      const title = one.getByLabel("Title", { exact: true });
+      await title.fill("Evening");
+      await one.route("**/v1/tasks/*", (route) => route.abort(), { times: 1 });
+      await button(one, "Save").click();
+      await one.getByText("The server cannot be reached").first().waitFor();
+      expect(await title.inputValue(), "after a failure").to.equal("Evening");
+      studio.browserErrors.length = 0;
       await button(one, "Save").click();
       await button(two, "Pause Evening").waitFor();
       await two.getByRole("region", { name: "Player" }).getByText("Evening").waitFor();
