@@ -48,7 +48,7 @@ describe("the studio", function () {
 
   /** Submits a fast song; resolves when the server has accepted it. */
   async function make(sound: string): Promise<void> {
-    await page.getByLabel("Sound").fill(sound);
+    await page.getByLabel("Sound", { exact: true }).fill(sound);
     await chooseFastSettings();
     const answered = page.waitForResponse((response) => response.url().endsWith("/release_task"));
     await button(/^(Make|Add to queue)$/).click();

@@ -145,7 +145,7 @@ describe("the studio's accessibility", function () {
       throw new Error(`Tab does not reach ${target}`);
     };
 
-    await tabTo(page.getByLabel("Sound"));
+    await tabTo(page.getByLabel("Sound", { exact: true }));
     await page.keyboard.type("keys alone");
     await tabTo(page.getByLabel("Length s"));
     await page.keyboard.type("10");

@@ -29,7 +29,7 @@ describe("how the studio shows the plan of a song", function () {
 
   it("shows an error for invalid codes, and the number of valid codes", async () => {
     const page = await studio.open();
-    await page.getByLabel("Sound").fill("three bells");
+    await page.getByLabel("Sound", { exact: true }).fill("three bells");
     await page.getByText("Audio codes").click();
     await page.getByLabel("Codes, five a second").fill("no numbers");
     await button(page, "Make").click();

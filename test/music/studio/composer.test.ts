@@ -145,7 +145,7 @@ describe("the form of the studio", function () {
     await page.getByText("All settings").click();
     await page.getByLabel("Steps", { exact: true }).fill("1");
     for (const sound of ["one bell", "two bells"]) {
-      await page.getByLabel("Sound").fill(sound);
+      await page.getByLabel("Sound", { exact: true }).fill(sound);
       await button(page, "Add to queue").click();
       await button(page, `Cancel ${sound}`).waitFor();
     }

@@ -111,7 +111,7 @@ describe("the first minute of the studio", function () {
     expect(await button(page, /^Play (Lights of the city|Sunday by the sea)$/).count()).to.equal(2);
     await button(page, "To study").click();
     await page.getByRole("group", { name: "Radio" }).waitFor();
-    expect(await page.getByLabel("Sound").inputValue()).to.include("lo-fi");
+    expect(await page.getByLabel("Sound", { exact: true }).inputValue()).to.include("lo-fi");
     await button(page, "Play Late at the window").waitFor();
     await page.getByText(/The (next|first) song is/).waitFor();
     await button(page, "Close player").click();

@@ -55,22 +55,22 @@ describe("the look of the studio", function () {
     const page = await studio.open();
     await page.setViewportSize(PHONE);
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
-    await page.getByLabel("Sound").fill("a tune for a phone");
+    await page.getByLabel("Sound", { exact: true }).fill("a tune for a phone");
     await page.getByLabel("Length s").fill("10");
     await page.getByLabel("Versions").fill("1");
     await page.evaluate(() => scrollTo(0, 500));
     await button(page, "Make").click();
     await page.getByRole("heading", { name: "Songs" }).waitFor();
     expect(await page.evaluate(() => scrollY)).to.equal(0);
-    await page.getByLabel("Sound").waitFor({ state: "hidden" });
+    await page.getByLabel("Sound", { exact: true }).waitFor({ state: "hidden" });
     await button(page, "Play a tune for a phone").waitFor();
     await button(page, "Make a song").click();
-    await page.getByLabel("Sound").waitFor();
+    await page.getByLabel("Sound", { exact: true }).waitFor();
   });
 
   it("the Instrumental switch sends no lyrics, but keeps them in the form", async () => {
     const page = await studio.open();
-    await page.getByLabel("Sound").fill("strings alone");
+    await page.getByLabel("Sound", { exact: true }).fill("strings alone");
     await page.getByLabel("Lyrics").fill("la la");
     await page.getByRole("switch", { name: "Instrumental" }).check();
     expect(await page.getByLabel("Lyrics").isDisabled()).to.equal(true);

@@ -14,7 +14,7 @@ describe("lyrics in the studio", function () {
 
   it("lyrics have timestamps, follow playback and can be downloaded", async () => {
     const page = await studio.open();
-    await page.getByLabel("Sound").fill("a lullaby");
+    await page.getByLabel("Sound", { exact: true }).fill("a lullaby");
     await page.getByRole("textbox", { name: "Lyrics" }).fill(LINES.join("\n"));
     await page.getByText("Tempo, key, language").click();
     await page.getByLabel("Lyric timestamps").check();
