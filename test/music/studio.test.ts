@@ -57,7 +57,7 @@ describe("the studio", function () {
 
   async function chooseFastSettings(): Promise<void> {
     await page.getByLabel("Length s").fill("10");
-    await page.getByLabel("Versions").fill("2");
+    await page.getByLabel("Versions", { exact: true }).fill("2");
     await page.getByText("All settings").click();
     await page.getByLabel("Steps", { exact: true }).fill("1");
     await page.getByText("All settings").click();

@@ -149,7 +149,7 @@ describe("the studio's accessibility", function () {
     await page.keyboard.type("keys alone");
     await tabTo(page.getByLabel("Length s"));
     await page.keyboard.type("10");
-    await tabTo(page.getByLabel("Versions"));
+    await tabTo(page.getByLabel("Versions", { exact: true }));
     await page.keyboard.type("1");
     await tabTo(button(page, "Make"));
     await page.keyboard.press("Enter");

@@ -127,7 +127,7 @@ describe("the form of the studio", function () {
 
   it("inserts a section tag at the cursor", async () => {
     const page = await studio.open();
-    await page.getByLabel("Lyrics").fill("la la");
+    await page.getByLabel("Lyrics", { exact: true }).fill("la la");
     await button(page, "Chorus").click();
     await page.keyboard.type("hey");
     expect(await value(page, "Lyrics")).to.equal("la la\n\n[Chorus]\nhey");
@@ -140,7 +140,7 @@ describe("the form of the studio", function () {
     const page = await studio.open();
     await page.getByText("Tempo, key, language").click();
     await page.getByLabel("Length s").fill("10");
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await page.getByLabel("File").selectOption("wav");
     await page.getByText("All settings").click();
     await page.getByLabel("Steps", { exact: true }).fill("1");

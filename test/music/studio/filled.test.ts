@@ -28,7 +28,7 @@ describe("what the studio fills in", function () {
     const total = async () => (await client.get("/v1/tasks")).body.data.total;
     const before = await total();
     await page.getByLabel("Length s").fill("10");
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await button(page, "Make").click();
     await page.getByText("Queued.").waitFor();
     expect(await total()).to.equal(before + 1);
@@ -72,9 +72,9 @@ describe("what the studio fills in", function () {
 
   it("clears the number of versions too", async () => {
     const page = await studio.open();
-    await page.getByLabel("Versions").fill("3");
+    await page.getByLabel("Versions", { exact: true }).fill("3");
     await button(page, "Clear").click();
-    expect(await page.getByLabel("Versions").inputValue()).to.equal("");
+    expect(await page.getByLabel("Versions", { exact: true }).inputValue()).to.equal("");
   });
 
   it("names a trained style as its user did, and shows in the form that it is on", async () => {

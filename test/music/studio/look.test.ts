@@ -57,7 +57,7 @@ describe("the look of the studio", function () {
     await page.getByRole("heading", { name: "Songs" }).waitFor({ state: "hidden" });
     await page.getByLabel("Sound", { exact: true }).fill("a tune for a phone");
     await page.getByLabel("Length s").fill("10");
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await page.evaluate(() => scrollTo(0, 500));
     await button(page, "Make").click();
     await page.getByRole("heading", { name: "Songs" }).waitFor();
@@ -71,18 +71,18 @@ describe("the look of the studio", function () {
   it("the Instrumental switch sends no lyrics, but keeps them in the form", async () => {
     const page = await studio.open();
     await page.getByLabel("Sound", { exact: true }).fill("strings alone");
-    await page.getByLabel("Lyrics").fill("la la");
+    await page.getByLabel("Lyrics", { exact: true }).fill("la la");
     await page.getByRole("switch", { name: "Instrumental" }).check();
-    expect(await page.getByLabel("Lyrics").isDisabled()).to.equal(true);
+    expect(await page.getByLabel("Lyrics", { exact: true }).isDisabled()).to.equal(true);
     await page.getByLabel("Length s").fill("10");
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await page.getByRole("combobox", { name: "Model", exact: true }).selectOption("carillon-nano");
     await button(page, /^(Make|Add to queue)$/).click();
     await button(page, "Play strings alone").waitFor();
     const [task] = (await studio.server.client.get("/v1/tasks")).body.data.tasks;
     expect(task.parameters).to.include({ lyrics: "[Instrumental]", batch_size: 1, model: "carillon-nano" });
     await page.getByRole("switch", { name: "Instrumental" }).uncheck();
-    expect(await page.getByLabel("Lyrics").inputValue()).to.equal("la la");
+    expect(await page.getByLabel("Lyrics", { exact: true }).inputValue()).to.equal("la la");
   });
 
   it("every text exists in every language, with the same placeholders", () => {

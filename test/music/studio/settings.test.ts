@@ -59,20 +59,20 @@ describe("reuse of songs and settings in the studio", function () {
   it("a preset contains all settings except the prompt; Clear empties the form", async () => {
     const page = await studio.open();
     await sound(page).fill("not in the preset");
-    await page.getByLabel("Versions").fill("3");
+    await page.getByLabel("Versions", { exact: true }).fill("3");
     await page.getByText("Presets").click();
     await page.getByLabel("Name of the preset").fill("Trios");
     await button(page, "Save as preset").click();
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await button(page, "Clear").click();
-    expect(await page.getByLabel("Versions").inputValue()).to.equal("");
+    expect(await page.getByLabel("Versions", { exact: true }).inputValue()).to.equal("");
     expect(await sound(page).inputValue()).to.equal("");
 
     await page.reload();
     await page.getByText("Presets").click();
     await sound(page).fill("new words");
     await button(page, "Trios").click();
-    expect(await page.getByLabel("Versions").inputValue()).to.equal("3");
+    expect(await page.getByLabel("Versions", { exact: true }).inputValue()).to.equal("3");
     expect(await sound(page).inputValue()).to.equal("new words");
     await button(page, "Delete the preset Trios").click();
     expect(await button(page, "Trios").count()).to.equal(0);
@@ -85,7 +85,7 @@ describe("reuse of songs and settings in the studio", function () {
     await page.getByText("is the reference recording.").waitFor();
     const count = (await tasks()).length;
     await sound(page).fill("in that sound");
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await page.getByLabel("Length").fill("10");
     await button(page, "Make").click();
     await finished(count + 1);

@@ -12,7 +12,7 @@ describe("use of recordings in the studio", function () {
   /** Makes a song in the form, with one version and one step. Returns the task when it has succeeded. */
   async function make(page: Page, sound: string) {
     await page.getByLabel("Sound", { exact: true }).fill(sound);
-    await page.getByLabel("Versions").fill("1");
+    await page.getByLabel("Versions", { exact: true }).fill("1");
     await page.getByText("All settings").click();
     await page.getByLabel("Steps", { exact: true }).fill("1");
     await page.getByText("All settings").click();
