@@ -13,7 +13,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const ROW_HEIGHT = 84;
-const OVERSCAN = 5;
+const OVERSCAN = 2;
 const NEAR_ROWS = 30;
 const measure = measureElement<HTMLLIElement>;
 
