@@ -24,16 +24,19 @@ export function language(): string {
   return wanted.map((code) => code.slice(0, 2)).find((code) => Object.hasOwn(LANGUAGES, code)) ?? "en";
 }
 
-export function storeLanguage(code: string): void {
-  keepText(ITEM, code);
-}
+let latest = "";
 
-/** Loads the texts of the language; the page stays English if they cannot be loaded. */
-export async function loadLanguage(): Promise<void> {
-  const code = language();
+/**
+ * Loads the texts of a language, and makes it the page's. Its texts are English if they cannot be loaded. Until they are
+ * here, the page stays in its language: a render meanwhile would keep rows of one language as those of the other.
+ */
+export async function loadLanguage(code = language()): Promise<void> {
+  latest = code;
+  const loaded = code === "en" ? {} : await read(`/studio/languages/${code}.json`);
+  if (code !== latest) return; // Another one was chosen meanwhile.
+  texts = loaded;
   document.documentElement.lang = code;
-  texts = {};
-  if (code !== "en") texts = await read(`/studio/languages/${code}.json`);
+  if (code !== language()) keepText(ITEM, code);
 }
 
 /** Explanations of request parameters in the user's language; empty in English, which the server's description has. */

@@ -31,7 +31,7 @@ import { FileDrop } from "./file-drop.js";
 import { Header } from "./header.js";
 import { isStored } from "./kept.js";
 import { KeyEntry } from "./key.js";
-import { language, loadLanguage, storeLanguage, t } from "./language.js";
+import { language, loadLanguage, t } from "./language.js";
 import { Library } from "./library.js";
 import { connection, refresh, search, startLive } from "./live.js";
 import { errorInWords } from "./notes.js";
@@ -201,15 +201,7 @@ function Studio() {
     [track, language()],
   );
 
-  const header = (
-    <Header
-      view={view}
-      onLanguage={(code) => {
-        storeLanguage(code);
-        void loadLanguage().then(show);
-      }}
-    />
-  );
+  const header = <Header view={view} onLanguage={(code) => void loadLanguage(code).then(show)} />;
   if (isLocked) {
     return (
       <>

@@ -82,6 +82,17 @@ describe("songs in the studio's library", function () {
       await button(page, "Play song 1999").waitFor();
     });
 
+    it("rows have the chosen language, also if the page changes while its texts load", async () => {
+      const page = await studio.open();
+      await page.route("**/studio/languages/de.json", async (route) => {
+        await page.getByLabel("Search songs").fill("song 1999");
+        await page.getByRole("heading", { name: "Songs 1", exact: true }).waitFor();
+        await route.continue();
+      });
+      await page.getByLabel("Page language").selectOption("de");
+      await button(page, "song 1999 abspielen").waitFor();
+    });
+
     it("frees the cards of searches and languages before", async () => {
       const page = await studio.open();
       const session = await page.context().newCDPSession(page);
