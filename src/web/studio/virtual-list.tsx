@@ -23,7 +23,7 @@ interface VirtualListProps {
   keyOf: (index: number) => string;
   /** Returns the same object as long as the row is the same: rows that stay in view are then not rendered again. */
   row: (index: number) => ComponentChildren;
-  /** Called with the first and the last visible row after scrolling. */
+  /** Called with the first and the last visible row after scrolling; not while the list is hidden. */
   onView: (first: number, last: number) => void;
 }
 
@@ -57,16 +57,22 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
   const [virtual] = useState(() => new Virtualizer<Window, HTMLLIElement>(options));
   virtual.setOptions(options);
   useLayoutEffect(() => virtual._didMount(), []);
+  const told = useRef({ first: 0, last: 0 });
   /** The first row in view, and its position in the page. */
   const anchor = useRef({ key: "", at: 0 });
   const settle = () => {
     const { current } = list;
     if (current === null || !current.checkVisibility()) return;
     const seen = current.getBoundingClientRect().top + scrollY;
+    const { startIndex = 0, endIndex = 0 } = virtual.range ?? {};
+    const { first, last } = told.current;
     if (Math.abs(seen - top) > 1) setTop(seen);
+    else if (startIndex !== first || endIndex !== last) {
+      told.current = { first: startIndex, last: endIndex };
+      onView(startIndex, endIndex);
+    }
     const start = (index: number) => seen + (virtual.measurementsCache[index]?.start ?? top) - top;
     const { key, at } = anchor.current;
-    const { startIndex = 0 } = virtual.range ?? {};
     const kept = indexNear(startIndex, count, (index) => keyOf(index) === key);
     const isHeld = scrollY > 0 || current.matches(":hover");
     if (kept !== null && isHeld && Math.abs(start(kept) - at) > 1) keepInView(current, start(kept) - at);
@@ -84,9 +90,6 @@ export function VirtualList({ count, keyOf, row, onView }: VirtualListProps) {
       if (element) observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const first = virtual.range?.startIndex ?? 0;
-  const last = virtual.range?.endIndex ?? 0;
-  useEffect(() => onView(first, last), [first, last]);
   return (
     <ul
       class="library"
