@@ -30,9 +30,10 @@ const MAX_FINISHING = availableParallelism();
 
 /**
  * Makes all songs of a request and writes their files. The songs are planned together and rendered in batches (see
- * `SongRenderer.render` of the engine). A song is finished while the next ones are rendered. Each song has its own seed, which also determines its metadata. On the CPU, a
- * seed gives the same song alone and in a batch. After an error, all written files are deleted. An exception of
- * `onProgress`, or its rejection, ends the job. For the request of an analysis, call `analyze` instead.
+ * `SongRenderer.render` of the engine). A song is finished while the next ones are rendered. Each song has its own seed,
+ * which also determines its metadata. On the CPU, a seed gives the same song alone and in a batch. After an error, all
+ * written files are deleted. An exception of `onProgress`, or its rejection, ends the job. For the request of an
+ * analysis, call `analyze` instead.
  * @throws NativeError, EngineError, DecodeError, EncodeError (before anything is made if the folder of the first song is
  * not writable), RequestError for a window beyond the source, the reason of the signal, or the exception of `onProgress`
  */
@@ -62,12 +63,12 @@ export async function makeSongs(
       const song = songs[index] as PlannedComposition;
       const parts = { index, recordings, lm, slot, song, rendered, writesTags, destination };
       await finishing[index - MAX_FINISHING];
-      const finished = finishSong(context, parts);
-      finished.catch((error: unknown) => stop.abort(error));
-      finishing.push(finished);
+      const ending = finishSong(context, parts);
+      ending.catch((error: unknown) => stop.abort(error));
+      finishing.push(ending);
     }
     options.onRendered?.();
-    context.progress.beginSongs(finishing.length - 1, 1);
+    context.progress.beginSongs(0, songs.length);
     context.progress.enter("encode");
     const finished = await Promise.all(finishing);
     context.stages.learn(context.progress.end());

@@ -39,6 +39,8 @@ export class SongProgress {
   #songs: Songs = { first: 0, count: 1 };
   #current: Current = { name: "load", title: "running", startedMs: performance.now() };
   #step: JobStep = "load";
+  /** Share of each song that is finished. */
+  readonly #finished: number[] = [];
   #latest: TaskProgress = { value: START, stage: "running", text: "", previewSeconds: 0 };
   /** Number of songs that are done, by stage. */
   readonly #done = new Map<StageName, number>();
@@ -65,10 +67,15 @@ export class SongProgress {
 
   /** Progress callback of a song that is finished while others are rendered, whose stage stays in the title. */
   finish(index: number): (progress: StepProgress) => void {
-    const songs = { first: index, count: 1 };
     return (progress) => {
-      if (this.#step === "encode") this.#update("encode", songs, progress);
-      else this.#notify({ value: this.#advance("encode", songs, shareOf(progress)) });
+      this.#finished[index] = shareOf(progress);
+      this.#done.set(
+        "encode",
+        this.#finished.reduce((sum, share) => sum + share, 0),
+      );
+      // The song alone reaches nothing: songs may be finished in any order.
+      if (this.#step === "encode") this.#update("encode", { first: 0, count: 0 }, progress);
+      else this.#notify({ value: this.#value() });
     };
   }
 
@@ -107,6 +114,10 @@ export class SongProgress {
       this.#done.set(name, Math.max(this.#done.get(name) ?? 0, songs));
     for (const name of STAGE_NAMES.slice(0, STAGE_NAMES.indexOf(current))) reach(name, first + count);
     reach(current, first + fraction * count);
+    return this.#value();
+  }
+
+  #value(): number {
     let over = 0;
     let all = 0;
     for (const [name, seconds] of this.expected) {

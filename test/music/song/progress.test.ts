@@ -71,6 +71,25 @@ describe("progress of a song", () => {
     expect(valuesOf("Preparing audio data...")).to.deep.equal([0.5667, 0.7667, 0.9667]);
   });
 
+  it("counts songs that are finished side by side, in any order, under the stage of those that are rendered", () => {
+    const seen = record((progress) => {
+      progress.beginSongs(0, 3);
+      progress.enter("render")({ stage: "denoise", done: 4, total: 8 });
+      const [first, , third] = [0, 1, 2].map((song) => progress.finish(song));
+      third?.({ done: 2, total: 2 });
+      first?.({ done: 1, total: 2 });
+      progress.enter("encode");
+      first?.({ done: 2, total: 2 });
+    });
+    // Of 30 s, encoding takes 2 for each song; planning and rendering are over when only songs are finished.
+    expect(seen.slice(-4).map(({ value, stage }) => [value, stage])).to.deep.equal([
+      [0.6167, "Generating music (songs 1 to 3 of 3)..."],
+      [0.65, "Generating music (songs 1 to 3 of 3)..."],
+      [0.9, "Preparing audio data..."],
+      [0.9333, "Preparing audio data..."],
+    ]);
+  });
+
   it("expects of the next song what the last one took", () => {
     const engine = stubEngine(() => 0);
     const request = parse({ prompt: "a song", audio_duration: 20, inference_steps: 4 });
