@@ -88,7 +88,7 @@ function* findAdvice(world: World): Generator<void, Advice[]> {
   return found.sort((a, b) => b.gravity - a.gravity);
 }
 
-/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it, or has just built it. */
+/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it, or just built it. */
 function* writeRows(world: World, found: readonly Advice[]): Generator<void, JsonObject[]> {
   const surplus = weeklySurplus(world);
   const rows: JsonObject[] = [];

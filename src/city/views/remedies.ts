@@ -17,7 +17,7 @@ import type { World } from "../simulation/state/world.js";
 import type { SubService, Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
 
-/** The city computes the effect of a building within this time. */
+/** The city computes the effect of a service within this time. */
 const EFFECT_FRAMES = 2 * FRAMES_PER_CYCLE;
 
 type Command = { readonly command: string; readonly fields: JsonObject };
@@ -86,11 +86,11 @@ function buildsPrefab(build: BuildingPrefab): Remedies {
   return (_, near) => [{ build, near }];
 }
 
-/** Whether the remedy is a building that already stands, but whose effect is not felt yet. */
+/** Whether the remedy is a service that was built near the place, but whose effect is not felt yet. Plants work at once. */
 export function wasJustBuilt(world: World, remedy: Remedy): boolean {
   if (!("build" in remedy)) return false;
   const { build, near } = remedy;
-  const reach = build.civic?.coverage?.radiusMeters ?? Number.POSITIVE_INFINITY;
+  const reach = build.civic?.coverage?.radiusMeters ?? 0;
   return world.buildings.all().some(({ prefab, builtFrame, position }) => {
     const isNew = world.frame - builtFrame < EFFECT_FRAMES;
     return prefab.name === build.name && isNew && distance(position, near) <= reach;
