@@ -56,18 +56,9 @@ export function compose(seed: number, wantedSeconds?: number): Piece {
     ...{ barSteps, beatSteps, stepSeconds, bars, totalSteps },
   };
   const parts = writeParts(score, scoring(genre, style, random), random);
-  return {
-    seed,
-    genre: genre.name,
-    bpm,
-    metre: style.metre,
-    key,
-    sections,
-    ending,
-    bars,
-    durationSeconds,
-    parts,
-  };
+  const { name, sideDecibels } = genre;
+  const form = { sections, ending, bars, durationSeconds };
+  return { seed, genre: name, sideDecibels, bpm, metre: style.metre, key, ...form, parts };
 }
 
 /** Minimum time for the last chord to ring and decay. */

@@ -33,7 +33,7 @@ export type DrumName = keyof typeof drumPitches;
 
 /** Pitches of the drums in the centre of the mix. */
 export const centreDrums: ReadonlySet<number> = new Set(
-  ([..."kick rim snare clap brush".split(" ")] as DrumName[]).map((name) => drumPitches[name]),
+  (["kick", "rim", "snare", "clap", "brush"] as const).map((name) => drumPitches[name]),
 );
 
 /** A grid for each drum: "X" is an accent, "x" a hit, "o" a ghost note. */

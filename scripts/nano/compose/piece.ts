@@ -64,6 +64,8 @@ export interface Piece {
   key: Key;
   sections: Section[];
   ending: Ending;
+  /** Usual level of the sides below the middle of the mix, in decibels. */
+  sideDecibels: number;
   /** Number of bars. After them the last chord rings. A piece that fades out ends within the last one. */
   bars: number;
   /** Whole seconds. */

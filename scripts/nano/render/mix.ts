@@ -3,7 +3,6 @@ import { centreDrums } from "../compose/drums.js";
 import type { StemName } from "../compose/instruments.js";
 import { type Part, type Piece, type Role, secondsPerStep } from "../compose/piece.js";
 import { Random } from "../compose/random.js";
-import { genres } from "../genres/index.js";
 import { master } from "./master.js";
 import { addReverb } from "./reverb.js";
 import { activeLevel, addTo, type Stereo, sampleRate, silence, toAmplitude } from "./stereo.js";
@@ -64,11 +63,10 @@ export async function renderPiece(
   const mix = stems.get("mix") ?? silence(piece.durationSeconds * sampleRate);
   stems.delete("mix");
   for (const stem of stems.values()) addTo(mix, stem, 1);
-  const { sideDecibels = 0 } = genres.find(({ name }) => name === piece.genre) ?? {};
   await master(mix, [...stems.values()], {
     ending: piece.ending,
     fadeSeconds: random.between(...fadeOutSeconds),
-    sideDecibels: sideDecibels + random.between(-sideSpreadDecibels, sideSpreadDecibels),
+    sideDecibels: piece.sideDecibels + random.between(-sideSpreadDecibels, sideSpreadDecibels),
   });
   return { mix, stems: stems as RenderedPiece["stems"] };
 }
