@@ -19,10 +19,6 @@ at::Tensor linear_reference(const at::Tensor& x, const Matrix& weight, const at:
 
 namespace {
 
-/// The largest number of rows of a decoding step: eight songs, each with a conditional and an unconditional row. With
-/// at most this many rows, the result of a row does not depend on their number.
-constexpr int64_t kFewRows = 2 * kGemvRows;
-
 constexpr int64_t kBytesWorthAThread = 128 << 10, kCachedBytes = 64 << 10;
 
 bool is_differentiated(const at::Tensor& x, const Matrix& weight) {
@@ -114,7 +110,7 @@ void stream_codes(const at::Tensor& x, const Matrix& weight, float* y) {
 
 void stream_bfloat16(const at::Tensor& x, const Matrix& weight, float* y) {
   const at::Tensor split = at::empty_like(x);
-  split_pairs_float(x.const_data_ptr<float>(), x.numel(), split.mutable_data_ptr<float>());
+  split_pairs_float(x.const_data_ptr<float>(), x.size(0), x.size(1), split.mutable_data_ptr<float>());
   in_parts(weight, [&](const StoredMatrix& part, int64_t first) {
     gemv_float(split.const_data_ptr<float>(), static_cast<int>(x.size(0)), part, y + first, weight.outputs());
   });

@@ -57,28 +57,44 @@ struct Int4Row {
   }
 };
 
-/// Multiplies kOutputs rows of a bfloat16 matrix by kRows rows of x in the order of split_pairs_float, which takes half
-/// as many instructions as the order of the matrix. The results are the same for any kOutputs and kRows.
+/// Sums of one row of x and kGroup rows of the matrix, each in kLanes parts.
+constexpr int kGroup = 24, kPairs = 2 * kLanes;
+using GroupSums = Vector[kGroup];
+
+/// Multiplies kRows rows of x by kOutputs rows of a bfloat16 matrix in the columns begin .. end - 1, and adds to the sums.
+/// x is in the order of split_pairs_float, and its next columns are x_stride numbers away. The results are the same for
+/// any kOutputs, kRows and division into columns.
 template <int kRows, int kOutputs>
-inline void multiply(const float* x, const StoredMatrix& matrix, int64_t output, float* y, int64_t y_stride) {
+inline void add_products(const float* x, int64_t x_stride, const StoredMatrix& matrix, int64_t output, int64_t begin,
+                         int64_t end, GroupSums* sums) {
   const auto* const weight = static_cast<const uint16_t*>(matrix.data) + output * matrix.depth;
-  Vector acc[kRows][kOutputs] = {};
-  for (int64_t k = 0; k < matrix.depth; k += 2 * kLanes) {
+  Vector acc[kRows][kOutputs];
+  for (int r = 0; r < kRows; ++r) {
+    for (int o = 0; o < kOutputs; ++o) acc[r][o] = sums[r][output + o];
+  }
+  x += begin / kPairs * x_stride;
+  for (int64_t k = begin; k < end; k += kPairs, x += x_stride) {
+    Words pairs[kOutputs];
 #pragma GCC unroll 4
     for (int o = 0; o < kOutputs; ++o) {
       prefetch_ahead(weight + o * matrix.depth + k);
-      const auto pairs = read<Words>(weight + o * matrix.depth + k);
-      const Vector even = (Vector)(pairs << 16), odd = (Vector)(pairs & 0xffff0000u);
+      pairs[o] = read<Words>(weight + o * matrix.depth + k);
+    }
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        const float* const row = x + r * matrix.depth + k;
-        acc[r][o] += load(row) * even;
-        acc[r][o] += load(row + kLanes) * odd;
-      }
+    for (int r = 0; r < kRows; ++r) {
+      const Vector even = load(x + r * kPairs);
+#pragma GCC unroll 4
+      for (int o = 0; o < kOutputs; ++o) acc[r][o] += even * (Vector)(pairs[o] << 16);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const Vector odd = load(x + r * kPairs + kLanes);
+#pragma GCC unroll 4
+      for (int o = 0; o < kOutputs; ++o) acc[r][o] += odd * (Vector)(pairs[o] & 0xffff0000u);
     }
   }
   for (int r = 0; r < kRows; ++r) {
-    for (int o = 0; o < kOutputs; ++o) y[r * y_stride + output + o] = sum(acc[r][o]);
+    for (int o = 0; o < kOutputs; ++o) sums[r][output + o] = acc[r][o];
   }
 }
 
@@ -145,18 +161,35 @@ void with_form(StoredForm form, const Use& use) {
 }  // namespace
 
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
-  const auto tile = [&]<int kRows, int kOutputs>(int row, int64_t output) {
-    multiply<kRows, kOutputs>(x + row * matrix.depth, matrix, output, y + row * y_stride, y_stride);
-  };
-  // Four or three outputs at a time: all accumulators fit into registers.
-  rows <= 2 ? for_each_tile<4>(rows, matrix.outputs, tile) : for_each_tile<3>(rows, matrix.outputs, tile);
+  // Several rows of x exceed the L1 cache. So a group of outputs takes a part of the columns after the other.
+  constexpr int64_t kCachedNumbers = 4096;
+  const int64_t part = kCachedNumbers / rows / kPairs * kPairs;
+  for (int64_t first = 0; first < matrix.outputs; first += kGroup) {
+    const int64_t count = matrix.outputs - first < kGroup ? matrix.outputs - first : kGroup;
+    const StoredMatrix group = matrix.rows(first, count);
+    GroupSums sums[kFewRows];
+    std::memset(sums, 0, static_cast<size_t>(rows) * sizeof(GroupSums));
+    for (int64_t begin = 0, end; begin < matrix.depth; begin = end) {
+      end = matrix.depth - begin < part ? matrix.depth : begin + part;
+      const auto tile = [&]<int kRows, int kOutputs>(int row, int64_t output) {
+        add_products<kRows, kOutputs>(x + row * kPairs, rows * kPairs, group, output, begin, end, sums + row);
+      };
+      // Four or three outputs at a time: all accumulators fit into registers.
+      rows <= 2 ? for_each_tile<4>(rows, count, tile) : for_each_tile<3>(rows, count, tile);
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int64_t o = 0; o < count; ++o) y[r * y_stride + first + o] = sum(sums[r][o]);
+    }
+  }
 }
 
-void split_pairs_float(const float* x, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; i += 2 * kLanes) {
-    const auto a = read<Vector>(x + i), b = read<Vector>(x + i + kLanes);
-    store(out + i, __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
-    store(out + i + kLanes, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
+void split_pairs_float(const float* x, int64_t rows, int64_t depth, float* out) {
+  for (int64_t k = 0; k < depth; k += kPairs) {
+    for (int64_t r = 0; r < rows; ++r, out += kPairs) {
+      const auto a = read<Vector>(x + r * depth + k), b = read<Vector>(x + r * depth + k + kLanes);
+      store(out, __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14));
+      store(out + kLanes, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15));
+    }
   }
 }
 

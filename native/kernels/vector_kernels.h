@@ -112,6 +112,9 @@ struct StoredMatrix {
 
 /// Maximum number of rows of x for one pass over a weight.
 inline constexpr int kGemvRows = 8;
+/// The largest number of rows of a decoding step: eight songs, each with a conditional and an unconditional row. With
+/// at most this many rows, the result of a row does not depend on their number.
+inline constexpr int kFewRows = 2 * kGemvRows;
 
 /// Keys or values of one head: rows of `dim` elements, `stride` elements apart. uint16_t holds the bits of a bfloat16.
 template <typename Element>
@@ -133,12 +136,13 @@ void tiles_float(const FloatTileInput& input, int64_t rows, const float* panel, 
                  const FloatTileEpilogue& epilogue);
 inline constexpr int kFloatRows = 6;  // as many rows as the registers of AVX2 hold
 
-/// y[r, o] = sum over k of x[r, k] * matrix[o, k], for a bfloat16 matrix. x is [rows, depth], in the order of
-/// split_pairs_float. The order of summation is fixed.
+/// y[r, o] = sum over k of x[r, k] * matrix[o, k], for a bfloat16 matrix. x is [rows, depth] with at most kFewRows rows,
+/// in the order of split_pairs_float. The order of summation is fixed.
 void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride);
-/// Copies x to `out`, and in each group of 16 numbers puts the even positions before the odd ones. `count` is the
-/// number of floats, a multiple of 16.
-void split_pairs_float(const float* x, int64_t count, float* out);
+/// Copies x [rows, depth] to out [depth / 16, rows, 16], and in each 16 numbers puts the even positions before the odd
+/// ones, where a shift and a mask take them from the matrix. depth is a multiple of 16. Rows lie beside one another,
+/// because rows at the stride of a power of two share a few sets of the cache.
+void split_pairs_float(const float* x, int64_t rows, int64_t depth, float* out);
 
 /// Rows of x, rounded to 16 bits: number i of block k is numbers[i] * scales[k]. Blocks lie in pairs: the first half of
 /// both, then the second half of both, in the order in which gemv_codes unpacks the codes. A last single block has the
