@@ -32,6 +32,9 @@ const DEMANDS: Readonly<Record<string, string>> = {
   "workplace demand": "People want more work",
 };
 
+/** Number of commands under way. Until they end, the list keeps its buttons, of which the pressed ones are disabled. */
+let running = 0;
+
 /** @param runCommand runs `work`, and shows the error if `work` fails */
 export async function showAdvice(
   tools: BuildTools,
@@ -39,7 +42,8 @@ export async function showAdvice(
   runCommand: (work: () => Promise<void>) => void,
 ): Promise<void> {
   const answer = await readOrNull<{ advice: AdviceRow[] }>(`/state/advice?limit=${MOST_STEPS}`);
-  const rows = answer?.advice ?? [];
+  if (answer === null || running > 0) return;
+  const rows = answer.advice;
   const steps = rows.filter(({ unit }) => unit === "step");
   const shown = steps.length > 0 ? steps : withoutRepeats(rows, tools).slice(0, SHOWN);
   byId("advice").hidden = shown.length === 0;
@@ -55,12 +59,14 @@ export async function showAdvice(
     const made = button(label, () => {
       // A second click while the network is slow would build twice.
       made.disabled = true;
+      running++;
+      delete list.dataset.state;
       runCommand(async () => {
         try {
           await tools.operations.run(label, sent);
-          await showAdvice(tools, visit, runCommand);
         } finally {
-          made.disabled = false;
+          running--;
+          await showAdvice(tools, visit, runCommand);
         }
       });
     });

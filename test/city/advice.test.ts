@@ -53,6 +53,20 @@ describe("advice that the bridge gives about a city", () => {
     expect(countsByProblem).to.not.have.any.keys("Electricity", "Water", "Sewage", "RoadNotConnected");
   });
 
+  it("proposes places that do not overlap, for clients that send all commands at once", async () => {
+    const { client } = bridge;
+    const steps = async (): Promise<Answer[]> => (await client.state("/state/advice?limit=100")).advice;
+    for (const { command, fields } of (await steps())[0].commands) await client.run(command, fields);
+    const commands = (await steps()).flatMap((step) => step.commands);
+    for (const { command, fields } of commands) {
+      const { warnings } = await client.run(command, fields);
+      expect(
+        warnings?.filter((warning: string) => warning.includes("stands on building")) ?? [],
+      ).to.deep.equal([]);
+    }
+    expect((await client.state("/state/facilities")).total).to.equal(3);
+  });
+
   it("lists shortages by severity, with ready-made commands", async () => {
     const { client, city } = bridge;
     smallTown(city);

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { setBuildingActive } from "../../src/city/commands/buildings.js";
 import { startCity } from "../../src/city/index.js";
+import { isFacility } from "../../src/city/views/buildings.js";
 import { loadConfig } from "../../src/config.js";
 import { listenLocally } from "../local-server.js";
 import { sharedBrowser } from "../shared-browser.js";
@@ -452,19 +453,19 @@ describe("the city page", function () {
     await untilCount(WATER, (pixels) => pixels > 1000);
     expect(await page.textContent("#course-weeks")).to.equal("of 0 weeks");
     const steps = [
-      "Lay a street",
-      "Build a wind turbine",
-      "Build a water tower",
-      "Build a treatment plant",
-      "Zone homes",
-    ];
-    for (const name of [...steps, "Start the clock"]) {
-      await page.getByRole("button", { name, exact: true }).click();
-      await page.getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
+      ["Lay a street"],
+      ["Build a wind turbine", "Build a water tower", "Build a treatment plant"],
+      ["Zone homes"],
+      ["Start the clock"],
+    ].map((names) => names.map((name) => page.getByRole("button", { name, exact: true })));
+    for (const step of steps) {
+      for (const press of step) await press.click();
+      for (const press of step) await press.waitFor({ state: "detached" });
     }
     const world = bridge.game.world;
     expect(world?.seed).to.equal(1);
     expect(world?.paused).to.equal(false);
+    expect(world?.buildings.all().filter(isFacility)).to.have.length(3);
     expect(world?.blocks.all().some(({ cells }) => cells.includes(2))).to.equal(true);
 
     await page.getByRole("button", { name: "New, save, load" }).click();

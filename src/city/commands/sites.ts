@@ -172,15 +172,18 @@ type PlaceSuggestion = {
 
 /** Suggested places, best first; empty if no place within the radius is free. */
 export function suggestPlaces(world: World, prefab: BuildingPrefab, near: GroundPoint): PlaceSuggestion[] {
-  return inOneGo(suggestPlacesInPieces(world, prefab, near, SUGGESTIONS));
+  return inOneGo(suggestPlacesInPieces(world, prefab, near, { count: SUGGESTIONS, taken: [] }));
 }
 
-/** Like `suggestPlaces`, in steps. The city may change between two of them. */
+/**
+ * Like `suggestPlaces`, in steps. The city may change between two of them.
+ * @param limits number of places, and sites that are not free though nothing stands there yet
+ */
 export function* suggestPlacesInPieces(
   world: World,
   prefab: BuildingPrefab,
   near: GroundPoint,
-  count: number,
+  { count, taken }: { readonly count: number; readonly taken: readonly Footprint[] },
 ): Generator<void, PlaceSuggestion[]> {
   const places = prefab.civic?.shore ? shoreSites(world, prefab, near) : roadSites(world, prefab, near);
   const rated: { readonly site: PlaceSuggestion; readonly costMeters: number }[] = [];
@@ -193,7 +196,8 @@ export function* suggestPlacesInPieces(
   for (const { site } of rated) {
     if (chosen.length === count) break;
     const footprint = { ...site, prefab };
-    const isApart = chosen.every((other) => !footprintsOverlap(footprint, { ...other, prefab }, 0));
+    const others = [...taken, ...chosen.map((other) => ({ ...other, prefab }))];
+    const isApart = others.every((other) => !footprintsOverlap(footprint, other, 0));
     if (isApart && isFree(world, footprint, prefab)) chosen.push(site);
     yield;
   }

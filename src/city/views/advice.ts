@@ -1,6 +1,6 @@
 /** Advice: what lowers happiness in the city, and what will run short next. */
 
-import { middle, type Position } from "../geometry.js";
+import { type Footprint, middle, type Position } from "../geometry.js";
 import { LIST_PARAMETERS, type ReadRoute } from "../read-route.js";
 import type { BuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
 import { isRuin } from "../simulation/fabric/buildings.js";
@@ -88,10 +88,14 @@ function* findAdvice(world: World): Generator<void, Advice[]> {
   return found.sort((a, b) => b.gravity - a.gravity);
 }
 
-/** Adds the price of a building that would help. Leaves out its command if the city cannot pay for it, or just built it. */
+/**
+ * Adds the price of a building that would help. Leaves out its command if the city cannot pay for it, or just built it.
+ * No two commands take the same ground, so that a client can send all of them.
+ */
 function* writeRows(world: World, found: readonly Advice[]): Generator<void, JsonObject[]> {
   const surplus = weeklySurplus(world);
   const rows: JsonObject[] = [];
+  const taken: Footprint[] = [];
   for (const { place, commands: remedies, gravity, message, ...same } of found) {
     const commands: JsonObject[] = [];
     let priced: { message: string; price?: Price } = { message };
@@ -100,7 +104,7 @@ function* writeRows(world: World, found: readonly Advice[]): Generator<void, Jso
       if (price && "build" in remedy)
         priced = { message: `${message} ${priceText(remedy.build, price)}`, price };
       if (price?.isAffordable !== false && !wasJustBuilt(world, remedy))
-        commands.push(yield* commandOf(world, remedy));
+        commands.push(yield* commandOf(world, remedy, taken));
     }
     rows.push({ ...same, ...priced, gravity: Math.min(gravity, 100), position: place, commands });
     yield;

@@ -1,6 +1,6 @@
 /** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
 import { suggestPlacesInPieces } from "../commands/sites.js";
-import { distance, type GroundPoint } from "../geometry.js";
+import { distance, type Footprint, type GroundPoint } from "../geometry.js";
 import {
   type BuildingPrefab,
   COVERAGES,
@@ -60,17 +60,21 @@ export function remediesFor(world: World, cause: string, place: GroundPoint): Re
   return REMEDIES[cause]?.(world, place) ?? [];
 }
 
-/** The command of a remedy: a building goes to the best free place, or the command lists free places. */
-export function* commandOf(world: World, remedy: Remedy): Generator<void, Command> {
+/**
+ * The command of a remedy: a building goes to the best free place, or the command lists free places.
+ * @param taken sites of commands that were proposed before; gets the building's
+ */
+export function* commandOf(world: World, remedy: Remedy, taken: Footprint[]): Generator<void, Command> {
   if ("command" in remedy) return remedy;
   const { build, near } = remedy;
-  const [best] = yield* suggestPlacesInPieces(world, build, near, 1);
+  const [best] = yield* suggestPlacesInPieces(world, build, near, { count: 1, taken });
   const buildingPrefab = build.name;
   if (!best) {
     const position = { x: near.x, z: near.z };
     return { command: "place-building", fields: { buildingPrefab, position, suggest: true } };
   }
   const { position, angleDegrees } = best;
+  taken.push({ position, angleDegrees, prefab: build });
   return { command: "place-building", fields: { buildingPrefab, position: { ...position }, angleDegrees } };
 }
 
