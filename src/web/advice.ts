@@ -95,7 +95,7 @@ function item(
 ): HTMLElement {
   const { topic, unit, position, commands } = row;
   const isStep = unit === "step";
-  const text = element("p", {}, isStep ? row.message : placeLink(textOf(row), position, visit));
+  const text = element("p", {}, isStep ? textOf(row) : placeLink(textOf(row), position, visit));
   const doable = commands.filter(({ fields }) => fields.suggest !== true);
   const made = isStep && doable.length > 0 ? [act(STEP_BUTTONS[topic] ?? "Do it", doable)] : [];
   const buttons = isStep ? made : doable.map((each) => act(labelOf(each, tools), [each]));

@@ -145,7 +145,11 @@ export class Operations {
     if (this.isEmbedded) this.#done = this.#done.filter(({ doneMs }) => Date.now() - doneMs < UNDO_MS);
     const last = this.#done.at(-1);
     this.#undoButton.disabled = !last;
-    this.#undoButton.title = last ? `Undo: ${last.label}` : "Nothing to undo";
+    this.#undoButton.title = last
+      ? `Undo: ${last.label}`
+      : this.isEmbedded
+        ? "Nothing was built in the last minute"
+        : "Nothing to undo";
   }
 }
 

@@ -136,7 +136,7 @@ describe("advice that the bridge gives about a city", () => {
     expect(price.isAffordable).to.equal(true);
     const rich = (await topics()).get("garbage");
     expect(rich.message).to.match(
-      /Landfill Site: 4000 to build and 160 a week; the city (keeps|loses) \d+ a week\.$/,
+      /Landfill Site: 4000 to build and 160 a week with the state's aid; the city (keeps|loses) \d+ a week\.$/,
     );
     expect(rich.commands[0].command).to.equal("place-building");
     spend(5_000);

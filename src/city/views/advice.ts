@@ -11,6 +11,7 @@ import { BAILOUT_MONEY, isBailoutOffered, leastNeeded } from "../simulation/life
 import { demandBarOf, shownDemand } from "../simulation/life/demand.js";
 import { type MissingService, missingServicesInPieces } from "../simulation/life/expectations.js";
 import { weeklySurplus } from "../simulation/life/finance.js";
+import { stateAid } from "../simulation/life/taxes.js";
 import { trafficOf } from "../simulation/life/traffic.js";
 import { runningNet } from "../simulation/state/economy.js";
 import type { Citizen } from "../simulation/state/entities.js";
@@ -102,7 +103,7 @@ function* writeRows(world: World, found: readonly Advice[]): Generator<void, Jso
     for (const remedy of remedies()) {
       const price = "build" in remedy ? priceOf(world, remedy.build, surplus) : null;
       if (price && "build" in remedy)
-        priced = { message: `${message} ${priceText(remedy.build, price)}`, price };
+        priced = { message: `${message} ${priceText(world, remedy.build, price)}`, price };
       if (price?.isAffordable !== false && !wasJustBuilt(world, remedy))
         commands.push(yield* commandOf(world, remedy, taken));
     }
@@ -112,11 +113,12 @@ function* writeRows(world: World, found: readonly Advice[]): Generator<void, Jso
   return rows;
 }
 
-function priceText({ displayName }: BuildingPrefab, price: Price): string {
+function priceText(world: World, { displayName }: BuildingPrefab, price: Price): string {
   const { constructionCost, upkeepPerWeek, weeklySurplus: surplus, isAffordable } = price;
   const kept = surplus < 0 ? `loses ${-surplus.toFixed(0)}` : `keeps ${surplus.toFixed(0)}`;
   const ending = isAffordable ? "." : ", so it cannot pay for this yet.";
-  return `${displayName}: ${constructionCost} to build and ${upkeepPerWeek.toFixed(0)} a week; the city ${kept} a week${ending}`;
+  const upkeep = `${upkeepPerWeek.toFixed(0)} a week${stateAid(world) > 0 ? " with the state's aid" : ""}`;
+  return `${displayName}: ${constructionCost} to build and ${upkeep}; the city ${kept} a week${ending}`;
 }
 
 /** First steps, before all other advice. */
@@ -147,7 +149,7 @@ function fromWishes(world: World, missing: readonly MissingService[]): Advice[] 
 /** Causes of lost happiness in homes. Building problems and missing services have separate entries. */
 function* fromHomes(world: World, missing: readonly MissingService[]): Generator<void, Advice[]> {
   const wished: string[] = missing.map(({ service }) => service);
-  const homes = world.buildings.all().filter((home) => home.homes > 0 && !isRuin(home));
+  const homes = world.buildings.all().filter((home) => home.householdIds.length > 0 && !isRuin(home));
   const step = Math.max(1, Math.ceil(homes.length / SAMPLED_HOMES));
   const sample = homes.filter((_, i) => i % step === 0);
   const causes = new Map<string, { lost: number; worst: number; place: Position }>();

@@ -48,8 +48,12 @@ import { Workshop } from "./workshop.js";
 function Studio() {
   const { draft, setDraft, replaceDraft } = useDraft();
   /** Why the service refused the song of the form, until the form changes. */
-  const [refusal, setRefusal] = useState("");
-  useEffect(() => setRefusal(""), [draft]);
+  const [refusal, setRefusal] = useState<{ words: string; isUnreachable: boolean } | null>(null);
+  useEffect(() => setRefusal(null), [draft]);
+  const state = useStore(connection);
+  useEffect(() => {
+    if (state === "online") setRefusal((last) => (last?.isUnreachable ? null : last));
+  }, [state]);
   const [notice, setNotice] = useState<NoticeText | null>(null);
   const [view, setView] = useView(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
@@ -102,14 +106,13 @@ function Studio() {
   /** Makes the song of the form. The form says why a song was refused. */
   const make = (change: Parameters) => {
     setView("songs");
-    setRefusal("");
+    setRefusal(null);
     const sent = () => submit({ ...parametersOf(draft), ...change }, draft.files);
     void queueOnce("form", sent, (words, error) => {
       setView("make");
       const isUnreachable = error instanceof UnreachableError;
-      setRefusal(
-        isUnreachable ? `${words} ${t("Your words are kept here; send them once it is back.")}` : words,
-      );
+      const kept = t("Your words are kept here; send them once it is back.");
+      setRefusal({ words: isUnreachable ? `${words} ${kept}` : words, isUnreachable });
     });
   };
   const fill = (parameters: Parameters, done: string) => {
@@ -224,7 +227,7 @@ function Studio() {
           draft={draft}
           onChange={setDraft}
           onReplace={replace}
-          refusal={refusal}
+          refusal={refusal?.words ?? ""}
           onSubmit={(change = {}) => make(change)}
           onSettingsFile={openSettings}
           onUseDescription={takeDescription}

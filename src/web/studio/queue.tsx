@@ -82,7 +82,7 @@ export function Queue({ playing, onListen, onCancel, onDismiss, onAgain }: Queue
           </li>
         ))}
         {(hidden > 0 || isWhole) && (
-          <li>
+          <li class="further">
             <Button class="plain" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
               {isWhole ? t("Show fewer") : t("Show {count} more", { count: hidden })}
             </Button>

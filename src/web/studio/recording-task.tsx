@@ -113,6 +113,7 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
               label={t("To")}
               unit="s"
               name="repainting_end"
+              min={values.repainting_end === -1 ? -1 : Number((window.start + 0.1).toFixed(1))}
               step={0.1}
               placeholder={t("end")}
               {...fields}

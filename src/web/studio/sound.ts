@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { withTimeLimit } from "../../system/time-limit.js";
 import { carillon } from "./api.js";
 import { t } from "./language.js";
+import { connection } from "./live.js";
 import { gainOf, setGain } from "./loudness.js";
 import { playAlone } from "./one-sound.js";
 import { controls, type Playback, SHOWN_STEP, SILENCE, updatePlayback } from "./playback.js";
@@ -91,7 +92,13 @@ export function useSound({ track, onEnd }: SoundOptions): Sound {
       start.current = audio.currentTime;
       silence(audio);
       const failure = await reasonOf(url);
-      if (!signal.aborted) setState({ ...SILENCE, failure });
+      if (signal.aborted) return;
+      setState({ ...SILENCE, length, failure });
+      // Play still loads the song, but the server is there again.
+      const forget = connection.subscribe((now) => {
+        if (now === "online") setState((shown) => ({ ...shown, failure: "" }));
+      });
+      signal.addEventListener("abort", forget);
     };
     play.current = () => {
       // A browser may refuse to play before the first click; the button then shows Play.
@@ -122,12 +129,12 @@ export function useSound({ track, onEnd }: SoundOptions): Sound {
 
   controls.toggle = () => {
     // A download that hangs is started again.
-    if (state.failure !== "" || (state.isLoading && !state.isPlaying)) setAttempts(attempts + 1);
+    if (!audio.hasAttribute("src") || (state.isLoading && !state.isPlaying)) setAttempts(attempts + 1);
     else if (audio.paused) play.current();
     else audio.pause();
   };
   controls.seek = (part) => {
-    if (state.failure === "") audio.currentTime = part * state.length;
+    if (audio.hasAttribute("src")) audio.currentTime = part * state.length;
     else controls.toggle();
   };
   useEffect(() => updatePlayback(state), [state]);

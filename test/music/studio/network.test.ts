@@ -140,6 +140,8 @@ describe("the studio on a bad network", function () {
       expect(await sounds(page)).to.equal(0);
     });
     await page.getByText("Online", { exact: true }).waitFor();
+    await page.getByText("cannot be reached").waitFor({ state: "detached" });
+    await page.getByText("Not loaded").waitFor({ state: "detached" });
     await button(page, "Play").click();
     await button(page, "Pause middle tune").waitFor();
     studio.browserErrors.length = 0;
