@@ -55,8 +55,8 @@ export class Choices {
       read<{ networks: Prefab[] }>("/prefabs/networks"),
       read<{ buildings: Prefab[] }>("/prefabs/buildings"),
     ]);
-    const isOnGround = ({ elevation }: Prefab) => elevation === undefined || elevation === "ground";
-    this.#all.road = networks.filter(isOnGround).map(roadChoice);
+    const isOffered = ({ elevation = "ground" }: Prefab) => elevation === "ground" || elevation === "bridge";
+    this.#all.road = networks.filter(isOffered).map(roadChoice);
     const placed = buildings.filter(({ growable, service }) => !(growable ?? GROWABLE.test(service)));
     this.#all.service = placed.map(serviceChoice);
     this.#chosen.road ??= this.#all.road.find(({ name }) => name === "Basic Road");
@@ -138,9 +138,11 @@ function zoneChoices(): Choice[] {
   return all.map((zone) => ({ ...zone, label: inWords(zone.name), group: "Zones", price: "", purpose: "" }));
 }
 
-function roadChoice({ name, displayName, service, costPerMeter }: Prefab): Choice {
+const NETWORK_GROUPS: Readonly<Record<string, string>> = { Water: "Pipes", Electricity: "Power lines" };
+
+function roadChoice({ name, displayName, service, elevation, costPerMeter }: Prefab): Choice {
   const price = costPerMeter === undefined ? "" : `${formatWholeNumber(costPerMeter)} a metre`;
-  const group = service === "Water" ? "Pipes" : service === "Electricity" ? "Power lines" : inWords(service);
+  const group = elevation === "bridge" ? "Bridges" : (NETWORK_GROUPS[service] ?? inWords(service));
   return { name, label: displayName, group, price, purpose: "" };
 }
 

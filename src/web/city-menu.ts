@@ -23,6 +23,7 @@ export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
     say(async () => {
       byId("city-dialog-status").textContent = "One moment...";
       await sendCommand(name, { paused: true, ...body });
+      forgetSaves();
       dialog.close();
       onChange();
     });
@@ -32,7 +33,7 @@ export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
   });
   byId("save").addEventListener("submit", (event) => {
     event.preventDefault();
-    const { value } = byId<HTMLInputElement>("save-name");
+    const value = byId<HTMLInputElement>("save-name").value.trim();
     const save = () =>
       say(async () => {
         const { saveName: name = value } = await sendCommand("save", { name: value });
@@ -51,8 +52,13 @@ export function offerCityMenu(isEmbedded: boolean, onChange: () => void): void {
   });
 }
 
-/** Names under which this page has saved its city. */
+/** Names under which this page has saved the city that it shows. */
 const saved = new Set<string>();
+
+/** The city is another one: its first save under a name that is taken asks first. */
+export function forgetSaves(): void {
+  saved.clear();
+}
 
 const SAVE_POLLS = 40;
 const SAVE_POLL_MS = 250;

@@ -22,7 +22,7 @@ import {
   type Summary,
 } from "./api.js";
 import { BuildTools } from "./build.js";
-import { offerCityMenu, offerTreasury } from "./city-menu.js";
+import { forgetSaves, offerCityMenu, offerTreasury } from "./city-menu.js";
 import { darknessAt } from "./colors.js";
 import { DetailsPanel } from "./details.js";
 import { isStreet } from "./drawing.js";
@@ -156,6 +156,7 @@ function forgetCity(): void {
   details.close();
   tools.reset();
   forgetTown();
+  forgetSaves();
   show(EMPTY_CITY_DATA);
 }
 

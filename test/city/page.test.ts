@@ -121,6 +121,13 @@ describe("the city page", function () {
     release();
     await page.getByRole("combobox", { name: "Kind" }).selectOption("Fire");
     await page.getByText("Fire House").first().waitFor();
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await page.locator("#choices summary").click();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Bridges");
+    await page
+      .getByRole("radio", { name: /^Two-Lane Road/ })
+      .first()
+      .waitFor();
     await page.unrouteAll({ behavior: "wait" });
   });
 
@@ -570,8 +577,21 @@ describe("the city page", function () {
     await dialog.getByText('"Old town" is saved.').waitFor();
     await save("Old town");
     await dialog.getByText('"Old town" is saved.').waitFor();
-    await save("town/2");
-    await dialog.getByText('"town_2" is saved.').waitFor();
+    for (const refused of ["town/2", "  "]) {
+      await save(refused);
+      expect(await dialog.locator("#save-name:invalid").count(), refused).to.equal(1);
+    }
+    await save("Nagar \u0928\u0917\u0930\u0940");
+    await dialog.getByText('"Nagar \u0928\u0917\u0930\u0940" is saved.').waitFor();
+
+    // A new city does not take the place of the one that was saved before.
+    await dialog.getByLabel("Land number").fill("1");
+    await dialog.getByRole("button", { name: "New city" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByRole("heading", { name: "First steps" }).waitFor();
+    await page.getByRole("button", { name: "New, save, load" }).click();
+    await save("Old town");
+    await page.getByText('Replace the saved city "Old town"?').waitFor();
   });
 
   it("keeps the details of a selected building up to date", async () => {
@@ -609,7 +629,7 @@ describe("the city page", function () {
   it("moves the map to a clicked problem or command", async () => {
     const turbine = facility("Wind Turbine");
     setBuildingActive.act(bridge.city, { id: turbine, active: false });
-    await page.getByRole("button", { name: "Switched off: 1" }).click();
+    await page.getByRole("button", { name: "Switched off: 1", exact: true }).click();
     await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
     await untilCount(MARK, (pixels) => pixels > 50);
     await bridge.client.road(400, 300, 520, 300, { roadPrefab: "Basic Road" });

@@ -10,21 +10,26 @@ export type View = "make" | "songs" | "models";
 /** The models have an address, so that links and the browser's Back button reach them. */
 export const MODELS_ADDRESS = "#models";
 
-/** Hook for the view. @returns the view, and a function that shows another */
+/** Hook for the view. Back leads to the view before. @returns the view, and a function that shows another */
 export function useView(first: View): [View, (view: View) => void] {
   const [view, setView] = useState<View>(location.hash === MODELS_ADDRESS ? "models" : first);
   useEffect(() => {
     const follow = () =>
-      setView((now) => (location.hash === MODELS_ADDRESS ? "models" : now === "models" ? "songs" : now));
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
+      setView(location.hash === MODELS_ADDRESS ? "models" : ((history.state as View | null) ?? first));
+    addEventListener("popstate", follow);
+    return () => removeEventListener("popstate", follow);
   }, []);
   const show = (next: View) => {
-    if (location.hash === MODELS_ADDRESS)
-      history.pushState(null, "", `${location.pathname}${location.search}`);
+    if (location.hash === MODELS_ADDRESS || (next !== view && areTabsShown()))
+      history.pushState(next, "", `${location.pathname}${location.search}`);
     setView(next);
   };
   return [view, show];
+}
+
+/** Whether form and songs are two views, as on phones. */
+function areTabsShown(): boolean {
+  return document.querySelector("nav.views")?.checkVisibility() === true;
 }
 
 interface ViewTabsProps {

@@ -66,6 +66,12 @@ describe("the look of the studio", function () {
     await button(page, "Play a tune for a phone").waitFor();
     await button(page, "Make a song").click();
     await page.getByLabel("Sound", { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Songs" }).waitFor();
+    await page.goBack();
+    await page.getByLabel("Sound", { exact: true }).waitFor();
+    await page.goForward();
+    await page.getByRole("heading", { name: "Songs" }).waitFor();
   });
 
   it("the Instrumental switch sends no lyrics, but keeps them in the form", async () => {

@@ -220,9 +220,9 @@ export async function readSave(path: string): Promise<{ world: World; digest: st
   }
 }
 
-/** Replaces everything but letters, digits, `-`, `_` and spaces by `_`, so that a name is never a path. */
+/** Replaces everything but letters with their marks, digits, `-`, `_` and spaces by `_`, so that a name is never a path. */
 export function fileNameFor(name: string): string {
-  const safe = name.trim().replace(/[^\p{L}\p{Nd}\-_ ]/gu, "_");
+  const safe = name.trim().replace(/[^\p{L}\p{M}\p{Nd}\-_ ]/gu, "_");
   return [...safe].slice(0, MAX_NAME_CHARACTERS).join("").trim() || DEFAULT_SAVE_NAME;
 }
 
