@@ -119,6 +119,8 @@ async function train(
   const { name, caption, ...settings } = values;
   let folder = settings.folder;
   delete settings.folder;
+  if (!caption && songs.some((song) => song.caption === ""))
+    throw new Error(t("Say what each song sounds like, or what all of them do."));
   if (songs.length > 0) {
     report(t("Sending songs…"));
     folder = await sendSongs(String(name), songs);
@@ -128,6 +130,11 @@ async function train(
     audio_dir: folder,
     dataset_name: name,
   });
+  const silent = songs.filter(({ file }) => !samples.some(({ filename }) => filename === file.name));
+  if (silent.length > 0) {
+    const names = silent.map(({ file }) => file.name).join(", ");
+    throw new Error(t("No sound was found in {names}. Remove it to train without it.", { names }));
+  }
   for (const [index, { labeled, filename }] of samples.entries()) {
     const own = songs.find(({ file }) => file.name === filename)?.caption;
     if (!own && (labeled || !caption)) continue;

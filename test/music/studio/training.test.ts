@@ -25,11 +25,19 @@ describe("training in the studio", function () {
       await page.getByLabel("Songs to learn from").setInputFiles(files);
       await page.getByLabel("What one.mp3 sounds like").fill("a fast reel");
       await page.getByLabel("Name", { exact: true }).fill(`Reels ${width}`);
+      await button(page, "Train").click();
+      await page.getByText("Say what each song sounds like, or what all of them do.").waitFor();
       // The second page still shows the songs and the training of the first.
       const sound = `a slow reel on ${width}`;
       await page.getByLabel("What they sound like").fill(sound);
       await page.getByLabel("Epochs").fill("1");
       await page.getByLabel("Rank").fill("4");
+      const text = join(directory, "notes.mp3");
+      writeFileSync(text, "no sound");
+      await page.getByLabel("Songs to learn from").setInputFiles([text]);
+      await button(page, "Train").click();
+      await page.getByText("No sound was found in notes.mp3.").waitFor();
+      await button(page, "Remove notes.mp3").click();
       await button(page, "Train").click();
       await page.getByText("Training has started.").waitFor();
       await page.getByText(/Finished · step/).waitFor();
