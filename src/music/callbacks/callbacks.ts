@@ -61,7 +61,9 @@ export class Callbacks {
     if (this.#isPolling || room <= 0 || this.#stopping.signal.aborted) return;
     this.#isPolling = true;
     try {
-      for (const id of await this.queue.dueCallbacks(room)) {
+      const due = await this.queue.dueCallbacks(room);
+      // A callback may be due again while it is still being sent.
+      for (const id of due.filter((each) => !this.#sending.has(each))) {
         const sending = this.#deliver(id)
           .catch((err: unknown) => this.log.debug({ task: id, err }, "a callback is delayed"))
           .finally(() => this.#sending.delete(id));
