@@ -109,12 +109,10 @@ export class DetailsPanel {
 
   async #entity({ kind, id }: { kind: "building" | "segment"; id: number }): Promise<Node[]> {
     const facts = await readEntity<Facts>(`/state/${kind}s/${id}`);
-    if (!facts)
-      return [
-        element("p", {
-          textContent: `${kind === "building" ? "Building" : "Road"} ${id}: no details available.`,
-        }),
-      ];
+    if (!facts) {
+      const textContent = `This ${kind === "building" ? "building" : "road"} is not in the city any more.`;
+      return [element("p", { textContent })];
+    }
     Object.assign(facts, facts.traffic);
     const isSite = kind === "building" && !String(facts.flags).includes("Completed");
     if (isSite) Object.assign(facts, { state: "being built" });

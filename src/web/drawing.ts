@@ -133,7 +133,7 @@ const SEAM_METERS = 0.4;
 
 /**
  * Draws zoned cells, and cells that can be zoned where the blocks say so. If blocks overlap, the older one owns the
- * ground, so it is drawn last.
+ * ground: its cells cover those of the newer one.
  * @param blocks oldest first
  */
 export function drawZones(
@@ -141,25 +141,29 @@ export function drawZones(
   blocks: readonly ZoneBlockRow[],
   freeColor: string,
 ): void {
-  context.globalAlpha = 0.55;
+  const { width, height } = context.canvas;
+  const cover = new OffscreenCanvas(width, height).getContext("2d") as OffscreenCanvasRenderingContext2D;
   for (const { position, angleRadians, rows, cells, usable } of blocks.toReversed()) {
-    context.save();
-    context.translate(position.x, position.z);
-    context.rotate(angleRadians);
+    cover.setTransform(context.getTransform());
+    cover.translate(position.x, position.z);
+    cover.rotate(angleRadians);
     for (let row = 0; row < rows; row++) {
       for (let column = 0; column < BLOCK_COLUMNS; column++) {
         const index = row * BLOCK_COLUMNS + column;
         const color = ZONE_COLORS[Number(cells[index])] ?? (usable?.[index] === "1" ? freeColor : null);
         if (!color) continue;
-        context.fillStyle = color;
+        cover.fillStyle = color;
         const depth = (column - CELLS_TO_ORIGIN) * CELL_METERS;
         const along = (CELLS_TO_ORIGIN - row - 1) * CELL_METERS;
-        context.fillRect(depth, along, CELL_METERS - SEAM_METERS, CELL_METERS - SEAM_METERS);
+        cover.fillRect(depth, along, CELL_METERS - SEAM_METERS, CELL_METERS - SEAM_METERS);
       }
     }
-    context.restore();
   }
-  context.globalAlpha = 1;
+  context.save();
+  context.resetTransform();
+  context.globalAlpha = 0.55;
+  context.drawImage(cover.canvas, 0, 0);
+  context.restore();
 }
 
 export type LineLayer = "roads" | "water" | "power";

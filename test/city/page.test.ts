@@ -52,7 +52,10 @@ describe("the city page", function () {
     page.setDefaultTimeout(150_000);
     complaints = [];
     page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text());
+      const { url } = message.location();
+      // Between two reads of the page, the selected building can go.
+      const isOfGone = message.text().includes("404") && /\/state\/(buildings|segments)\/\d+/.test(url);
+      if (message.type() === "error" && !isOfGone) complaints.push(`${message.text()} ${url}`);
     });
     page.on("pageerror", (error) => complaints.push(error.message));
     await page.goto(bridge.client.url);
@@ -325,6 +328,21 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Close details" }).click();
     await page.locator("#details").waitFor({ state: "hidden" });
     await untilCount(MARK, (pixels) => pixels === 0);
+
+    await clickAt(140, 60);
+    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    await bridge.client.run("bulldoze", { entityType: "building", id: turbine });
+    await page.getByText("This building is not in the city any more.").waitFor();
+  });
+
+  it("draws a cell that two blocks share once, as a part of the older one", async () => {
+    const { client } = bridge;
+    await client.road(480, 200, 480, 320);
+    await client.road(480, 200, 580, 260);
+    const area = { from: { x: 380, z: 120 }, to: { x: 680, z: 420 } };
+    await client.run("zone-rectangle", { ...area, zone: "Office" });
+    await untilCount([140, 216, 192], (pixels) => pixels > 1000, 8);
+    expect(await count([106, 212, 194], 8), "drawn twice").to.be.below(20);
   });
 
   it("draws a road and a zone, places a service, and undoes all of it with the money back", async () => {
@@ -405,7 +423,7 @@ describe("the city page", function () {
     await client.run("bulldoze", { entityType: "building", id: facility("Regular Park") });
     await page.getByRole("button", { name: "Undo" }).click();
     await hint.getByText(/^Small Park cannot be undone: .* has changed/).waitFor();
-    complaints = complaints.filter((text) => !text.includes("500"));
+    complaints = complaints.filter((text) => !text.includes("status of 500"));
 
     const turbine = facility("Wind Turbine");
     await page.getByRole("button", { name: "Bulldoze", exact: true }).click();
@@ -440,7 +458,7 @@ describe("the city page", function () {
       )
       .waitFor();
     expect(world.buildings.size).to.equal(0);
-    complaints = complaints.filter((text) => !text.includes("500"));
+    complaints = complaints.filter((text) => !text.includes("status of 500"));
   });
 
   it("begins a new city, forgets the old one, and leads to its first homes; saves and loads", async () => {
@@ -559,7 +577,7 @@ describe("the city page", function () {
       () => tax.evaluate((input) => input === document.activeElement),
       (isFocused) => isFocused,
     );
-    complaints = complaints.filter((text) => !/50[03]/.test(text));
+    complaints = complaints.filter((text) => !/status of 50[03]/.test(text));
   });
 
   it("asks before a save replaces another one, and names a save as it is listed", async () => {
@@ -623,7 +641,7 @@ describe("the city page", function () {
     await page.locator("#hint").getByText(/\d m/).waitFor();
     expect(await page.getByRole("button", { name: "Build", exact: true }).count()).to.equal(0);
     // The browser logs every rejected request as an error.
-    complaints = complaints.filter((text) => !text.includes("500"));
+    complaints = complaints.filter((text) => !text.includes("status of 500"));
   });
 
   it("moves the map to a clicked problem or command", async () => {

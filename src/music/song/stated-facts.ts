@@ -70,7 +70,7 @@ export function statedFacts(
 }
 
 function spell({ min, max }: TempoRange): string {
-  return min === max ? String(min) : `${min} to ${max}`;
+  return min === max ? String(min) : `${min}–${max}`;
 }
 
 /** Fills missing metadata with stated facts. The seed determines the tempo within a range. */

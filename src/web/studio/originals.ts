@@ -33,14 +33,16 @@ export function useOriginal(task: Task): Task | null {
   return (id !== undefined && known.get(id)) || null;
 }
 
-type Kind = "variation" | "extension" | "change";
+type Kind = "variation" | "extension" | "change" | "edit";
 
 function kindOf(task: Task): Kind | null {
   if (task.retake_of) return "variation";
   if (task.task_type !== "repaint") return null;
   const { repainting_start: start, repainting_end: end, repainting_windows: windows } = task.parameters;
   const parts = Array.isArray(windows) && windows.length > 0 ? windows : [[start, end]];
-  const length = originals.value.get(originalId(task) ?? "")?.songs[0]?.metas.duration ?? Infinity;
+  const length = originals.value.get(originalId(task) ?? "")?.songs[0]?.metas.duration;
+  // Whether an edit goes beyond an original that was deleted is not known.
+  if (!length) return "edit";
   const isLonger = parts.some(([from, to]) => Number(from) < 0 || Number(to) > length + 0.1);
   return isLonger ? "extension" : "change";
 }
@@ -54,6 +56,8 @@ export function kindInWords(task: Task): string {
       return t("extended");
     case "change":
       return t("part changed");
+    case "edit":
+      return t("edited");
     case null:
       return "";
   }
@@ -68,7 +72,7 @@ export function madeFrom(task: Task, original: string): string {
       return t("extends {song}", { song: original });
     case "change":
       return t("changes a part of {song}", { song: original });
-    case null:
+    default:
       return t("made from {song}", { song: original });
   }
 }

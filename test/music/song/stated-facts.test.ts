@@ -11,7 +11,7 @@ describe("facts in the prompt, such as tempo and key", () => {
       'key_scale F# minor was taken from the prompt\'s "F# min"',
       'time_signature 3 was taken from the prompt\'s "waltz"',
     ]);
-    expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58 to 80 is usual for "lento"']);
+    expect(warningsOf({ prompt: "lento" })).to.deep.equal(['bpm was not set: 58–80 is usual for "lento"']);
   });
 
   it("a field overrides a fact in the prompt, and a warning reports the contradiction", () => {
