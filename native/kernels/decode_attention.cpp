@@ -50,12 +50,11 @@ at::Tensor attend(Attend<Element>* kernel, const at::Tensor& q, const at::Tensor
   const auto* pq = static_cast<const Element*>(queries.const_data_ptr());
   auto* po = static_cast<Element*>(out.data_ptr());
   at::parallel_for(0, q.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> scores(static_cast<size_t>(length));
+    std::vector<float> scores(static_cast<size_t>(kAttendQueries * length));
     for (int64_t head = begin; head < end; ++head) {
-      const HeadRows<Element> keys = head_rows(k, head), values = head_rows(v, head);
-      for (int64_t row = head * group; row < (head + 1) * group; ++row) {
-        kernel(pq + row * dim, keys, values, length, dim, scale, scores.data(), po + row * dim);
-      }
+      const int64_t first = head * group * dim;
+      kernel(pq + first, static_cast<int>(group), head_rows(k, head), head_rows(v, head), length, dim, scale,
+             scores.data(), po + first);
     }
   });
   return out;

@@ -186,7 +186,7 @@ void round_rows(const float* x, int64_t rows, int64_t depth, StoredForm form, co
 
 void gemv_codes(const RoundedRows& x, int rows, const StoredMatrix& matrix, float* y, int64_t y_stride) {
   const auto run = [&]<typename Codes>() {
-    for_each_tile<2>(rows, matrix.outputs, [&]<int kRows, int kOutputs>(int row, int64_t output) {
+    for_each_tile<4, 2>(rows, matrix.outputs, [&]<int kRows, int kOutputs>(int row, int64_t output) {
       multiply<Codes, kRows, kOutputs>(x.from(row, matrix.depth / kCodeBlock), matrix, output, y + row * y_stride,
                                        y_stride);
     });

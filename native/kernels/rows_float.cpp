@@ -77,7 +77,7 @@ inline void add_products(const float* x, int64_t x_stride, const StoredMatrix& m
     Words pairs[kOutputs];
 #pragma GCC unroll 4
     for (int o = 0; o < kOutputs; ++o) {
-      prefetch_ahead(weight + o * matrix.depth + k);
+      prefetch(weight + (kGroup + o) * matrix.depth + k);
       pairs[o] = read<Words>(weight + o * matrix.depth + k);
     }
 #pragma GCC unroll 4
@@ -174,8 +174,8 @@ void gemv_float(const float* x, int rows, const StoredMatrix& matrix, float* y, 
       const auto tile = [&]<int kRows, int kOutputs>(int row, int64_t output) {
         add_products<kRows, kOutputs>(x + row * kPairs, rows * kPairs, group, output, begin, end, sums + row);
       };
-      // Four or three outputs at a time: all accumulators fit into registers.
-      rows <= 2 ? for_each_tile<4>(rows, count, tile) : for_each_tile<3>(rows, count, tile);
+      // All accumulators of a tile fit into registers, with the operands and a mask.
+      rows <= 2 ? for_each_tile<2, 4>(rows, count, tile) : for_each_tile<3, 3>(rows, count, tile);
     }
     for (int r = 0; r < rows; ++r) {
       for (int64_t o = 0; o < count; ++o) y[r * y_stride + first + o] = sum(sums[r][o]);

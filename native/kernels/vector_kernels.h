@@ -122,10 +122,12 @@ struct HeadRows {
   const Element* data;
   int64_t stride;
 };
-/// Attention of one query over `length` keys: out [dim] = softmax(scale * query * keys^T) * values. dim is a multiple
-/// of 32. `scores` is scratch memory for `length` floats.
+/// Attention of `count` queries [count, dim] over the same `length` keys:
+/// out [count, dim] = softmax(scale * queries * keys^T) * values. dim is a multiple of 32. `scores` is scratch memory for
+/// kAttendQueries * length floats. The result of a query does not depend on their number.
+inline constexpr int kAttendQueries = 2;
 template <typename Element>
-using Attend = void(const Element* query, const HeadRows<Element>& keys, const HeadRows<Element>& values,
+using Attend = void(const Element* queries, int count, const HeadRows<Element>& keys, const HeadRows<Element>& values,
                     int64_t length, int64_t dim, float scale, float* scores, Element* out);
 
 #if defined(CARILLON_FLOAT_TILES)
