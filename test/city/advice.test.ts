@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { leadsOutside } from "../../src/city/simulation/fabric/reach.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import {
@@ -51,6 +52,22 @@ describe("advice that the bridge gives about a city", () => {
     expect(city.citizens.size).to.be.above(50);
     const { countsByProblem } = await client.state("/state/problems?limit=0");
     expect(countsByProblem).to.not.have.any.keys("Electricity", "Water", "Sewage", "RoadNotConnected");
+  });
+
+  it("keeps asking for a way to the highway, and lays it, when the first street does not reach it", async () => {
+    const { client, city } = bridge;
+    const first = async (): Promise<Answer> => (await client.state("/state/advice?limit=100")).advice[0];
+    const lonely = await client.road(320, 300, 620, 300, { split: true, dryRun: true });
+    expect(lonely.warnings).to.deep.equal(["The new road is not joined to any other road"]);
+    await client.road(320, 300, 620, 300, { split: true });
+    expect(await first()).to.include({
+      topic: "first street",
+      message: "Join a street to the highway. Nobody can move in without a way.",
+    });
+    for (const { command, fields } of (await first()).commands) await client.run(command, fields);
+    expect((await first()).topic).to.equal("first power");
+    const streets = city.segments.all().filter(({ prefab }) => prefab.zoning);
+    expect(streets.every(({ startNodeId }) => leadsOutside(city, startNodeId))).to.equal(true);
   });
 
   it("proposes places that do not overlap, for clients that send all commands at once", async () => {

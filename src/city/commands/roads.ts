@@ -46,7 +46,7 @@ export const buildNetwork = defineCommand({
       "An end uses the nearest node within this distance, 0 to 64 m. Null: the node with the lowest id within 2 m.",
     ),
     split: flag(false).describe(
-      "Builds the road as the game does: in segments of at most 96 m, joined to the roads that it crosses. Both sides can then be zoned all along. False: one segment, joined only at its ends.",
+      "Builds the road as the game does: in segments of at most 96 m, joined to the roads that it crosses or that an end lies on (within `snapDistance`, at most 16 m; null: 8 m). Both sides can then be zoned all along. False: one segment, joined only at nodes near its ends.",
     ),
   }),
   act: (world, { dryRun, roadPrefab, start, end, name, snapDistance, split }) => {
@@ -60,7 +60,7 @@ export const buildNetwork = defineCommand({
     const what = `A ${prefab.displayName} of ${meters.toFixed(0)} m`;
     const ends = { roadPrefab, reusedStartNode: from.reused, reusedEndNode: to.reused };
     if (split) {
-      const plan = planSplitRoad(world, prefab, [from, to], what);
+      const plan = planSplitRoad(world, prefab, [from, to], snapDistance, what);
       return { ...buildInPieces(world, plan, dryRun, name), ...ends };
     }
     const link = { prefab, from, to };

@@ -11,6 +11,7 @@ import {
   type Line,
   pointAlong,
   SAME_HEIGHT_METERS,
+  squareAround,
 } from "../geometry.js";
 import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { splitSegment } from "../simulation/fabric/network.js";
@@ -30,6 +31,9 @@ const MAX_PIECE_METERS = 96;
 /** A road that is crossed this close to its end is joined at that end. Stops on a road are at least this far apart. */
 const STOP_METERS = 8;
 
+/** An end farther from a road than this was meant to be beside it. */
+const MAX_REACH_METERS = 16;
+
 /** A node this close to a road lies on it. */
 const NODE_METERS = 2;
 
@@ -44,15 +48,25 @@ export interface SplitPlan extends NetworkPlan {
   readonly stops: readonly Stop[];
 }
 
-/** @throws RefusedError if the road breaks a limit or costs more than the balance */
+/**
+ * @param snap maximum distance from an end to the road on which it is laid; null: STOP_METERS
+ * @throws RefusedError if the road breaks a limit or costs more than the balance
+ */
 export function planSplitRoad(
   world: World,
   prefab: NetworkPrefab,
-  [from, to]: readonly [SegmentEnd, SegmentEnd],
+  [start, end]: readonly [SegmentEnd, SegmentEnd],
+  snap: number | null,
   what: string,
 ): SplitPlan {
+  const reach = Math.min(snap ?? STOP_METERS, MAX_REACH_METERS);
+  const first = onRoad(world, prefab, start, reach);
+  const isOther = ({ id }: NetSegment) =>
+    id !== first.crossed?.id && !first.end.node?.segmentIds.includes(id);
+  const last = onRoad(world, prefab, end, reach, isOther);
+  const [from, to] = [first.end, last.end];
   const inner = [...nodesOn(world, prefab, from, to), ...crossingsOf(world, prefab, from, to)];
-  const stops = withPieces([{ end: from }, ...farApart(inner, from, to), { end: to }]);
+  const stops = withPieces([first, ...farApart(inner, from, to), last]);
   const ends = stops.map(({ end }) => end);
   const links = ends.slice(1).map((end, i) => ({ prefab, from: ends[i] as SegmentEnd, to: end }));
   const divided = stops.filter(({ crossed }) => crossed).length;
@@ -63,7 +77,7 @@ export function planSplitRoad(
 /** Builds a road, and divides the roads that it crosses. With `dryRun`, returns only what it would build. */
 export function buildInPieces(world: World, plan: SplitPlan, dryRun: boolean, name: string) {
   const { ends, links, skippedSegments, cost, stops } = plan;
-  const warnings = warningsOf(world, links);
+  const warnings = [...warningsOf(world, links), ...lonelinessOf(world, plan)];
   const plannedNodes = ends.filter(({ reused }) => !reused).length;
   const planned = dryRun ? { plannedSegments: links.length, plannedNodes } : undefined;
   const segmentIds = dryRun ? [] : buildPlan(world, plan, name);
@@ -78,6 +92,45 @@ export function buildInPieces(world: World, plan: SplitPlan, dryRun: boolean, na
     ? `${isOne ? "The segment" : `${links.length} segments`} can be built.`
     : `Built ${isOne ? `segment ${segmentIds[0]}` : `${links.length} segments`}.`;
   return { message, ...planned, ...ids, skippedSegments, cost, warnings };
+}
+
+/** A warning if nobody can drive to the road, because nothing joins it to the others. */
+function lonelinessOf(world: World, { stops, links: [link] }: SplitPlan): string[] {
+  const isJoined = stops.some(({ end, crossed }) => end.reused || crossed);
+  const hasTraffic = ({ prefab }: { readonly prefab: NetworkPrefab }) => prefab.carries === "traffic";
+  if (isJoined || !link || !hasTraffic(link) || !world.segments.all().some(hasTraffic)) return [];
+  return ["The new road is not joined to any other road"];
+}
+
+/** An end that lies on a road of the same kind, as the pointer hardly meets its axis, or a node at the end of that road. */
+function onRoad(
+  world: World,
+  prefab: NetworkPrefab,
+  end: SegmentEnd,
+  reach: number,
+  isWanted: (road: NetSegment) => boolean = () => true,
+): Stop {
+  if (end.node || prefab.elevation !== "ground" || prefab.carries === "other") return { end };
+  let nearest:
+    | { readonly road: NetSegment; readonly point: GroundPoint; readonly meters: number }
+    | undefined;
+  for (const road of world.segments.near(squareAround(end.point, reach))) {
+    const isAlike = road.prefab.carries === prefab.carries && road.prefab.elevation === "ground";
+    const point = nearestOn(road, end.point);
+    const meters = distance(point, end.point);
+    if (!isAlike || !isWanted(road) || meters > reach || meters >= (nearest?.meters ?? Infinity)) continue;
+    nearest = { road, point, meters };
+  }
+  return nearest ? stopOn(world, nearest.road, nearest.point) : { end };
+}
+
+/** The node of a road near a point, or a new one there. */
+function stopOn(world: World, road: NetSegment, point: GroundPoint): Stop {
+  const node = [road.startNodeId, road.endNodeId]
+    .map((id) => world.nodes.at(id))
+    .find(({ position }) => distance(position, point) < STOP_METERS);
+  if (node) return { end: { point: node.position, node, reused: true } };
+  return { end: { point, node: undefined, reused: false }, crossed: road };
 }
 
 /** Nodes on the road at which it can be joined to others. */
@@ -106,11 +159,7 @@ function* crossingsOf(
     if (!meeting || !isWithin(meeting.alongA) || !isWithin(meeting.alongB)) continue;
     const [point, there] = [pointAlong(line, meeting.alongA), pointAlong(other, meeting.alongB)];
     if (Math.abs(point.y - there.y) > SAME_HEIGHT_METERS) continue;
-    const node = [other.startNodeId, other.endNodeId]
-      .map((id) => world.nodes.at(id))
-      .find(({ position }) => distance(position, point) < STOP_METERS);
-    if (node) yield { end: { point: node.position, node, reused: true } };
-    else yield { end: { point, node: undefined, reused: false }, crossed: other };
+    yield stopOn(world, other, point);
   }
 }
 

@@ -1,6 +1,7 @@
 /** First steps of a city without citizens: street, power, water, drains, homes, time. */
 import { boxAround, distance, type GroundPoint, middle } from "../geometry.js";
 import { findBuildingPrefab } from "../simulation/catalogue/building-prefabs.js";
+import { leadsOutside } from "../simulation/fabric/reach.js";
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { ZONE_GROWTH, ZONES } from "../terms.js";
@@ -26,6 +27,8 @@ export function firstSteps(world: World): Step[] {
   if (world.citizens.size > 0) return [];
   const streets = world.segments.all().filter(({ prefab }) => prefab.zoning);
   const gates = highwayGates(world);
+  const isReady = streets.length > 0;
+  const isJoined = streets.some((street) => gates.length === 0 || leadsOutside(world, street.startNodeId));
   const start = gates[0]?.position ?? { x: 0, z: 0 };
   const place = streets.length > 0 ? middle(streets[Math.floor(streets.length / 2)] as NetSegment) : start;
   const civic = world.buildings.all().map(({ prefab }) => prefab.civic);
@@ -40,9 +43,11 @@ export function firstSteps(world: World): Step[] {
   const steps: (Step & { readonly isDone: boolean })[] = [
     {
       topic: "first street",
-      message: "Lay a street and join it to the highway, so that people can move in.",
-      commands: firstStreets(gates),
-      isDone: streets.length > 0,
+      message: isReady
+        ? "Join a street to the highway. Nobody can move in without a way."
+        : "Lay a street and join it to the highway, so that people can move in.",
+      commands: isReady ? [joinStreet(streets, gates)] : firstStreets(gates),
+      isDone: isJoined,
     },
     {
       topic: "first power",
@@ -76,9 +81,16 @@ export function firstSteps(world: World): Step[] {
     },
   ].map((step) => ({ ...step, place }));
   const open = steps.filter(({ isDone }) => !isDone);
-  const isReady = streets.length > 0;
   // Everything else stands beside a street.
   return open.map((step, i) => ({ ...step, commands: isReady || i === 0 ? step.commands : [] }));
+}
+
+/** A street from the highway to the end of a street that is nearest to it. */
+function joinStreet(streets: readonly NetSegment[], [near, far = near]: readonly NetNode[]): Remedy {
+  const gate = far?.position ?? { x: 0, z: 0 };
+  const ends = streets.flatMap(({ start, end }) => [start, end]);
+  const [nearest = gate] = ends.toSorted((a, b) => distance(a, gate) - distance(b, gate));
+  return layStreet(gate, nearest);
 }
 
 const HOMES = ZONES.flatMap((zone, value) => (ZONE_GROWTH[zone]?.service === "Residential" ? [value] : []));
@@ -86,7 +98,9 @@ const HOMES = ZONES.flatMap((zone, value) => (ZONE_GROWTH[zone]?.service === "Re
 /** Nodes of both carriageways of the highway that are nearest to the middle of the map; the nearer one first. */
 function highwayGates(world: World): NetNode[] {
   const center = { x: 0, z: 0 };
-  const roads = world.nodes.all().filter(({ prefab }) => prefab.service === "Road");
+  const roads = world.nodes
+    .all()
+    .filter(({ id, prefab }) => prefab.service === "Road" && leadsOutside(world, id));
   const away = (node: NetNode) => distance(node.position, center);
   const [near] = roads.toSorted((a, b) => away(a) - away(b));
   if (!near) return [];

@@ -82,8 +82,12 @@ function halfExtentOf(building: Pick<Footprint, "prefab">): number {
 
 /** Whether the building's road leads to the map edge. */
 export function isConnectedOutside(world: World, building: Building): boolean {
-  if (building.roadId === 0) return false;
-  return leadOutside(world)[world.segments.at(building.roadId).startNodeId] === 1;
+  return building.roadId !== 0 && leadsOutside(world, world.segments.at(building.roadId).startNodeId);
+}
+
+/** Whether one can drive from the node to the map edge. */
+export function leadsOutside(world: World, nodeId: number): boolean {
+  return leadOutside(world)[nodeId] === 1;
 }
 
 /** Per node id: 1 if its roads lead outside. */
