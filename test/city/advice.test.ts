@@ -156,6 +156,7 @@ describe("advice that the bridge gives about a city", () => {
       /Landfill Site: 4000 to build and 160 a week with the state's aid; the city (keeps|loses) \d+ a week\.$/,
     );
     expect(rich.commands[0].command).to.equal("place-building");
+    await client.run("set-tax-rate", { rate: 0 });
     spend(5_000);
     expect((await wish()).price.isAffordable).to.equal(false);
     const poor = (await topics()).get("garbage");

@@ -13,7 +13,6 @@ import { type MissingService, missingServicesInPieces } from "../simulation/life
 import { weeklySurplus } from "../simulation/life/finance.js";
 import { stateAid } from "../simulation/life/taxes.js";
 import { trafficOf } from "../simulation/life/traffic.js";
-import { runningNet } from "../simulation/state/economy.js";
 import type { Citizen } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { inSteps } from "../steps.js";
@@ -219,8 +218,7 @@ const WORTH_SAYING_WEEKS = 520;
 
 /** Advice about a deficit. Estimates how long the money lasts. */
 function* fromMoney(world: World): Generator<Advice> {
-  const [lastWeek] = world.ledger.history.slice(-1);
-  const net = lastWeek ? runningNet(lastWeek.amounts) : 0;
+  const net = weeklySurplus(world);
   const isOffered = isBailoutOffered(world);
   if (net >= 0 && !isOffered) return;
   const value = net >= 0 ? 0 : Math.max(world.ledger.balanceCents / 100 / -net, 0);

@@ -133,7 +133,7 @@ describe("taxes, costs and loans of the embedded city", () => {
       const { warnings = [] } = placeBuilding.act(city, fields) as { warnings?: string[] };
       return warnings.filter((warning) => warning.includes("a week"));
     };
-    city.ledger.history.push({ frame: 0, balanceCents: 0, amounts: { Residential: 80_000 } });
+    setTaxRate.act(city, { ...everything, rate: 20 });
     expect(warningsFor("Regular Park", true)).to.deep.equal([]);
     const [warning] = warningsFor("University", true);
     expect(warning).to.match(
@@ -145,6 +145,18 @@ describe("taxes, costs and loans of the embedded city", () => {
     );
     city.unlimitedMoney = true;
     expect(warningsFor("University", true)).to.deep.equal([]);
+  });
+
+  it("the weekly surplus follows the taxes at once, and is what a quiet week brings", () => {
+    const city = newCity();
+    smallTown(city);
+    advance(city, 9 * WEEK);
+    const { weeklySurplus, balance } = budgetOf(city);
+    setTaxRate.act(city, { ...everything, rate: 0 });
+    expect(budgetOf(city).weeklySurplus).to.be.below(weeklySurplus - 100);
+    setTaxRate.act(city, { ...everything, rate: 9 });
+    advance(city, WEEK);
+    expect(budgetOf(city).balance - balance).to.be.closeTo(weeklySurplus, 15);
   });
 
   it("the state pays three fifths of the upkeep up to 1,000 citizens, and nothing from 4,000", () => {

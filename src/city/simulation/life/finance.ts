@@ -9,7 +9,6 @@ import {
   type ExpenseLine,
   INCOME_LINES,
   type IncomeLine,
-  TAX_LINES,
   totalsOf,
 } from "../state/economy.js";
 import type { World } from "../state/world.js";
@@ -22,7 +21,7 @@ import {
   isBailoutSpent,
   manageDebt,
 } from "./debt.js";
-import { stateAid, weeklyUpkeep } from "./taxes.js";
+import { stateAid, weeklyTaxes, weeklyUpkeep } from "./taxes.js";
 
 /** Loans of three banks, repaid weekly with interest; values modelled on the game's three loans. */
 export const LOAN_OFFERS = [
@@ -67,17 +66,15 @@ function upkeepOfNetworks({ segments }: World): ReadonlyMap<ExpenseLine, number>
   return sums;
 }
 
-/** Money that the city keeps in a week: last week's taxes minus the upkeep and loan payments of today. */
+/** Money that the city keeps in a week if nothing changes: taxes without upkeep and loan payments. */
 export function weeklySurplus(world: World): number {
   const { ledger, buildings } = world;
-  const lastWeek = ledger.history.at(-1)?.amounts ?? {};
-  const taxes = TAX_LINES.reduce((sum, line) => sum + (lastWeek[line] ?? 0), 0) / 100;
   let upkeep = 0;
   for (const { prefab, switchedOff } of buildings.values())
     if (!switchedOff) upkeep += weeklyUpkeep(world, prefab);
   const networks = [...upkeepOfNetworks(world).values()].reduce((sum, each) => sum + each, 0);
   const loans = ledger.loans.reduce((sum, { weeklyPayment }) => sum + weeklyPayment, 0);
-  return taxes - upkeep * (1 - stateAid(world)) - networks - loans;
+  return weeklyTaxes(world) - upkeep * (1 - stateAid(world)) - networks - loans;
 }
 
 /** Accounts by line, loans, the bailout, and the weeks of the last two years, oldest first. */

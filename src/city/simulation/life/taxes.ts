@@ -28,14 +28,29 @@ const TOLERATED_RATE = 11;
 const UNREST_MARGIN = 4;
 const UNREST_LIMIT = CYCLES_PER_WEEK;
 
-/** Collects one cycle's tax of a growable. A business without power, water or sewage disposal pays no tax. */
+/** Collects one cycle's tax of a growable. */
 export function payTaxes(world: World, building: Building): void {
-  if (building.jobs > 0 && !isSupplied(building)) return;
-  const { service, subService, level } = building.prefab;
+  const tax = taxOf(world, building);
+  if (tax !== null) world.ledger.book(building.prefab.service as IncomeLine, tax);
+}
+
+/** Taxes in a week if nothing changes. */
+export function weeklyTaxes(world: World): number {
+  let sum = 0;
+  for (const building of world.buildings.values()) {
+    if (building.prefab.growable && !building.switchedOff) sum += taxOf(world, building) ?? 0;
+  }
+  return sum * CYCLES_PER_WEEK;
+}
+
+/** One cycle's tax of a growable; null for a business without power, water or sewage disposal. */
+function taxOf(world: World, building: Building): number | null {
+  if (building.jobs > 0 && !isSupplied(building)) return null;
+  const { subService, level } = building.prefab;
   const income =
     INCOME_PER_RESIDENT * countResidents(world, building) + INCOME_PER_WORKER * building.workerIds.length;
   const perLevel = 1 + INCOME_PER_LEVEL * (level - 1);
-  world.ledger.book(service as IncomeLine, (income * perLevel * world.taxes.rate(subService, level)) / 100);
+  return (income * perLevel * world.taxes.rate(subService, level)) / 100;
 }
 
 /** Pays one cycle's upkeep of a civic building. A building that is switched off costs nothing. */
