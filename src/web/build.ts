@@ -66,6 +66,8 @@ export class BuildTools {
   #corners: Place[] = [];
   #hovered: Place | null = null;
   #plan: Plan | null = null;
+  /** Whether the city did not answer the last request. */
+  #isUnanswered = false;
 
   /** @param onTool called when another tool, or none, is chosen */
   constructor(map: CityMap, onTool: () => void) {
@@ -89,6 +91,10 @@ export class BuildTools {
       if (this.#plan || this.#corners.length > 0) this.#restart();
       else this.#choose(null);
     });
+  }
+
+  get isChosen(): boolean {
+    return this.#tool !== null;
   }
 
   get isZoning(): boolean {
@@ -125,6 +131,14 @@ export class BuildTools {
   forgetUndo(): void {
     if (this.operations.forget())
       this.#report("The city was started again. What was built before can no longer be undone.");
+  }
+
+  /** The city answers again: tries what was drawn meanwhile. */
+  resume(): void {
+    if (!this.#isUnanswered) return;
+    this.#isUnanswered = false;
+    if (this.#corners.length > 0) void this.#attempt(() => this.#try());
+    else this.#restart();
   }
 
   /** Closes the tools: another city is loaded. */
@@ -264,8 +278,10 @@ export class BuildTools {
   async #attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();
+      this.#isUnanswered = false;
     } catch (error) {
-      this.#corners = [];
+      this.#isUnanswered = error instanceof TypeError;
+      if (!this.#isUnanswered) this.#corners = [];
       this.#showPlan(null);
       this.#say(errorInWords(error));
     }

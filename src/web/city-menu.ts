@@ -80,8 +80,9 @@ async function listSaves(isEmbedded: boolean, replaceCity: Run): Promise<void> {
   const items = saves.map(({ name, lastWriteTimeUtc }) => {
     const time = new Date(`${lastWriteTimeUtc}Z`).toLocaleString();
     const load = button("Load", () => void replaceCity("load-city", { name }));
-    load.ariaLabel = `Load ${name}`;
-    const textContent = name.startsWith("AutoSave ") ? "Saved automatically" : name;
+    const isAutomatic = name.startsWith("AutoSave ");
+    const textContent = isAutomatic ? "Saved automatically" : name;
+    load.ariaLabel = isAutomatic ? `Load what was saved automatically at ${time}` : `Load ${name}`;
     // Names in other scripts keep the order of the time.
     const words = element("span", {}, element("b", { textContent, dir: "auto" }), ` ${time}`);
     return element("li", {}, words, ...(isEmbedded ? [load] : []));
@@ -152,7 +153,7 @@ function loanItem(
   const terms = running
     ? `${cost} a week, ${running.weeksLeft} weeks left`
     : `${formatWholeNumber(amount)}, paid back with ${cost} a week for ${weeks} weeks`;
-  const label = running ? "Pay back" : "Borrow";
+  const label = running ? `Pay back ${formatWholeNumber(weeklyPayment * running.weeksLeft)}` : "Borrow";
   const act = button(label, () => {
     // The focus stays on a button that is not disabled.
     if (act.ariaDisabled === "true") return;
@@ -161,7 +162,7 @@ function loanItem(
       act.ariaDisabled = null;
     });
   });
-  act.ariaLabel = running ? `Pay back ${lender}` : `Borrow from ${lender}`;
+  act.ariaLabel = running ? `${label} to ${lender}` : `Borrow from ${lender}`;
   const words = element("span", {}, element("b", { textContent: lender }), ` ${terms}`);
   return element("li", {}, words, act);
 }

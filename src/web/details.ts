@@ -94,7 +94,11 @@ export class DetailsPanel {
   select(selection: Selection): void {
     this.#selection = selection;
     this.#onSelected(selection);
-    this.#runCommand(() => this.refresh());
+    this.#runCommand(async () => {
+      await this.refresh();
+      // The browser keeps what was in view when the details appear above it.
+      (byId("details").parentElement as HTMLElement).scrollTop = 0;
+    });
   }
 
   async refresh(): Promise<void> {

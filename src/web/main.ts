@@ -142,7 +142,9 @@ async function showCity(summary: Promise<void> = Promise.resolve()): Promise<voi
   ]);
   [shownNetwork, shownZones] = [network, zones];
   listProblems(byId("problems"), picture.problems, visitProblem);
-  if (isOther || (hasStreets() && !hadStreets)) map.fit();
+  // Who draws the first street goes on drawing where it is.
+  const isLaid = hasStreets() && !hadStreets && !tools.isChosen;
+  if (isOther || isLaid) map.fit();
 }
 
 function hasStreets(): boolean {
@@ -230,6 +232,7 @@ function show(next: CityData): void {
 async function reportFailure(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
+    if (outage !== "") tools.resume();
     outage = "";
   } catch (error) {
     outage = errorInWords(error);

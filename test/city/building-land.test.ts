@@ -41,6 +41,37 @@ describe("command zone-rectangle", () => {
   });
 });
 
+describe("command build-road with split", () => {
+  const bridge = bridgeForEach({ map: "empty" });
+
+  for (const [end, snapDistance] of [
+    [1.6, null],
+    [-3.4, null],
+    [12, 16],
+  ] as const) {
+    it(`a street that ends ${end} m from another's axis is joined to it, with a snap distance of ${snapDistance}`, async () => {
+      const { client, city } = bridge;
+      await client.road(0, 0, 300, 0, { split: true });
+      const how = { split: true, snapDistance };
+      const { endNodeId, warnings } = await client.road(130, 200, 130, end, how);
+      expect(warnings).to.equal(undefined);
+      const node = city.nodes.at(endNodeId);
+      expect(node.position).to.include({ x: 130, z: 0 });
+      expect(node.segmentIds).to.have.length(3);
+      expect(findFaults(city)).to.deep.equal([]);
+    });
+  }
+
+  it("a street beside another stays apart from it", async () => {
+    const { client, city } = bridge;
+    await client.road(0, 0, 300, 0, { split: true });
+    const { endNodeId } = await client.road(130, 200, 130, 20, { split: true });
+    expect(city.nodes.at(endNodeId).segmentIds).to.have.length(1);
+    const along = await client.road(20, 6, 90, 6, { split: true, snapDistance: 0 });
+    expect(city.nodes.at(along.startNodeId).position.z).to.equal(6);
+  });
+});
+
 describe("command upgrade-road", () => {
   const bridge = bridgeForEach({ map: "highway" });
 

@@ -193,12 +193,18 @@ describe("the city page", function () {
     }
   });
 
-  it("recovers without a reload when the bridge is back", async () => {
+  it("recovers without a reload when the bridge is back, and tries what was drawn meanwhile", async () => {
     const { port } = new URL(bridge.client.url);
     const status = () => page.locator("#status").textContent();
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await clickAt(-100, 100);
+    const position = await pixelOf(100, 100);
     await bridge.restart(Number(port), async () => {
       await eventually(status, (text) => text?.startsWith("The city does not answer.") === true);
+      await page.locator("#map").click({ position });
+      await page.locator("#hint").getByText("The city does not answer.").waitFor();
     });
+    await page.locator("#plan").getByRole("button", { name: "Build" }).waitFor();
     await eventually(status, (text) => text === "");
     await bridge.client.refusal("place-building", { buildingPrefab: "after the return" });
     await page.getByText("API FAIL: Place building after the return").waitFor();
@@ -329,8 +335,13 @@ describe("the city page", function () {
     await page.locator("#details").waitFor({ state: "hidden" });
     await untilCount(MARK, (pixels) => pixels === 0);
 
+    await page.locator("aside").evaluate((side) => side.scrollTo(0, 300));
     await clickAt(140, 60);
     await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    await eventually(
+      () => page.locator("aside").evaluate((side) => side.scrollTop),
+      (top) => top === 0,
+    );
     await bridge.client.run("bulldoze", { entityType: "building", id: turbine });
     await page.getByText("This building is not in the city any more.").waitFor();
   });
@@ -439,6 +450,21 @@ describe("the city page", function () {
     expect(city.buildings.get(turbine)).to.not.equal(undefined);
   });
 
+  it("leaves the view alone when the first street is drawn by hand", async () => {
+    await bridge.client.run("new-city", { seed: 1 });
+    await page.reload();
+    await page.getByRole("heading", { name: "First steps" }).waitFor();
+    const water = await untilCount(WATER, (pixels) => pixels > 1000);
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await page.locator("#map").click({ position: { x: 300, y: 300 } });
+    await page.locator("#map").click({ position: { x: 500, y: 300 } });
+    await page.getByText("Warning: The new road is not joined to any other road").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByText("Join a street to the highway. Nobody can move in without a way.").waitFor();
+    await untilCount(SMALL_ROAD, (pixels) => pixels > 50);
+    expect(await count(WATER)).to.be.within(0.9 * water, 1.1 * water);
+  });
+
   it("says which parts of a step were undone, and which were not", async () => {
     const { city, client } = bridge;
     await client.run("new-city", { seed: 1 });
@@ -521,7 +547,7 @@ describe("the city page", function () {
     await page.getByRole("button", { name: "Borrow from Regional Trust" }).click();
     await page.getByText("665 a week, 104 weeks left").waitFor();
     await eventually(money, (amount) => amount === shown + 60_000);
-    await page.getByRole("button", { name: "Pay back Regional Trust" }).click();
+    await page.getByRole("button", { name: "Pay back 69,160 to Regional Trust" }).click();
     await eventually(
       async () => city.ledger.loans.length,
       (loans) => loans === 0,
