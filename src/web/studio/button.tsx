@@ -1,6 +1,6 @@
 /** Buttons that act, and never submit the form around them. */
 import type { ComponentProps } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icons.js";
 import { t } from "./language.js";
 
@@ -23,21 +23,54 @@ export function RoundButton({ label, class: more = "", ...rest }: ButtonProps & 
   return <Button class={`plain round ${more}`} aria-label={label} {...rest} />;
 }
 
-/** Button that deletes at the second press. @param sure its text after the first one */
+/** The presses of a double click, or of a held key, follow sooner. */
+const PRESSES_APART_MS = 700;
+const ASKING_MS = 8000;
+
+interface DeleteButtonProps extends ButtonProps {
+  label?: string;
+  /** Text after the first press. */
+  sure: string;
+  onDelete: () => void;
+}
+
+/**
+ * Button that deletes at the second press, unless it follows too soon: a double click deletes nothing. After Escape, a
+ * while, or when the focus has left, the button asks again.
+ */
 export function DeleteButton({
+  class: more = "",
+  label = t("Delete"),
   sure,
   onDelete,
   ...rest
-}: ButtonProps & { sure: string; onDelete: () => void }) {
-  const [isSure, setSure] = useState(false);
+}: DeleteButtonProps) {
+  const [asked, setAsked] = useState<{ isReady: boolean } | null>(null);
+  useEffect(() => {
+    if (asked === null) return;
+    const next = asked.isReady ? null : { isReady: true };
+    const timer = setTimeout(() => setAsked(next), asked.isReady ? ASKING_MS : PRESSES_APART_MS);
+    return () => clearTimeout(timer);
+  }, [asked]);
   return (
     <Button
-      class={isSure ? "danger end" : "plain end"}
-      icon="trash"
-      onClick={() => (isSure ? onDelete() : setSure(true))}
+      class={asked === null ? more : `${more} danger`}
+      aria-disabled={asked?.isReady === false}
+      onClick={(event) => {
+        // Safari does not focus a pressed button, so the focus could not leave it.
+        event.currentTarget.focus();
+        setAsked(asked?.isReady ? null : { isReady: false });
+        if (asked?.isReady) onDelete();
+      }}
+      onBlur={() => setAsked(null)}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || asked === null) return;
+        event.stopPropagation();
+        setAsked(null);
+      }}
       {...rest}
     >
-      {isSure ? sure : t("Delete")}
+      {asked === null ? label : sure}
     </Button>
   );
 }

@@ -71,7 +71,12 @@ export function CardMenu({ task, on, onRename }: CardMenuProps) {
           {t("Copy link")}
         </a>
         <SaveSettings task={task} />
-        <DeleteButton sure={t("Delete for good")} onDelete={() => on.remove(task)} />
+        <DeleteButton
+          class="plain end"
+          icon="trash"
+          sure={t("Delete for good")}
+          onDelete={() => on.remove(task)}
+        />
       </div>
       <About task={task} />
       {songs.map((song, index) => (

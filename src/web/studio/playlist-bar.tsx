@@ -61,6 +61,8 @@ export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
         {t("Rename")}
       </Button>
       <DeleteButton
+        class="plain end"
+        icon="trash"
         sure={t("Delete the playlist {name}", { name })}
         title={t("The songs stay in the library.")}
         onDelete={() => {

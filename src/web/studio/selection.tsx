@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { CarillonError } from "../../client/index.js";
 import { carillon, type Task } from "./api.js";
-import { Button } from "./button.js";
+import { Button, DeleteButton } from "./button.js";
 import { t } from "./language.js";
 import { watchTasks } from "./live.js";
 import type { Attempt } from "./part.js";
@@ -73,7 +73,6 @@ interface SelectionProps {
 }
 
 export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
-  const [isSure, setSure] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const each = (change: (task: Task) => Promise<unknown>, done: string) =>
     attempt(async () => {
@@ -127,17 +126,12 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
           )
         }
       />
-      <Button
-        class={isSure ? "danger" : ""}
+      <DeleteButton
+        label={t("Delete selected")}
+        sure={t("Delete {count} for good", { count: chosen.length })}
         disabled={chosen.length === 0}
-        onClick={() =>
-          isSure
-            ? void each(({ task_id, state }) => carillon.delete(task_id, state), t("Removed."))
-            : setSure(true)
-        }
-      >
-        {isSure ? t("Delete {count} for good", { count: chosen.length }) : t("Delete selected")}
-      </Button>
+        onDelete={() => void each(({ task_id, state }) => carillon.delete(task_id, state), t("Removed."))}
+      />
       <Button class="plain end" onClick={onEnd}>
         {t("Done")}
       </Button>

@@ -160,6 +160,7 @@ describe("the studio's accessibility", function () {
     await page.keyboard.press("Enter");
     await tabTo(button(page, "Delete"));
     await page.keyboard.press("Enter");
+    await button(page, "Delete for good").click({ trial: true });
     await page.keyboard.press("Enter");
     await button(page, "Play keys alone").waitFor({ state: "detached" });
     expect(await page.evaluate(() => document.activeElement?.id)).to.equal("library-title");

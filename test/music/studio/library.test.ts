@@ -200,6 +200,48 @@ describe("songs in the studio's library", function () {
     });
   });
 
+  describe("the studio's library of four songs", () => {
+    const studio = new Studio();
+
+    before(async () => {
+      for (const prompt of ["apple jazz", "berry jazz", "cherry tango", "dill tango"])
+        await studio.server.client.make({ ...oneSecondSong, prompt });
+    });
+
+    it("deletes no song at a double click, and asks again after Escape and after a press elsewhere", async () => {
+      const page = await studio.open();
+      await button(page, "More of dill tango").click();
+      await button(page, "Delete").dblclick();
+      const sure = button(page, "Delete for good");
+      await sure.click({ trial: true }); // waits until a press would delete the song
+      await page.keyboard.press("Escape");
+      await button(page, "Delete").click();
+      await sure.click({ trial: true });
+      await page.getByRole("heading", { name: "Songs 4", exact: true }).click();
+      await button(page, "Delete").waitFor();
+
+      await button(page, "Select").click();
+      await button(page, "Select all").click();
+      await page.getByText("4 selected").waitFor();
+      await button(page, "Delete selected").dblclick();
+      await button(page, "Delete 4 for good").click({ trial: true });
+      await button(page, "Select all").click();
+      await button(page, "Delete selected").waitFor();
+      expect((await studio.server.client.get("/v1/tasks")).body.data.total).to.equal(4);
+    });
+
+    it("asks again before it deletes a song some time after the first press", async () => {
+      const page = await studio.open();
+      await page.clock.install();
+      await button(page, "More of dill tango").click();
+      await button(page, "Delete").click();
+      await page.clock.runFor(1000);
+      await button(page, "Delete for good").waitFor();
+      await page.clock.runFor(9000);
+      await button(page, "Delete").waitFor();
+    });
+  });
+
   describe("the studio's library after a restart of the server", () => {
     const studio = new Studio();
 
