@@ -70,6 +70,7 @@ export class Adapters {
       active_adapter: newest?.name ?? null,
       adapters: adapters.map(({ name }) => name),
       enabled_adapters: adapters.filter(({ enabled }) => enabled).map(({ name }) => name),
+      paths: Object.fromEntries(adapters.map(({ name, path }) => [name, this.requested.shorten(path)])),
       // Always false, because Carillon never invents a name for an adapter.
       synthetic_default_mode: false,
     };

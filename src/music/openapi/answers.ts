@@ -182,6 +182,7 @@ export const adapterStatus = z.object({
   active_adapter: text.nullable(),
   adapters: z.array(text),
   enabled_adapters: z.array(text),
+  paths: z.record(text, text).meta({ description: "path of each adapter, as POST /v1/lora/load takes it" }),
   synthetic_default_mode: z.boolean(),
 });
 export const availableAdapters = z.object({ adapters: z.array(text) });

@@ -30,6 +30,11 @@ export class RequestedAdapters {
     return this.root.resolve(path);
   }
 
+  /** Returns the path by which a client can load an adapter again. */
+  shorten(path: string): string {
+    return this.root.shorten(path);
+  }
+
   async #isFurther(path: string): Promise<boolean> {
     if (this.directory === null) return false;
     const [directory, found] = await Promise.all([this.directory, path].map((each) => realpath(each))).catch(

@@ -38,6 +38,11 @@ export class PermittedRoot {
     return real;
   }
 
+  /** Returns a path inside the root relative to it, and other paths as they are. */
+  shorten(path: string): string {
+    return isWithin(this.directory, path) ? relative(this.directory, path) : path;
+  }
+
   async #realPath(): Promise<string> {
     await makeDirectory(this.directory, "SVC_TRAINING_ROOT");
     return realpath(this.directory);

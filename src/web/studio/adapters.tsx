@@ -5,6 +5,7 @@ import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
 import { t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
+import { ADAPTER_STATUS, forgetStyle } from "./styles.js";
 
 /** Value of the menu for a file that the server does not list. */
 const OTHER = " ";
@@ -15,7 +16,7 @@ function styleName(path: string): string {
 }
 
 export function Adapters({ attempt }: { attempt: Attempt }) {
-  const [status] = useEndpoint<AdapterStatus>("/v1/lora/status");
+  const [status] = useEndpoint<AdapterStatus>(ADAPTER_STATUS);
   const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
   const [chosen, setChosen] = useState("");
   const [typed, setTyped] = useState("");
@@ -82,7 +83,13 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
             />
             <output>{status.scales[adapter_name]}</output>
           </label>
-          <Button class="end" onClick={() => change("unload", { adapter_name }, t("Adapter unloaded."))}>
+          <Button
+            class="end"
+            onClick={() => {
+              forgetStyle(adapter_name);
+              void change("unload", { adapter_name }, t("Adapter unloaded."));
+            }}
+          >
             {t("Unload")}
           </Button>
         </div>

@@ -46,6 +46,13 @@ export function watchChanges(onChange: () => void): () => void {
   return () => channel.close();
 }
 
+const reconnects = new Set<() => void>();
+
+/** Calls `onReconnect` whenever the server is reached again, because it may have restarted. */
+export function watchReconnects(onReconnect: () => void): void {
+  reconnects.add(onReconnect);
+}
+
 const watchers = new Set<(event: ChangeEvent) => void>();
 
 /** Calls `onEvent` for each change of a task on the server. @returns a function that unsubscribes */
@@ -97,7 +104,9 @@ async function readWanted(): Promise<void> {
     wanted.clear();
     try {
       await Promise.all(lists.map((list) => READERS[list]()));
+      const wasOffline = connection.value === "offline";
       connection.set("online");
+      if (wasOffline) for (const onReconnect of reconnects) onReconnect();
       retries.reset();
     } catch (error) {
       if (isRefused(error)) {
@@ -150,6 +159,7 @@ function lock(): void {
 const streamRetries = new BackOff();
 let stream = new AbortController();
 let isStreaming = false;
+let hasStreamed = false;
 /** Whether another tab was hidden after this one. Browsers open only six connections, so only one hidden tab streams. */
 let isResting = false;
 
@@ -198,6 +208,8 @@ function take(event: ChangeEvent): void {
   switch (event.event) {
     case "ready":
       isStreaming = true;
+      if (hasStreamed) for (const onReconnect of reconnects) onReconnect();
+      hasStreamed = true;
       // Changes since the last read were not streamed.
       void request("queue", "songs");
       break;

@@ -41,6 +41,7 @@ import { isSettingsFile, readSettings } from "./settings-file.js";
 import { songName, songUrl, useTrack } from "./song.js";
 import { sharedSong, songAt, songs } from "./songs.js";
 import { useStore } from "./store.js";
+import { checkStyles } from "./styles.js";
 import { type DraftChange, useDraft } from "./undo.js";
 import { useView, type View, ViewTabs } from "./views.js";
 import { Workshop } from "./workshop.js";
@@ -107,7 +108,10 @@ function Studio() {
   const make = (change: Parameters) => {
     setView("songs");
     setRefusal(null);
-    const sent = () => submit({ ...parametersOf(draft), ...change }, draft.files);
+    const sent = async () => {
+      await checkStyles();
+      await submit({ ...parametersOf(draft), ...change }, draft.files);
+    };
     void queueOnce("form", sent, (words, error) => {
       setView("make");
       const isUnreachable = error instanceof UnreachableError;

@@ -28,6 +28,7 @@ const nothingLoaded = {
   active_adapter: null,
   adapters: [],
   enabled_adapters: [],
+  paths: {},
   synthetic_default_mode: false,
 };
 
@@ -84,6 +85,7 @@ describe("loading and switching of adapters", () => {
       active_adapter: "style",
       adapters: ["style"],
       enabled_adapters: ["style"],
+      paths: { style },
     });
     const record = await client.makeOne(seededSong);
     expect(record.generation_info).to.include("LoRA: style at 1");
@@ -458,6 +460,7 @@ describe("adapter requests on a public server", () => {
     }
     const { status, body } = await server.client.post("/v1/lora/load", { lora_path: "style" });
     expect(status, body.detail).to.equal(200);
+    expect((await server.client.get("/v1/lora/status")).body.data.paths).to.deep.equal({ style: "style" });
   });
 });
 
