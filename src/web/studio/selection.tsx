@@ -9,6 +9,7 @@ import type { Attempt } from "./part.js";
 import { addToPlaylist, MAX_PLAYLIST_SONGS, usePlaylists } from "./playlists.js";
 import { songName, versionLetter } from "./song.js";
 import { songs, songsIn } from "./songs.js";
+import { useStore } from "./store.js";
 
 interface Choice {
   /** Selected songs by id; null while not selecting. */
@@ -26,13 +27,26 @@ export function useChoice(attempt: Attempt): Choice {
   const last = useRef(0);
   const add = (tasks: readonly Task[]) =>
     setChosen((now) => new Map([...(now ?? []), ...tasks.map((task) => [task.task_id, task] as const)]));
+  const addRange = (from: number, to: number) =>
+    attempt(async () => {
+      const { query } = songs.value;
+      const tasks = await songsIn(from, to);
+      if (songs.value.query === query) add(tasks);
+    });
   const drop = (id: string) => setChosen((now) => now && new Map([...now].filter(([other]) => other !== id)));
+  const { query, isRead } = useStore(songs);
+  // Actions must not concern songs that the list no longer shows.
+  useEffect(() => {
+    last.current = 0;
+    setChosen((now) => now && new Map());
+  }, [query, isRead]);
   // Other tabs and programs change songs too.
   useEffect(
     () =>
       watchTasks(({ event, data }) => {
-        if (event === "removed") drop(data.task_id);
-        if (event === "task")
+        const isHidden = event === "task" && songs.value.query.favorite && !data.favorite;
+        if (event === "removed" || isHidden) drop(data.task_id);
+        else if (event === "task")
           setChosen((now) => (now?.has(data.task_id) ? new Map([...now, [data.task_id, data]]) : now));
       }),
     [],
@@ -41,11 +55,11 @@ export function useChoice(attempt: Attempt): Choice {
     chosen,
     begin: () => setChosen(new Map()),
     end: () => setChosen(null),
-    chooseAll: () => void attempt(async () => add(await songsIn(0, songs.value.rows.length))),
+    chooseAll: () => void addRange(0, songs.value.rows.length),
     choose: (task, index, isChosen, isRange) => {
       const [from, to] = [last.current, index].toSorted((a, b) => a - b) as [number, number];
       last.current = index;
-      if (isRange && isChosen) void attempt(async () => add(await songsIn(from, to + 1)));
+      if (isRange && isChosen) void addRange(from, to + 1);
       else if (isChosen) add([task]);
       else drop(task.task_id);
     },

@@ -240,6 +240,27 @@ describe("songs in the studio's library", function () {
       await page.clock.runFor(9000);
       await button(page, "Delete").waitFor();
     });
+
+    it("a new search selects none of the songs before, and one that leaves the favourites is not selected", async () => {
+      const page = await studio.open();
+      for (const name of ["apple jazz", "berry jazz"]) {
+        await button(page, `Favourite ${name}`).click();
+        await page.locator(`[aria-label='Favourite ${name}'][aria-pressed=true]`).waitFor();
+      }
+      await button(page, "Select").click();
+      await button(page, "Select all").click();
+      await page.getByText("4 selected").waitFor();
+      await page.getByLabel("Search songs").fill("tango");
+      await page.getByRole("heading", { name: "Songs 2", exact: true }).waitFor();
+      await page.getByText("0 selected").waitFor();
+      await page.getByLabel("Search songs").fill("");
+      await button(page, "★ Favourites").click();
+      await button(page, "Play dill tango").waitFor({ state: "detached" });
+      await button(page, "Select all").click();
+      await page.getByText("2 selected").waitFor();
+      await button(page, "Favourite apple jazz").click();
+      await page.getByText("1 selected").waitFor();
+    });
   });
 
   describe("the studio's library after a restart of the server", () => {
