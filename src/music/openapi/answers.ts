@@ -185,7 +185,15 @@ export const adapterStatus = z.object({
   paths: z.record(text, text).meta({ description: "path of each adapter, as POST /v1/lora/load takes it" }),
   synthetic_default_mode: z.boolean(),
 });
-export const availableAdapters = z.object({ adapters: z.array(text) });
+export const savedStyle = z.object({
+  name: text,
+  path: text,
+  saved_time: z.number().meta({ description: "seconds since the epoch" }),
+});
+export const availableAdapters = z.object({
+  adapters: z.array(text).meta({ description: "paths" }),
+  styles: z.array(savedStyle),
+});
 export const loadedAdapter = withMessage.extend({ lora_path: text, adapter_name: text });
 export const unloadedAdapter = withMessage;
 export const toggledAdapter = withMessage.extend({ use_lora: z.boolean() });

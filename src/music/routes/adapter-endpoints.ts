@@ -9,7 +9,7 @@ import { HttpError } from "../errors.js";
 import * as answers from "../openapi/answers.js";
 import * as bodies from "../request/training-bodies.js";
 import { exportAdapter } from "../training/export.js";
-import { savedAdapters } from "../training/saved-adapters.js";
+import { savedStyles } from "../training/saved-adapters.js";
 import { command, createGetEndpoint, type RouteContext, sendEnvelope, withTag } from "./route.js";
 
 /** Endpoints for the adapters of the model in slot 1. */
@@ -46,7 +46,10 @@ export const ADAPTER_ENDPOINTS = withTag("Adapters", {
   "GET /v1/lora/available": createGetEndpoint({
     summary: "List adapters in the training root",
     answer: answers.availableAdapters,
-    run: async ({ service }) => ({ adapters: await savedAdapters(service.trainingRoot.directory) }),
+    run: async ({ service }) => {
+      const styles = await savedStyles(service.trainingRoot.directory);
+      return { adapters: styles.map(({ path }) => path), styles };
+    },
   }),
 });
 

@@ -1,6 +1,8 @@
 /** Finds the adapters in the training root. */
-import { readdir } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { z } from "zod";
+import type { savedStyle } from "../openapi/answers.js";
 import { CONFIG_NAME } from "./portable-lora.js";
 
 /** Folder in which training stores the files of a LoRA. */
@@ -12,8 +14,22 @@ const ADAPTER_NAMES = [
   "loha_weights.safetensors",
   "pytorch_lora_weights.safetensors",
 ];
-/** Maximum depth of the search, which finds `zydeco/final` and `adapters/zydeco`, but no checkpoints of a run. */
-const DEPTH = 2;
+/** Folder in which training stores its checkpoints, which are not listed. */
+const CHECKPOINTS = "checkpoints";
+/** Maximum depth of the search, which finds `zydeco/final` and `bands/zydeco/final`. */
+const DEPTH = 3;
+/** Folder in which training stores the finished adapter. The folder around it has the name of the style. */
+const FINAL = /\/final$/;
+
+/** Returns the same adapters with their names and the times at which they were saved. */
+export async function savedStyles(root: string): Promise<z.output<typeof savedStyle>[]> {
+  const paths = await savedAdapters(root);
+  const styles = paths.map(async (path) => {
+    const saved = await stat(join(root, path)).catch(() => null);
+    return saved === null ? [] : [{ name: path.replace(FINAL, ""), path, saved_time: saved.mtimeMs / 1000 }];
+  });
+  return (await Promise.all(styles)).flat();
+}
 
 /**
  * Returns the folders that contain an adapter, sorted, as paths for `POST /v1/lora/load`. Skips symbolic links and
@@ -31,7 +47,9 @@ async function adaptersIn(root: string, path: string, depth: number): Promise<st
   const names = [...entries, ...lora].map(({ name }) => name);
   const isAdapter = path !== "" && ADAPTER_NAMES.some((name) => names.includes(name));
   if (depth === 0) return isAdapter ? [path] : [];
-  const folders = entries.filter((entry) => entry.isDirectory() && entry.name !== LORA_FOLDER);
+  const folders = entries.filter(
+    (entry) => entry.isDirectory() && entry.name !== LORA_FOLDER && entry.name !== CHECKPOINTS,
+  );
   const nested = await Promise.all(
     folders.map(({ name }) => adaptersIn(root, path === "" ? name : `${path}/${name}`, depth - 1)),
   );

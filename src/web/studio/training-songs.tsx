@@ -1,5 +1,5 @@
 /**
- * Songs for training: drop zone, labels and upload. Also makes the same song without and with the adapter,
+ * Songs for training: drop zone and labels. Also makes the same song without and with the adapter,
  * for comparison.
  */
 
@@ -66,16 +66,6 @@ export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
       ))}
     </>
   );
-}
-
-/** Uploads the songs to a new folder of the training root. @returns the name of the folder */
-export async function sendSongs(name: string, songs: readonly TrainingSong[]): Promise<string> {
-  const folder = `${name.replace(/[^\p{L}\p{N} _-]/gu, "_")} ${Date.now().toString(36)}`;
-  for (const { file } of songs) {
-    const path = `/v1/dataset/audio/${encodeURIComponent(folder)}/${encodeURIComponent(file.name)}`;
-    await carillon.call("PUT", path, file);
-  }
-  return folder;
 }
 
 /** Queues two tasks that make the same song, one without and one with the adapter. */

@@ -3,22 +3,29 @@
  * the adapter.
  */
 import { useEffect, useState } from "preact/hooks";
-import { carillon, type DataSetSample, type Parameters, patient, type TrainingStatus } from "./api.js";
+import { carillon, type Parameters, patient, type TrainingStatus } from "./api.js";
 import { Button } from "./button.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
-import { makeComparisonPair, sendSongs, type TrainingSong, TrainingSongs } from "./training-songs.js";
+import { useStore } from "./store.js";
+import { checkCaptions, isTrained, styleNameOf, train, trainingForm, trainingStage } from "./train.js";
+import { makeComparisonPair, TrainingSongs } from "./training-songs.js";
 import { remainingTime } from "./words.js";
 
 const POLL_MS = 1000;
 
 export function Training({ attempt }: { attempt: Attempt }) {
-  const [values, setValues] = useState<Parameters>({});
+  const form = useStore(trainingForm);
+  const stage = useStore(trainingStage);
   const [status, setStatus] = useState<TrainingStatus | null>(null);
-  const [stage, setStage] = useState("");
-  const [songs, setSongs] = useState<readonly TrainingSong[]>([]);
-  const set = (change: Parameters) => setValues({ ...values, ...change });
+  /** Name of the style that training would replace, while the page asks; "" otherwise. */
+  const [replaced, setReplaced] = useState("");
+  const { values, songs } = form;
+  const set = (change: Parameters) => {
+    setReplaced("");
+    trainingForm.set({ values: { ...values, ...change }, songs });
+  };
   const read = () =>
     carillon.call<TrainingStatus>("GET", "/v1/training/status").then(setStatus, () => setStatus(null));
   useEffect(() => {
@@ -28,20 +35,30 @@ export function Training({ attempt }: { attempt: Attempt }) {
   }, []);
   const isBusy = stage !== "" || status?.is_training === true;
   const trained = status?.is_training ? null : status?.output_path;
-  const start = () =>
-    attempt(async () => {
-      try {
-        await train(values, songs, setStage);
-        await read();
-      } finally {
-        setStage("");
-      }
+  const start = () => {
+    setReplaced("");
+    return attempt(async () => {
+      await train(form);
+      await read();
     }, t("Training has started."));
+  };
+  const startOrAsk = async () => {
+    const name = styleNameOf(form);
+    let isReplacement = false;
+    trainingStage.set(t("Starting…"));
+    const isChecked = await attempt(async () => {
+      checkCaptions(form);
+      isReplacement = await isTrained(name);
+    });
+    if (isChecked && !isReplacement) return void (await start());
+    trainingStage.set("");
+    if (isReplacement) setReplaced(name);
+  };
   const fields = { values, set };
   return (
     <section class="part" aria-label={t("Training")}>
       <h3>{t("Train an adapter")}</h3>
-      <TrainingSongs songs={songs} onChange={setSongs} />
+      <TrainingSongs songs={songs} onChange={(songs) => trainingForm.set({ values, songs })} />
       <div class="grid">
         {songs.length === 0 && (
           <TextField
@@ -70,8 +87,8 @@ export function Training({ attempt }: { attempt: Attempt }) {
       </div>
       <div class="row">
         <Button
-          disabled={isBusy || (songs.length === 0 && !values.folder) || !values.name}
-          onClick={() => void start()}
+          disabled={isBusy || (songs.length === 0 && !values.folder) || styleNameOf(form) === ""}
+          onClick={() => void startOrAsk()}
         >
           {stage || t("Train")}
         </Button>
@@ -102,61 +119,18 @@ export function Training({ attempt }: { attempt: Attempt }) {
           </>
         )}
       </div>
+      {replaced !== "" && (
+        <p class="row" role="alert">
+          {t("The style {name} was trained already.", { name: replaced })}
+          <Button class="danger" disabled={isBusy} onClick={() => void start()}>
+            {t("Replace it")}
+          </Button>
+          <Button onClick={() => setReplaced("")}>{t("Keep it")}</Button>
+        </p>
+      )}
       {status !== null && status.state !== "idle" && <Progress status={status} />}
     </section>
   );
-}
-
-/**
- * Uploads recordings, labels the data set, prepares sample files and starts training. Folders are inside the training root.
- * @param songs songs to upload; if there are none, the folder of `values` is used
- */
-async function train(
-  values: Parameters,
-  songs: readonly TrainingSong[],
-  report: (stage: string) => void,
-): Promise<void> {
-  const { name, caption, ...settings } = values;
-  let folder = settings.folder;
-  delete settings.folder;
-  if (!caption && songs.some((song) => song.caption === ""))
-    throw new Error(t("Say what each song sounds like, or what all of them do."));
-  if (songs.length > 0) {
-    report(t("Sending songs…"));
-    folder = await sendSongs(String(name), songs);
-  }
-  report(t("Reading recordings…"));
-  const { samples } = await patient.call<{ samples: DataSetSample[] }>("POST", "/v1/dataset/scan", {
-    audio_dir: folder,
-    dataset_name: name,
-  });
-  const silent = songs.filter(({ file }) => !samples.some(({ filename }) => filename === file.name));
-  if (silent.length > 0) {
-    const names = silent.map(({ file }) => file.name).join(", ");
-    throw new Error(t("No sound was found in {names}. Remove it to train without it.", { names }));
-  }
-  for (const [index, { labeled, filename }] of samples.entries()) {
-    const own = songs.find(({ file }) => file.name === filename)?.caption;
-    if (!own && (labeled || !caption)) continue;
-    const { lyrics, bpm, keyscale, timesignature, language, is_instrumental } =
-      await carillon.call<DataSetSample>("GET", `/v1/dataset/sample/${index}`);
-    const described = {
-      caption: own || caption,
-      lyrics,
-      bpm,
-      keyscale,
-      timesignature,
-      language,
-      is_instrumental,
-    };
-    await carillon.call("PUT", `/v1/dataset/sample/${index}`, described);
-  }
-  report(t("Preparing samples…"));
-  const tensors = `${name}/samples`;
-  await patient.call("POST", "/v1/dataset/preprocess", { output_dir: tensors });
-  report(t("Starting…"));
-  const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
-  await patient.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
 }
 
 function stateInWords(state: TrainingStatus["state"]): string {

@@ -1,5 +1,5 @@
 /** Training in the studio: choose songs, describe them, train, and compare a song before and after. */
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { oneSecondSong } from "../live-server.js";
@@ -8,7 +8,8 @@ import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("training in the studio", function () {
   this.timeout(180_000);
-  const studio = new Studio({ SVC_TRAINING_ROOT: temporaryDirectory() });
+  const root = temporaryDirectory();
+  const studio = new Studio({ SVC_TRAINING_ROOT: root });
 
   for (const [width, place] of PAGE_WIDTHS) {
     it(`trains an adapter on chosen songs, and makes a song before and after training, ${place}`, async () => {
@@ -41,6 +42,23 @@ describe("training in the studio", function () {
       await button(page, "Train").click();
       await page.getByText("Training has started.").waitFor();
       await page.getByText(/Finished · step/).waitFor();
+
+      // The page asks before it replaces a style, and sends no song twice.
+      let sent = 0;
+      page.on("request", (request) => request.url().includes("/v1/dataset/audio/") && sent++);
+      const weights = join(root, `Reels ${width}`, "final/adapter/adapter_model.safetensors");
+      const { mtimeMs } = statSync(weights);
+      await button(page, "Train").click();
+      await page.getByText(`The style Reels ${width} was trained already.`).waitFor();
+      await button(page, "Keep it").click();
+      await button(page, "Replace it").waitFor({ state: "detached" });
+      expect(statSync(weights).mtimeMs).to.equal(mtimeMs);
+      await button(page, "Train").click();
+      await button(page, "Replace it").click();
+      await page.getByText("Training has started.").waitFor();
+      await page.getByText(/Finished · step/).waitFor();
+      expect(statSync(weights).mtimeMs).to.be.above(mtimeMs);
+      expect(sent).to.equal(0);
       const { samples } = (await client.get("/v1/dataset/samples")).body.data;
       expect(samples.map(({ caption }: { caption: string }) => caption)).to.deep.equal([
         "a fast reel",
@@ -60,4 +78,19 @@ describe("training in the studio", function () {
       expect(after).to.equal(before);
     });
   }
+
+  it("keeps the form while the user looks at the songs", async () => {
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    const file = { name: "one.mp3", mimeType: "audio/mpeg", buffer: Buffer.from("sound") };
+    await page.getByLabel("Songs to learn from").setInputFiles(file);
+    await page.getByLabel("What one.mp3 sounds like").fill("a fast reel");
+    await page.getByLabel("Name", { exact: true }).fill("Reels");
+    await page.getByLabel("Epochs").fill("7");
+    await button(page, "Back to the songs").click();
+    await page.getByText("Models and adapters").click();
+    expect(await page.getByLabel("What one.mp3 sounds like").inputValue()).to.equal("a fast reel");
+    expect(await page.getByLabel("Name", { exact: true }).inputValue()).to.equal("Reels");
+    expect(await page.getByLabel("Epochs").inputValue()).to.equal("7");
+  });
 });

@@ -10,11 +10,12 @@ import { temporaryDirectory } from "../tasks.js";
 describe("list of saved adapters", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
-  const folders = ["adapters/polka", "adapters/tango", "adapters/waltz", "zydeco/final"];
+  const folders = ["adapters/polka", "adapters/tango", "adapters/waltz", "bands/cajun/final", "zydeco/final"];
   before(() => {
     for (const file of [
       "zydeco/final/adapter/adapter_config.json",
       "zydeco/checkpoints/epoch_1/adapter/adapter_config.json",
+      "bands/cajun/final/adapter/adapter_config.json",
       "adapters/waltz/lokr_weights.safetensors",
       "adapters/tango/adapter/loha_weights.safetensors",
       "adapters/polka/pytorch_lora_weights.safetensors",
@@ -37,6 +38,9 @@ describe("list of saved adapters", function () {
     const server = await startLiveServer(temporaryDirectory(), { SVC_TRAINING_ROOT: root });
     const { body } = await server.client.get("/v1/lora/available");
     await server.close();
-    expect(body.data).to.deep.equal({ adapters: folders });
+    expect(body.data.adapters).to.deep.equal(folders);
+    const { styles } = body.data;
+    expect(styles.map(({ name }: { name: string }) => name)).to.include.members(["bands/cajun", "zydeco"]);
+    for (const { saved_time } of styles) expect(Math.abs(Date.now() / 1000 - saved_time)).to.be.below(600);
   });
 });
