@@ -26,6 +26,8 @@ interface CardProps {
 export function Card({ task, track, onPlay, on }: CardProps) {
   const [isRenaming, setRenaming] = useState(false);
   const [isOpen, setOpen] = useState(false);
+  // The name says how the song was made from its original.
+  const original = useOriginal(task);
   const name = songName(task);
   const isCurrent = track?.task.task_id === task.task_id;
   const { isPlaying, failure } = usePlayback(isCurrent);
@@ -57,7 +59,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
             {name}
           </span>
         )}
-        <Origin task={task} />
+        {original && <Origin task={task} original={original} />}
         <span class="faint facts">
           {isCurrent && failure !== "" && <span class="failed">{t("Not loaded")} · </span>}
           <Badges task={task} />
@@ -162,9 +164,7 @@ function Badges({ task }: { task: Task }) {
 }
 
 /** Says what a variation or an edit was made from; a press shows the original. */
-function Origin({ task }: { task: Task }) {
-  const original = useOriginal(task);
-  if (original === null) return null;
+function Origin({ task, original }: { task: Task; original: Task }) {
   return (
     <a
       class="faint origin"

@@ -33,18 +33,25 @@ export function useOriginal(task: Task): Task | null {
   return (id !== undefined && known.get(id)) || null;
 }
 
-type Kind = "variation" | "extension" | "change" | "edit";
+type Kind = "variation" | "extension" | "whole" | "change" | "edit";
+
+/** Parts of this many seconds cannot be heard. */
+const TOLERANCE_SECONDS = 0.1;
 
 function kindOf(task: Task): Kind | null {
   if (task.retake_of) return "variation";
   if (task.task_type !== "repaint") return null;
   const { repainting_start: start, repainting_end: end, repainting_windows: windows } = task.parameters;
-  const parts = Array.isArray(windows) && windows.length > 0 ? windows : [[start, end]];
+  const given = Array.isArray(windows) && windows.length > 0 ? windows : [[start, end]];
+  // A start is 0 by default, and an end is that of the original.
+  const parts = given.map(([from, to]) => [Number(from ?? 0), Number(to ?? 0)] as const);
+  if (parts.some(([from, to]) => from === 0 && to <= 0)) return "whole";
   const length = originals.value.get(originalId(task) ?? "")?.songs[0]?.metas.duration;
   // Whether an edit goes beyond an original that was deleted is not known.
   if (!length) return "edit";
-  const isLonger = parts.some(([from, to]) => Number(from) < 0 || Number(to) > length + 0.1);
-  return isLonger ? "extension" : "change";
+  if (parts.some(([from, to]) => from < 0 || to > length + TOLERANCE_SECONDS)) return "extension";
+  const isWhole = parts.some(([from, to]) => from === 0 && to >= length - TOLERANCE_SECONDS);
+  return isWhole ? "whole" : "change";
 }
 
 /** Tells a song from its original, which has the same words; "" if it has none. */
@@ -54,6 +61,8 @@ export function kindInWords(task: Task): string {
       return t("variation");
     case "extension":
       return t("extended");
+    case "whole":
+      return t("new version");
     case "change":
       return t("part changed");
     case "edit":
@@ -70,6 +79,8 @@ export function madeFrom(task: Task, original: string): string {
       return t("variation of {song}", { song: original });
     case "extension":
       return t("extends {song}", { song: original });
+    case "whole":
+      return t("new version of {song}", { song: original });
     case "change":
       return t("changes a part of {song}", { song: original });
     default:

@@ -157,16 +157,22 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
         )}
       </div>
       <p class="faint">
-        {recordingTasks()[task]?.help} {task === "repaint" && length > 0 && effectOf(window, length)}
+        {recordingTasks()[task]?.help}{" "}
+        {task === "repaint" && effectOf(window, length, values.repainting_windows !== undefined)}
       </p>
     </fieldset>
   );
 }
 
-/** Text for the user: what a repaint of this window does to a recording of this length. */
-function effectOf({ start, end }: TimeRange, length: number): string {
+/**
+ * Text for the user: what a repaint of this window does to a recording.
+ * @param length seconds of the recording; 0: not known
+ * @param hasOthers whether other windows are repainted, too
+ */
+function effectOf({ start, end }: TimeRange, length: number, hasOthers: boolean): string {
+  if (start === 0 && end <= 0) return hasOthers ? "" : t("Without a part, the whole recording is replaced.");
+  if (length === 0) return "";
   const until = end > 0 ? end : length;
-  if (start === 0 && until === length) return "";
   const [first, last] = [Math.max(0, start), Math.min(length, until)];
   const repainted =
     last > first ? [t("replaces {from} to {to}", { from: formatTime(first), to: formatTime(last) })] : [];

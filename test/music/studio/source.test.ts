@@ -74,6 +74,23 @@ describe("use of recordings in the studio", function () {
     expect(task_type).to.equal("repaint");
     expect(parameters.repainting_windows).to.have.length(2);
     expect(parameters.repainting_windows[1][0]).to.be.closeTo(2.5, 0.3);
+    await page.reload();
+    await button(page, "Play two new parts (part changed)").waitFor();
+  });
+
+  it("an edit without a part replaces the whole song: the form says so beforehand, and the new song's name", async () => {
+    const page = await studio.open();
+    await button(page, "More of a short song").last().click();
+    await button(page, "Edit").click();
+    const whole = page.getByText("Without a part, the whole recording is replaced.");
+    await whole.waitFor();
+    await page.getByLabel("From").fill("2");
+    await page.getByText("Replaces 0:02 to 0:10.").waitFor();
+    expect(await whole.isVisible()).to.equal(false);
+    await page.getByLabel("From").fill("");
+    await make(page, "all of it");
+    await button(page, "Play all of it (new version)").waitFor();
+    await page.getByRole("link", { name: "new version of a short song" }).waitFor();
   });
 
   for (const [what, field, wanted] of [
