@@ -86,9 +86,11 @@ describe("the command new-city", () => {
     const reply = await client.run("new-city", { seed: 3, map: "empty" });
     expect(reply).to.include({ seed: 3, map: "empty", paused: true, frame: 0 });
     expect((await client.state("/state/networks")).total).to.equal(0);
-    const [saved] = (await client.state("/state/saves")).saves;
+    const saved = (await client.state("/state/saves")).saves.at(-1);
+    await client.road(0, 0, 80, 0, { name: "Discarded Street" });
     await client.run("new-city", { discard: true });
-    expect((await client.state("/state/saves")).saves).to.have.length(1);
+    // The first city, and each new city as it began.
+    expect((await client.state("/state/saves")).saves).to.have.length(3);
     await client.run("load-city", { name: saved.name });
     const names = (await client.state("/state/networks")).segments.map(({ name }: { name: string }) => name);
     expect(names).to.include("Agent Street");
@@ -136,7 +138,7 @@ describe("the command new-city", () => {
     await client.run("new-city", { seed: 3 });
     const { stoppedBy, frame } = await advanced;
     expect(stoppedBy).to.equal("stopped");
-    const [saved] = (await client.state("/state/saves")).saves;
+    const saved = (await client.state("/state/saves")).saves.at(-1);
     expect((await client.run("load-city", { name: saved.name })).frame).to.equal(frame);
   });
 
@@ -177,6 +179,26 @@ describe("the command load-city", () => {
     await client.run("advance", { weeks: 1 });
     expect((await client.state("/state/hash")).hash).to.not.equal(hash);
     expect((await client.run("load-city", { name: "Before" })).hash).to.equal(hash);
+  });
+
+  it("a crash soon after resumes the city that was loaded or begun, not the one that was left", async () => {
+    const { client, city, game } = bridge;
+    const hash = async (): Promise<string> => (await client.state("/state/hash")).hash;
+    const resume = () =>
+      game.resumeCity((error) => {
+        throw error;
+      });
+    smallTown(city);
+    await client.save("Town");
+    await game.saves.settled();
+    const town = await hash();
+    await client.run("new-city", { seed: 3 });
+    const begun = await hash();
+    await resume();
+    expect(await hash()).to.equal(begun);
+    await client.run("load-city", { name: "Town" });
+    await resume();
+    expect(await hash()).to.equal(town);
   });
 
   it("loads the oldest automatic save, which saving the replaced city overwrites", async () => {

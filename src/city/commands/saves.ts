@@ -79,7 +79,8 @@ export const loadCity = defineGameCommand({
 });
 
 /**
- * Saves the loaded city unless it is discarded, then begins another.
+ * Saves the loaded city unless it is discarded, then begins another, and saves that, too: after a crash the newest save is
+ * resumed.
  * @throws RefusedError when the loaded city cannot be saved; it stays loaded
  */
 async function replaceCity(
@@ -90,7 +91,11 @@ async function replaceCity(
   const leaving = game.world;
   if (leaving) leaving.isLeaving = true;
   try {
-    if (discard || (await game.autosave())) return await begin();
+    if (discard || (await game.autosave())) {
+      const world = await begin();
+      await game.autosave();
+      return world;
+    }
   } finally {
     if (leaving) leaving.isLeaving = false;
   }
