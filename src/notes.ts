@@ -34,6 +34,12 @@ const SENTENCES = {
   queue_full: "Server busy: queue is full",
   server_stopped: "the server stopped {count} times while this task ran; the task is not tried again",
   took_too_long: "the job ran longer than {seconds} seconds, the limit of SVC_JOB_TIMEOUT_SECONDS",
+  adapter_absent: "❌ Failed to load LoRA: {path}: there is no such file or folder",
+  adapter_not_found: "❌ Failed to load LoRA: {path}: no adapter found",
+  adapter_outside:
+    "❌ Failed to load LoRA: Rejected unsafe path: {path} is outside {root} (SVC_TRAINING_ROOT)",
+  adapter_loaded: '❌ Failed to load LoRA: An adapter named "{name}" is already loaded.',
+  adapter_unusable: "❌ Failed to load LoRA: {reason}",
   field_counts: "{lost} was ignored: {used} counts",
   fields_unknown: "unknown fields were ignored: {names}",
   parameter_ignored: "{names} was ignored: {reason}",

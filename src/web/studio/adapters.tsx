@@ -3,62 +3,21 @@ import { useState } from "preact/hooks";
 import { type AdapterStatus, type AvailableAdapters, patient } from "./api.js";
 import { Button } from "./button.js";
 import { useEndpoint } from "./endpoint.js";
-import { t } from "./language.js";
+import { language, t } from "./language.js";
 import { type Attempt, WorkshopSection } from "./part.js";
-import { ADAPTER_STATUS, forgetStyle } from "./styles.js";
-
-/** Value of the menu for a file that the server does not list. */
-const OTHER = " ";
-
-/** Name of a style in place of its path: trained styles lie in a folder `final` of their own. */
-function styleName(path: string): string {
-  return path.replace(/\/final$/, "");
-}
+import { ADAPTER_STATUS, forgetStyle, SAVED_ADAPTERS } from "./styles.js";
 
 export function Adapters({ attempt }: { attempt: Attempt }) {
   const [status] = useEndpoint<AdapterStatus>(ADAPTER_STATUS);
-  const [available] = useEndpoint<AvailableAdapters>("/v1/lora/available");
-  const [chosen, setChosen] = useState("");
+  const [available] = useEndpoint<AvailableAdapters>(SAVED_ADAPTERS);
   const [typed, setTyped] = useState("");
-  const names = available?.adapters ?? [];
-  const isTyped = names.length === 0 || chosen === OTHER;
-  const path = isTyped ? typed.trim() : chosen;
   const change = (endpoint: string, body: object, done = "") =>
     attempt(() => patient.call("POST", `/v1/lora/${endpoint}`, body), done);
+  const load = (body: object) => change("load", body, t("The adapter is loaded."));
+  const loaded = Object.values(status?.paths ?? {});
+  const saved = available?.styles.filter(({ path }) => !loaded.includes(path)) ?? [];
   return (
     <WorkshopSection title={t("Adapters")}>
-      <div class="row">
-        {names.length > 0 && (
-          <select
-            aria-label={t("Style")}
-            value={chosen}
-            onChange={(event) => setChosen(event.currentTarget.value)}
-          >
-            <option value="">{t("Choose a style")}</option>
-            {names.map((each) => (
-              <option key={each} value={each}>
-                {styleName(each)}
-              </option>
-            ))}
-            <option value={OTHER}>{t("Another file on the server")}</option>
-          </select>
-        )}
-        {isTyped && (
-          <input
-            aria-label={t("Adapter on the server")}
-            placeholder={t("Path on the server, such as zydeco/final")}
-            title={t("Path on the server, such as zydeco/final")}
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        )}
-        <Button
-          disabled={path === ""}
-          onClick={() => change("load", { lora_path: path }, t("The adapter is loaded."))}
-        >
-          {t("Load adapter")}
-        </Button>
-      </div>
       {status?.adapters.map((adapter_name) => (
         <div class="row" key={adapter_name}>
           <label class="check">
@@ -94,6 +53,41 @@ export function Adapters({ attempt }: { attempt: Attempt }) {
           </Button>
         </div>
       ))}
+      {saved.length > 0 && (
+        <ul class="saved-styles" aria-label={t("Styles")}>
+          {saved
+            .toSorted((one, other) => other.saved_time - one.saved_time)
+            .map(({ name, path, saved_time: time }) => (
+              <li class="row" key={path}>
+                {name} <span class="faint">{dateOf(time)}</span>
+                <Button
+                  class="end"
+                  aria-label={t("Load {name}", { name })}
+                  onClick={() => load({ lora_path: path, adapter_name: name })}
+                >
+                  {t("Load")}
+                </Button>
+              </li>
+            ))}
+        </ul>
+      )}
+      <div class="row">
+        <input
+          aria-label={t("Adapter on the server")}
+          placeholder={t("Path on the server, such as zydeco/final")}
+          title={t("Path on the server, such as zydeco/final")}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+        <Button disabled={typed.trim() === ""} onClick={() => load({ lora_path: typed.trim() })}>
+          {t("Load adapter")}
+        </Button>
+      </div>
     </WorkshopSection>
   );
+}
+
+function dateOf(unixSeconds: number): string {
+  const format = new Intl.DateTimeFormat(language(), { dateStyle: "medium", timeStyle: "short" });
+  return format.format(unixSeconds * 1000);
 }

@@ -19,6 +19,9 @@ const recording =
     `${parameterName(values.name ?? "")}: ${words(values)}`;
 const ignored: Words = (values) => t("No effect on this song: {names}", { names: names(values) });
 
+/** Folders of absolute paths. */
+const FOLDERS = /(?<!\S)\/(?:[^/:\n]+\/)*/g;
+
 /** Sentences that say what the service did. A code without one shows the sentence of the service. */
 const WORDS: Partial<Record<Note["code"], Words>> = {
   tempo_usual: (values) => t("{value} BPM, usual for “{words}”", values),
@@ -52,6 +55,12 @@ const WORDS: Partial<Record<Note["code"], Words>> = {
   queue_full: () => t("The queue is full. Try again in a moment."),
   server_stopped: (values) => t("The server stopped {count} times while it made this song.", values),
   took_too_long: (values) => t("It took longer than {seconds} s and was stopped.", values),
+  adapter_absent: () => t("There is no adapter at this place on the server."),
+  adapter_not_found: () => t("There is no adapter at this place on the server."),
+  adapter_outside: () => t("The server loads adapters only from its training folder."),
+  adapter_loaded: ({ name = "" }) => t("An adapter with the name {name} is loaded already.", { name }),
+  adapter_unusable: ({ reason = "" }) =>
+    t("This adapter cannot be used: {reason}", { reason: reason.replace(FOLDERS, "") }),
   fields_unknown: ignored,
   parameter_ignored: ignored,
   parameters_ignored: ignored,

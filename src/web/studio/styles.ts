@@ -5,6 +5,7 @@ import { t } from "./language.js";
 import { Store } from "./store.js";
 
 export const ADAPTER_STATUS = "/v1/lora/status";
+export const SAVED_ADAPTERS = "/v1/lora/available";
 
 export interface LostStyle {
   name: string;

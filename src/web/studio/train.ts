@@ -2,6 +2,7 @@
 import { type AvailableAdapters, carillon, type DataSetSample, type Parameters, patient } from "./api.js";
 import { t } from "./language.js";
 import { Store } from "./store.js";
+import { SAVED_ADAPTERS } from "./styles.js";
 import type { TrainingSong } from "./training-songs.js";
 
 export interface TrainingForm {
@@ -21,7 +22,7 @@ export function styleNameOf({ values }: TrainingForm): string {
 
 /** Whether training with this name would replace a trained style. */
 export async function isTrained(name: string): Promise<boolean> {
-  const { adapters } = await carillon.call<AvailableAdapters>("GET", "/v1/lora/available");
+  const { adapters } = await carillon.call<AvailableAdapters>("GET", SAVED_ADAPTERS);
   return adapters.includes(`${name}/final`);
 }
 

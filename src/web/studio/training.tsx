@@ -5,10 +5,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { carillon, type Parameters, patient, type TrainingStatus } from "./api.js";
 import { Button } from "./button.js";
+import { reread } from "./endpoint.js";
 import { NumberField, TextField } from "./fields.js";
 import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { useStore } from "./store.js";
+import { SAVED_ADAPTERS } from "./styles.js";
 import { checkCaptions, isTrained, styleNameOf, train, trainingForm, trainingStage } from "./train.js";
 import { makeComparisonPair, TrainingSongs } from "./training-songs.js";
 import { remainingTime } from "./words.js";
@@ -33,8 +35,13 @@ export function Training({ attempt }: { attempt: Attempt }) {
     const timer = setInterval(read, POLL_MS);
     return () => clearInterval(timer);
   }, []);
-  const isBusy = stage !== "" || status?.is_training === true;
-  const trained = status?.is_training ? null : status?.output_path;
+  const isTraining = status?.is_training === true;
+  useEffect(() => {
+    // The end of a run adds an adapter.
+    if (!isTraining) void reread(SAVED_ADAPTERS);
+  }, [isTraining]);
+  const isBusy = stage !== "" || isTraining;
+  const trained = isTraining ? null : status?.output_path;
   const start = () => {
     setReplaced("");
     return attempt(async () => {

@@ -73,4 +73,50 @@ describe("styles in the studio", function () {
     await button(page, "Make").click();
     await button(page, "Play a plain polka").waitFor();
   });
+
+  it("lists trained styles with the newest first, and loads them by name", async () => {
+    writeStyle("bands/cajun");
+    writeStyle("newest");
+    await studio.server.client.post("/v1/lora/unload", {});
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    const rows = page.getByRole("list", { name: "Styles" }).getByRole("listitem");
+    expect(await rows.first().textContent())
+      .to.include("newest")
+      .and.to.include(`${new Date().getFullYear()}`);
+    await button(page, "Load bands/cajun").click();
+    await page.getByRole("checkbox", { name: "bands/cajun" }).waitFor();
+    await page.getByText("Style: bands/cajun").waitFor();
+    await button(page, "Load bands/cajun").waitFor({ state: "detached" });
+    expect((await status()).paths).to.deep.equal({ "bands/cajun": "bands/cajun/final" });
+  });
+
+  it("says in the user's language why an adapter cannot be loaded, and names no folder of the server", async () => {
+    writeStyle("first");
+    writeStyle("second/first");
+    writeLora(join(root, "wide"), { inputs: 8 });
+    mkdirSync(join(root, "empty"), { recursive: true });
+    const page = await studio.open("Online", "de-DE");
+    await page.getByText("Modelle und Adapter").click();
+    const load = async (path: string) => {
+      await page.getByLabel("Adapter auf dem Server").fill(path);
+      await button(page, "Adapter laden").click();
+    };
+    const notice = page.locator(".notice");
+    for (const path of ["absent/final", "empty", join(root, "absent")]) {
+      await load(path);
+      await notice.getByText("An dieser Stelle auf dem Server ist kein Adapter.").waitFor();
+      await button(page, "Meldung schließen").click();
+    }
+    await load("../elsewhere");
+    await notice.getByText("Der Server lädt Adapter nur aus seinem Trainingsordner.").waitFor();
+    await load("wide");
+    await notice.getByText("Dieser Adapter ist nicht brauchbar:").waitFor();
+    expect(await notice.textContent()).to.not.include(root);
+    await load("first/final");
+    await notice.getByText("Der Adapter ist geladen.").waitFor();
+    await load("second/first/final");
+    await notice.getByText("Ein Adapter mit dem Namen first ist schon geladen.").waitFor();
+    studio.browserErrors.length = 0;
+  });
 });
