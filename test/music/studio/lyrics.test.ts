@@ -4,9 +4,9 @@ import { expect } from "chai";
 import { shortSong } from "../live-server.js";
 import { LYRIC_MODEL, lyricModel } from "../lyric-model.js";
 import { temporaryDirectory } from "../tasks.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, checkLowPlayer, effectsRun, Studio } from "./studio-fixture.js";
 
-const LINES = ["Sleep, the tide is low", "boats lie in a row", "hush"];
+const LINES = ["Sleep, the tide is low", "Donaudampfschifffahrtsgesellschaftskapitänslied", "hush"];
 
 describe("lyrics in the studio", function () {
   this.timeout(180_000);
@@ -42,7 +42,14 @@ describe("lyrics in the studio", function () {
       .locator(".karaoke [aria-current]")
       .getByText(LINES[0] as string)
       .waitFor();
-    await page.locator(".player .sung").click();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await effectsRun(page);
+    const isCut = await page.locator(".karaoke").evaluate((words) => words.scrollWidth > words.clientWidth);
+    expect(isCut, "a long word is cut off").to.equal(false);
+    const sung = page.locator(".player .sung");
+    await checkLowPlayer(page, button(page, "Play"), button(page, "Next song"), sung);
+    await page.setViewportSize({ width: 1200, height: 800 });
+    await sung.click();
     await page.locator(".karaoke").waitFor({ state: "detached" });
     await button(page, "More of a lullaby").click();
     const download = page.waitForEvent("download");

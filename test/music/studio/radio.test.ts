@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import type { TaskRow } from "../../../src/music/queue/task-row.js";
 import { oneSecondSong, shortSong } from "../live-server.js";
-import { button, Studio } from "./studio-fixture.js";
+import { button, checkLowPlayer, Studio } from "./studio-fixture.js";
 
 describe("the radio of the studio", function () {
   this.timeout(180_000);
@@ -68,6 +68,13 @@ describe("the radio of the studio", function () {
     await page.getByRole("group", { name: "Radio" }).waitFor({ state: "detached" });
     while ((await made("&temporary=true")).length > 0);
     expect((await made()).map(({ task_id }) => task_id)).to.deep.equal([first?.task_id]);
+  });
+
+  it("keeps Pause and Skip in view in a low window", async () => {
+    const page = await listen(CALM);
+    await status(page, "The next song is ready.");
+    await checkLowPlayer(page, button(page, "Pause"), button(page, "Skip"));
+    await button(page, "Close player").click();
   });
 
   it("goes on by itself, and ends when the user plays a song of the library", async () => {

@@ -77,3 +77,25 @@ export function effectsRun(page: Page): Promise<void> {
     () => new Promise<void>((resolve) => requestAnimationFrame(() => setTimeout(resolve))),
   );
 }
+
+/** Windows of phones on their side, and of a desk at a zoom of 400 %. */
+const LOW_WINDOWS = [
+  { width: 844, height: 390 },
+  { width: 667, height: 375 },
+  { width: 360, height: 225 },
+];
+
+/** Checks in low windows that the player leaves most of the page visible, and that its controls are in view. */
+export async function checkLowPlayer(page: Page, ...controls: Locator[]): Promise<void> {
+  for (const size of LOW_WINDOWS) {
+    await page.setViewportSize(size);
+    await effectsRun(page);
+    const player = await page.getByRole("region", { name: "Player" }).boundingBox();
+    expect(player?.height, `player in ${size.width} px`).to.be.below(size.height / 2);
+    for (const control of controls) {
+      const { x = 0, y = 0, width = 0, height = 0 } = (await control.boundingBox()) ?? {};
+      expect(x + width, `${control} in ${size.width} px`).to.be.within(1, size.width);
+      expect(y + height, `${control} in ${size.height} px`).to.be.within(1, size.height);
+    }
+  }
+}
