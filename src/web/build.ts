@@ -259,7 +259,8 @@ export class BuildTools {
     if (!found) throw new Error("Neither a building nor a road is here.");
     const label = await nameOf(found);
     const body = { entityType: found.kind === "building" ? "building" : "netSegment", id: found.id };
-    const lines = [`Bulldoze ${label}? ${this.operations.promiseFor("bulldoze")}`];
+    const warnings = warningsOf(await sendCommand("bulldoze", { ...body, dryRun: true }));
+    const lines = [`Bulldoze ${label}? ${this.operations.promiseFor("bulldoze")}`, ...warnings];
     return { name: "bulldoze", body, corners: [place], label, confirm: "Bulldoze", lines };
   }
 

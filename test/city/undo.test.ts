@@ -1,8 +1,11 @@
 import { expect } from "chai";
+import { footprintsOverlap } from "../../src/city/geometry.js";
 import { layStarterMap } from "../../src/city/simulation/fabric/starter-map.js";
+import { buildingsOnBlock } from "../../src/city/simulation/fabric/zone-blocks.js";
+import { FRAMES_PER_CYCLE } from "../../src/city/simulation/state/calendar.js";
 import type { Building, NetSegment } from "../../src/city/simulation/state/entities.js";
 import { bridgeForEach } from "./bridge.js";
-import { advance, fingerprint, smallTown } from "./simulation/towns.js";
+import { advance, findFaults, fingerprint, smallTown } from "./simulation/towns.js";
 
 describe("the undo command", () => {
   const bridge = bridgeForEach();
@@ -118,6 +121,48 @@ describe("the undo command", () => {
     expect(city.segments.size).to.be.below(before.segments.length);
     await undo("all");
     expect(state()).to.deep.equal(before);
+  });
+
+  it("puts back what the city has built over or torn down since, though without its residents", async () => {
+    const { city, client } = bridge;
+    layStarterMap(city);
+    smallTown(city);
+    advance(city, 12_000);
+    const standing = ({ id }: Building) => city.buildings.get(id);
+    const home = city.buildings.all().find(({ householdIds }) => householdIds.length > 0) as Building;
+    await bulldoze("building", home.id);
+    city.demand.residential = 100;
+    const isOver = (other: Building) => other !== home && footprintsOverlap(other, home, 1);
+    for (let cycle = 0; cycle < 12 && !city.buildings.all().some(isOver); cycle++) advance(city, 256);
+    expect(city.buildings.all().some(isOver), "something has grown there").to.equal(true);
+    await undo(`building ${home.id}`);
+    expect(city.buildings.all().filter(isOver)).to.deep.equal([]);
+    expect(standing(home)).to.equal(home);
+    expect(home.householdIds.length).to.be.above(0);
+
+    const street = city.segments
+      .all()
+      .find(({ blockIds }) =>
+        blockIds.some((id) => buildingsOnBlock(city, city.blocks.at(id)).length > 1),
+      ) as NetSegment;
+    const beside = street.blockIds.flatMap((id) => buildingsOnBlock(city, city.blocks.at(id)));
+    const tried = await client.run("bulldoze", { entityType: "netSegment", id: street.id, dryRun: true });
+    expect(tried.warnings).to.deep.equal([
+      `The ${beside.length} buildings beside it lose their zone and may go`,
+    ]);
+    await bulldoze("netSegment", street.id);
+    // Blocks of the next street overlap: their zones would keep the buildings.
+    const lots = { from: { x: 140, z: -80 }, to: { x: 420, z: 160 }, preserveOccupied: false };
+    await client.run("zone-rectangle", { ...lots, zone: "Unzoned" });
+    advance(city, 3 * FRAMES_PER_CYCLE);
+    const [torn] = beside.filter((building) => !standing(building));
+    expect(torn).to.not.equal(undefined);
+    await undo(`netSegment ${street.id}`);
+    expect(beside.every((building) => standing(building) === building)).to.equal(true);
+    expect(beside.every(({ blockId }) => blockId !== 0)).to.equal(true);
+    expect(findFaults(city)).to.deep.equal([]);
+    advance(city, 2 * 4096);
+    expect(beside.some((building) => building.householdIds.length > 0)).to.equal(true);
   });
 
   it("puts a building back under another id if its own is taken, and can still undo its construction", async () => {

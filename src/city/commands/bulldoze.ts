@@ -3,6 +3,7 @@ import { distance, type GroundPoint, squareAround } from "../geometry.js";
 import { RefusedError } from "../refusal.js";
 import { removeBuilding } from "../simulation/fabric/buildings.js";
 import { removeNode, removeSegment } from "../simulation/fabric/network.js";
+import { buildingsOnBlock } from "../simulation/fabric/zone-blocks.js";
 import type { Building, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { fieldText, flag, groundPoint, number, text } from "../wire/requests.js";
@@ -23,9 +24,10 @@ export const bulldoze = defineCommand({
   }),
   act: (world, { dryRun, entityType, id, keepNodes }) => {
     const remove = removalOf(world, entityType, id, keepNodes);
+    const warnings = entityType === "netSegment" ? lossesBeside(world, world.segments.at(id)) : [];
     if (!dryRun) remove();
     const message = `${entityType} ${id} ${dryRun ? "can be" : "was"} removed.`;
-    const choice = entityType === "netSegment" ? { keepNodes } : {};
+    const choice = entityType === "netSegment" ? { keepNodes, warnings } : {};
     return { message, entityType, id, ...choice };
   },
 });
@@ -55,6 +57,17 @@ function removalOf(world: World, entityType: string, id: number, keepNodes: bool
       throw new RefusedError(message);
     }
   }
+}
+
+/** A warning about the buildings that lose their zone with a street. */
+function lossesBeside(world: World, { blockIds }: NetSegment): string[] {
+  const beside = blockIds.flatMap((id) => buildingsOnBlock(world, world.blocks.at(id))).length;
+  if (beside === 0) return [];
+  return [
+    beside === 1
+      ? "The building beside it loses its zone and may go"
+      : `The ${beside} buildings beside it lose their zone and may go`,
+  ];
 }
 
 function removeBuildings(world: World, buildings: readonly Building[]): void {

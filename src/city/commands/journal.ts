@@ -6,6 +6,7 @@ import { occupiedCellMask, setCells } from "../simulation/fabric/zone-blocks.js"
 import type { Pool } from "../simulation/state/collections.js";
 import type { Building, NetNode, NetSegment, ZoneBlock } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
+import { FLAG } from "../terms.js";
 import { obstaclesOf, obstaclesOn } from "./sites.js";
 
 const MAX_KEPT = 200;
@@ -112,21 +113,50 @@ export function recordPainting(world: World, { id, cells: before }: ZoneBlock): 
 
 /** Records a building that is about to be removed. */
 export function recordBuildingRemoval(world: World, building: Building): void {
-  const name = `building ${building.id}`;
-  record(world, {
-    cost: 0,
-    watch: () => unlessBuiltOver(name, world.buildings, () => obstaclesOn(world, building)),
-    revert: rememberBuilding(world, building),
-  });
+  const obstacles = () => obstaclesOn(world, building);
+  // The mark of what the city itself tears down, which comes back with its street.
+  building.flags &= ~FLAG.Demolishing;
+  recordRemoval(
+    world,
+    `building ${building.id}`,
+    world.buildings,
+    obstacles,
+    rememberBuilding(world, building),
+  );
 }
 
 /** Records a segment that is about to be removed. */
 export function recordSegmentRemoval(world: World, segment: NetSegment): void {
+  const obstacles = () => obstaclesOf(world, segment);
+  recordRemoval(world, `segment ${segment.id}`, world.segments, obstacles, rememberSegment(world, segment));
+}
+
+/**
+ * @param obstacles what stands in the place of the removed entity
+ * @param restore puts the entity back; adds what did not come back to the warnings
+ */
+function recordRemoval(
+  world: World,
+  name: string,
+  pool: Pool<Building> | Pool<NetSegment>,
+  obstacles: () => readonly (Building | NetSegment)[],
+  restore: (warnings: string[]) => void,
+): void {
+  const { frame } = world;
   record(world, {
     cost: 0,
-    watch: () => unlessBuiltOver(`segment ${segment.id}`, world.segments, () => obstaclesOf(world, segment)),
-    revert: rememberSegment(world, segment),
+    watch: () => unlessBuiltOver(name, pool, () => obstacles().filter((each) => !hasGrown(each))),
+    revert: (warnings) => {
+      // What the city itself has built there since, gives way.
+      for (const each of obstacles())
+        if (hasGrown(each) && each.builtFrame >= frame) removeBuilding(world, each);
+      restore(warnings);
+    },
   });
+}
+
+function hasGrown(entity: Building | NetSegment): entity is Building {
+  return "blockId" in entity && entity.blockId !== 0;
 }
 
 /** Records a node that is about to be removed, after its segments. */

@@ -11,7 +11,7 @@ const LASTS_SECONDS = 60;
 export const undo = defineCommand({
   path: "/commands/undo",
   summary:
-    "Removes what a command has built or zoned, pays its cost back, and puts back what it has bulldozed, with residents, zones and ids where they are free: within 60 seconds of real time, if all of it still stands as it was built and nothing new stands in the place of what was bulldozed. Refused otherwise.",
+    "Removes what a command has built or zoned, pays its cost back, and puts back what it has bulldozed, with residents, zones and ids where they are free: within 60 seconds of real time, if all of it still stands as it was built and nothing new stands in the place of what was bulldozed; buildings that have grown there since give way, and those torn down beside a bulldozed street come back empty. Refused otherwise.",
   label: () => "Undo",
   fields: z.object({
     dryRun: flag(false),

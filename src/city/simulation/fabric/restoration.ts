@@ -1,12 +1,18 @@
 /** Puts removed buildings, nodes and segments back, with what belonged to them. */
 import { footprintRadius, squareAround } from "../../geometry.js";
+import { FLAG } from "../../terms.js";
 import type { Pool } from "../state/collections.js";
 import type { Building, Citizen, Household, NetNode, NetSegment, ZoneBlock } from "../state/entities.js";
-import { type World, ZONE_BLOCK_RADIUS_METERS } from "../state/world.js";
+import type { World } from "../state/world.js";
 import { takeJob } from "./citizens.js";
 import { createNode, isCompatible, MAX_SEGMENTS_PER_NODE } from "./network.js";
 import { updateAccess, updateAccessNear } from "./reach.js";
-import { invalidateOccupiedCells, invalidateUsableCells, occupiedCellMask } from "./zone-blocks.js";
+import {
+  buildingsOnBlock,
+  invalidateOccupiedCells,
+  invalidateUsableCells,
+  occupiedCellMask,
+} from "./zone-blocks.js";
 
 /** A household that moves out when its home is removed. */
 interface Family {
@@ -85,16 +91,17 @@ export function rememberNode(world: World, node: NetNode): () => void {
 
 /**
  * Remembers a segment that is about to be removed.
- * @returns puts it back with its ends, its zones and the lots of the buildings along it
+ * @returns puts it back with its ends, its zones and the lots of the buildings along it. Buildings that were torn down for
+ * want of a zone come back empty
  */
-export function rememberSegment(world: World, segment: NetSegment): () => void {
+export function rememberSegment(world: World, segment: NetSegment): (warnings: string[]) => void {
   const { startNodeId, endNodeId } = segment;
   const [formerStart, formerEnd] = [world.nodes.at(startNodeId), world.nodes.at(endNodeId)];
   const strips = segment.blockIds.map((id) => {
     const block = world.blocks.at(id);
     return { block, lots: lotsOn(world, block) };
   });
-  return () => {
+  return (warnings) => {
     const start = endOf(world, segment, formerStart, null);
     const end = endOf(world, segment, formerEnd, start);
     takeFreeId(world.segments, segment);
@@ -110,8 +117,11 @@ export function rememberSegment(world: World, segment: NetSegment): () => void {
       world.blocks.put(block);
       segment.blockIds.push(block.id);
       for (const { building, lotMask } of lots) {
-        const isWithoutLot = world.buildings.get(building.id) === building && building.blockId === 0;
-        if (isWithoutLot) Object.assign(building, { blockId: block.id, lotMask });
+        const isStanding = world.buildings.get(building.id) === building;
+        const isFree = (occupiedCellMask(world, block) & lotMask) === 0;
+        if (isStanding ? building.blockId !== 0 : !wasTornDown(building) || !isFree) continue;
+        Object.assign(building, { blockId: block.id, lotMask, flags: building.flags & ~FLAG.Demolishing });
+        if (!isStanding) rememberBuilding(world, building)(warnings);
       }
     }
     invalidateUsableCells(world, segment);
@@ -119,11 +129,13 @@ export function rememberSegment(world: World, segment: NetSegment): () => void {
   };
 }
 
-function lotsOn(world: World, { id, position }: ZoneBlock) {
-  return world.buildings
-    .near(squareAround(position, ZONE_BLOCK_RADIUS_METERS))
-    .filter(({ blockId }) => blockId === id)
-    .map((building) => ({ building, lotMask: building.lotMask }));
+/** Whether a building that is gone was removed because its zone had changed, and not by a command. */
+function wasTornDown({ flags }: Building): boolean {
+  return (flags & FLAG.Demolishing) !== 0;
+}
+
+function lotsOn(world: World, block: ZoneBlock) {
+  return buildingsOnBlock(world, block).map((building) => ({ building, lotMask: building.lotMask }));
 }
 
 /** The node at which a segment ends again: the former one, another at its place, or a new one. */

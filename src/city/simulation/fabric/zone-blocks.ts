@@ -23,7 +23,7 @@ import {
 } from "../../geometry.js";
 import { ZONES, type Zone } from "../../terms.js";
 import { commonZoneOf } from "../../zone-tally.js";
-import type { NetSegment, ZoneBlock } from "../state/entities.js";
+import type { Building, NetSegment, ZoneBlock } from "../state/entities.js";
 import { type World, ZONE_BLOCK_RADIUS_METERS } from "../state/world.js";
 
 const MAX_ROWS = 8;
@@ -128,13 +128,19 @@ function centerOfCell(block: ZoneBlock, index: number): GroundPoint {
 /** Removes a segment's blocks. Buildings on them stay, but no longer belong to a block. */
 export function removeBlocks(world: World, segment: NetSegment): void {
   for (const id of segment.blockIds) {
-    const block = world.blocks.at(id);
-    for (const building of world.buildings.near(squareAround(block.position, ZONE_BLOCK_RADIUS_METERS))) {
-      if (building.blockId === id) Object.assign(building, { blockId: 0, lotMask: 0 });
+    for (const building of buildingsOnBlock(world, world.blocks.at(id))) {
+      Object.assign(building, { blockId: 0, lotMask: 0 });
     }
     world.blocks.remove(id);
   }
   segment.blockIds.length = 0;
+}
+
+/** The growables whose lots are on the block. */
+export function buildingsOnBlock(world: World, { id, position }: ZoneBlock): Building[] {
+  return world.buildings
+    .near(squareAround(position, ZONE_BLOCK_RADIUS_METERS))
+    .filter(({ blockId }) => blockId === id);
 }
 
 /** Invalidates the cached usable cells of blocks near an added or removed road. */
