@@ -42,8 +42,12 @@ describe("training runs of a server process", () => {
 
     const second = await ServedProcess.start(directory, settings);
     const next = new Trainer(second.client, root);
-    expect((await next.status()).state).to.equal("idle");
-    const resume = { ...longRun, output_dir: "next", resume_from: `out/checkpoints/${checkpoint}` };
+    const { state, interrupted } = await next.status();
+    expect(state).to.equal("idle");
+    const resume_from = `out/checkpoints/${checkpoint}`;
+    expect(interrupted).to.deep.include({ adapter_type: "lora", output_dir: "out", resume_from });
+    expect(interrupted?.parameters).to.deep.include(longRun);
+    const resume = { ...interrupted?.parameters, lora_output_dir: "next", resume_from };
     expect((await next.start(resume)).status).to.equal(200);
     const { loss_history } = await next.until((status) => status.loss_history.length > 0);
     expect(loss_history[0]?.step).to.be.above(2);
@@ -59,6 +63,9 @@ describe("training runs of a server process", () => {
 
     const second = await ServedProcess.start(directory, settings);
     const next = new Trainer(second.client, root);
+    const { interrupted } = await next.status();
+    expect(interrupted?.current_step).to.be.at.least(8);
+    expect(interrupted?.resume_from).to.match(/^out\/checkpoints\/epoch_[4-9]/);
     const epochs = checkpoints().filter((name) => name.startsWith("epoch_"));
     expect(epochs).to.have.length.of.at.least(4);
     for (const name of epochs) {

@@ -210,6 +210,15 @@ export const startedTraining = withMessage.extend({
 export const stoppedTraining = withMessage;
 export const exportedAdapter = z.looseObject({ message: text });
 const number = z.number().nullable();
+export const interruptedRun = z
+  .object({
+    adapter_type: z.enum(["lora", "lokr"]),
+    output_dir: text,
+    current_step: z.int(),
+    resume_from: text.nullable().meta({ description: "latest checkpoint; null if none was saved" }),
+    parameters: z.looseObject({}).meta({ description: "request of the run" }),
+  })
+  .meta({ description: "the latest run, if a stop or crash of the server ended it" });
 export const trainingStatus = z.object({
   is_training: z.boolean(),
   should_stop: z.boolean(),
@@ -235,6 +244,7 @@ export const trainingStatus = z.object({
   learning_rate: number,
   grad_norm: number,
   output_path: text.nullable(),
+  interrupted: interruptedRun.nullable(),
 });
 export const tensorInfo = z.object({
   dataset_name: text,

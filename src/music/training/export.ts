@@ -63,14 +63,23 @@ async function findAdapter(outputDirectory: string, asSent: string): Promise<str
   throw new HttpError(404, `No trained model found in ${asSent}`);
 }
 
-/** Folder of the latest checkpoint; null if there is none. */
-async function latestCheckpoint(directory: string): Promise<string | null> {
-  const found = (await readdir(directory).catch(() => [])).flatMap((name) => {
-    const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
-    // If training was stopped within an epoch, its checkpoint is older than the one at the end of the epoch.
-    const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
-    return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
-  });
+/** Folder of the latest checkpoint that was saved after `sinceMs`; null if there is none. */
+export async function latestCheckpoint(directory: string, sinceMs = 0): Promise<string | null> {
+  const names = await readdir(directory).catch(() => []);
+  const isRecent = (name: string) =>
+    stat(join(directory, name)).then(
+      ({ mtimeMs }) => mtimeMs >= sinceMs,
+      () => false,
+    );
+  const recent = await Promise.all(names.map(isRecent));
+  const found = names
+    .filter((_, i) => recent[i])
+    .flatMap((name) => {
+      const [match, stopped, epoch, step] = CHECKPOINT_FOLDER.exec(name) ?? [];
+      // If training was stopped within an epoch, its checkpoint is older than the one at the end of the epoch.
+      const epochs = Number(epoch) - (stopped === undefined ? 0 : 0.5);
+      return match === undefined ? [] : [{ name, epochs, step: Number(step ?? 0) }];
+    });
   found.sort((a, b) => b.epochs - a.epochs || b.step - a.step);
   return found[0] === undefined ? null : join(directory, found[0].name);
 }

@@ -4,6 +4,7 @@ import type { TrainingEvent } from "../../engine/addon.js";
 import type { AdapterDesign } from "../../engine/training-parameters.js";
 import type { Run } from "../background-work.js";
 import type { trainingStatus as statusSchema } from "../openapi/answers.js";
+import type { InterruptedRun } from "./interrupted-run.js";
 
 const MAX_LOSSES = 1000;
 const MAX_LINES = 15;
@@ -94,8 +95,15 @@ export function applyEvent(progress: TrainingProgress, event: TrainingEvent): vo
 
 const NO_PLAN = { tensor_dir: "", config: {}, total_epochs: 0, tensorboard_logdir: null, adapter_type: null };
 
-/** @param run undefined: no run since the process started */
-export function trainingStatus(run: TrainingRun | undefined, nowMs: number): TrainingStatus {
+/**
+ * @param run undefined: no run since the process started
+ * @param interrupted run of an earlier process that it did not end
+ */
+export function trainingStatus(
+  run: TrainingRun | undefined,
+  nowMs: number,
+  interrupted: InterruptedRun | null = null,
+): TrainingStatus {
   const fields = run?.progress.fields ?? { ...NO_PLAN, ...NOTHING_DONE };
   const lines = run === undefined ? [] : logOf(run);
   const state = run === undefined ? "idle" : stateOf(run);
@@ -115,6 +123,7 @@ export function trainingStatus(run: TrainingRun | undefined, nowMs: number): Tra
     estimated_time_remaining: isTraining && stepsPerSecond > 0 ? stepsLeft / stepsPerSecond : 0,
     error: (state === "failed" && run?.failure?.detail) || null,
     run_id: run?.id ?? null,
+    interrupted,
   };
 }
 

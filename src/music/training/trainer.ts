@@ -20,13 +20,19 @@ import { BackgroundWork, type Work } from "../background-work.js";
 import { discoverSamples } from "../dataset/sample-set.js";
 import { RequestError } from "../errors.js";
 import { requireModel } from "../models/models.js";
-import type { LokrTraining, LoraTraining } from "../request/training-bodies.js";
+import {
+  type LokrTraining,
+  type LoraTraining,
+  parseLokrTraining,
+  parseLoraTraining,
+} from "../request/training-bodies.js";
 import {
   createOutputDirectory,
   noteOnRelativePath,
   type PermittedRoot,
   UnsafePathError,
 } from "../storage/permitted-root.js";
+import { RunRecord } from "./interrupted-run.js";
 import { applyEvent, newProgress, type TrainingProgress, trainingStatus } from "./status.js";
 
 const MEMORY_NOTICE =
@@ -36,6 +42,8 @@ type RunRequest = TrainingParameters & RunPaths;
 
 export class AdapterTrainer {
   readonly #work: BackgroundWork<TrainingProgress, void>;
+  readonly #record: RunRecord;
+  #isClosed = false;
 
   constructor(
     private readonly engine: MusicEngine,
@@ -43,6 +51,7 @@ export class AdapterTrainer {
     log: Logger,
   ) {
     this.#work = new BackgroundWork("Training", log);
+    this.#record = new RunRecord(root);
   }
 
   /** Starts training a LoRA. Returns the response of POST /v1/training/start just before the first step. */
@@ -72,12 +81,14 @@ export class AdapterTrainer {
     return { message: this.#work.cancel() ? "Stopping training..." : "No training in progress" };
   }
 
-  status() {
-    return trainingStatus(this.#work.latest, Date.now());
+  async status() {
+    const { latest } = this.#work;
+    return trainingStatus(latest, Date.now(), latest === undefined ? await this.#record.interrupted() : null);
   }
 
   /** Rejects further start requests, and stops the run, which saves a checkpoint to resume from. */
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#work.close();
   }
 
@@ -128,12 +139,30 @@ export class AdapterTrainer {
         applyEvent(progress, event);
         if (event.kind === "started") onFirstStep();
       };
-      const result = await this.engine.trainer.train(training, { signal, onEvent }).catch(refuseFiles);
-      progress.fields.output_path = result.path;
-      if (result.outcome === "stopped") signal.throwIfAborted();
+      await this.#record.write(bodyOf(adapter.kind, request));
+      let isCompleted = false;
+      try {
+        const result = await this.engine.trainer.train(training, { signal, onEvent }).catch(refuseFiles);
+        progress.fields.output_path = result.path;
+        isCompleted = result.outcome === "completed";
+        if (result.outcome === "stopped") signal.throwIfAborted();
+      } finally {
+        // A run that the server's stop ended can be resumed after the next start.
+        if (isCompleted || !this.#isClosed) await this.#record.remove();
+      }
     };
     return { progress, run };
   }
+}
+
+/** Body of a start request, without unset parameters. */
+function bodyOf(kind: AdapterDesign["kind"], request: RunRequest) {
+  const { shape } = kind === "lora" ? parseLoraTraining : parseLokrTraining;
+  const parameters = Object.entries(shape).flatMap(([key, type]) => {
+    const value = request[key as keyof RunRequest];
+    return value === undefined || value === null ? [] : [[namesOf(type)[0], value]];
+  });
+  return { adapter_type: kind, output_dir: request.outputDir, parameters: Object.fromEntries(parameters) };
 }
 
 function skippedNotice(skipped: readonly string[]): string[] {

@@ -1,5 +1,12 @@
 /** From the training form to a training run: uploads songs, labels and prepares them, starts the run. */
-import { type AvailableAdapters, carillon, type DataSetSample, type Parameters, patient } from "./api.js";
+import {
+  type AvailableAdapters,
+  carillon,
+  type DataSetSample,
+  type Parameters,
+  patient,
+  type TrainingStatus,
+} from "./api.js";
 import { t } from "./language.js";
 import { Store } from "./store.js";
 import { SAVED_ADAPTERS } from "./styles.js";
@@ -68,6 +75,19 @@ async function prepareAndStart({ values, songs }: TrainingForm, name: string): P
   trainingStage.set(t("Starting…"));
   const set = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));
   await patient.call("POST", "/v1/training/start", { ...set, tensor_dir: tensors, lora_output_dir: name });
+}
+
+export type InterruptedRun = NonNullable<TrainingStatus["interrupted"]>;
+
+/** Starts an interrupted run again, from its last checkpoint if there is one. */
+export async function resume({ adapter_type, parameters, resume_from }: InterruptedRun): Promise<void> {
+  trainingStage.set(t("Starting…"));
+  try {
+    const path = adapter_type === "lokr" ? "/v1/training/start_lokr" : "/v1/training/start";
+    await patient.call("POST", path, { ...parameters, resume_from });
+  } finally {
+    trainingStage.set("");
+  }
 }
 
 /** Gives each sample the description of its song, and those without one the common description. */

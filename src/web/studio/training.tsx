@@ -11,7 +11,16 @@ import { t } from "./language.js";
 import type { Attempt } from "./part.js";
 import { useStore } from "./store.js";
 import { SAVED_ADAPTERS } from "./styles.js";
-import { checkCaptions, isTrained, styleNameOf, train, trainingForm, trainingStage } from "./train.js";
+import {
+  checkCaptions,
+  type InterruptedRun,
+  isTrained,
+  resume,
+  styleNameOf,
+  train,
+  trainingForm,
+  trainingStage,
+} from "./train.js";
 import { makeComparisonPair, TrainingSongs } from "./training-songs.js";
 import { remainingTime } from "./words.js";
 
@@ -135,6 +144,17 @@ export function Training({ attempt }: { attempt: Attempt }) {
           <Button onClick={() => setReplaced("")}>{t("Keep it")}</Button>
         </p>
       )}
+      {status?.interrupted && !isBusy && (
+        <Interrupted
+          run={status.interrupted}
+          onResume={(run) =>
+            void attempt(async () => {
+              await resume(run);
+              await read();
+            }, t("Training has started."))
+          }
+        />
+      )}
       {status !== null && status.state !== "idle" && <Progress status={status} />}
     </section>
   );
@@ -157,6 +177,25 @@ function stateInWords(state: TrainingStatus["state"]): string {
     case "failed":
       return t("Failed");
   }
+}
+
+interface InterruptedProps {
+  run: InterruptedRun;
+  onResume: (run: InterruptedRun) => void;
+}
+
+/** A run that the server did not end, because it was stopped or killed. */
+function Interrupted({ run, onResume }: InterruptedProps) {
+  const { output_dir: name, current_step: step, resume_from: checkpoint } = run;
+  return (
+    <p class="row" role="status">
+      {t("The training of {name} was interrupted at step {step}, as the server stopped.", { name, step })}{" "}
+      {checkpoint === null && t("No checkpoint had been saved.")}
+      <Button onClick={() => onResume(run)}>
+        {checkpoint === null ? t("Start it again") : t("Resume from the last checkpoint")}
+      </Button>
+    </p>
+  );
 }
 
 function Progress({ status }: { status: TrainingStatus }) {

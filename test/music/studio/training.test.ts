@@ -1,9 +1,13 @@
 /** Training in the studio: choose songs, describe them, train, and compare a song before and after. */
-import { statSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
+import { RunRecord } from "../../../src/music/training/interrupted-run.js";
 import { oneSecondSong } from "../live-server.js";
 import { temporaryDirectory } from "../tasks.js";
+import { writeSampleSet } from "../training/sample-files.js";
+import { longRun, shortRun, Trainer } from "../training/trainer.js";
 import { button, PAGE_WIDTHS, Studio } from "./studio-fixture.js";
 
 describe("training in the studio", function () {
@@ -92,5 +96,48 @@ describe("training in the studio", function () {
     expect(await page.getByLabel("What one.mp3 sounds like").inputValue()).to.equal("a fast reel");
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).to.equal("Reels");
     expect(await page.getByLabel("Epochs").inputValue()).to.equal("7");
+  });
+
+  it("says that a restart interrupted a training, and resumes it from its last checkpoint", async () => {
+    mkdirSync(join(root, "set"));
+    writeSampleSet(join(root, "set"), 2);
+    const trainer = () => new Trainer(studio.server.client, root);
+    await trainer().start({ ...longRun, lora_output_dir: "Endless" });
+    await trainer().until(({ current_step }) => current_step >= 2);
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    await button(page, "Stop").waitFor();
+    await studio.restart();
+    const words = page.getByText(
+      /The training of Endless was interrupted at step \d+, as the server stopped/,
+    );
+    const step = Number(/step (\d+)/.exec((await words.textContent()) ?? "")?.[1]);
+    expect(step).to.be.at.least(2);
+    await button(page, "Resume from the last checkpoint").click();
+    await page.getByText("Training has started.").waitFor();
+    const { loss_history } = await trainer().until(({ current_step }) => current_step > step);
+    expect(loss_history[0]?.step).to.equal(step + 1);
+    await words.waitFor({ state: "detached" });
+    await button(page, "Stop").click();
+    await page.getByText(/Stopped · step/).waitFor();
+    await studio.restart();
+    expect((await trainer().status()).interrupted).to.equal(null);
+    studio.browserErrors.length = 0;
+  });
+
+  it("says that an interrupted training left no checkpoint, and starts it again", async () => {
+    const record = new RunRecord(new PermittedRoot(root));
+    await record.write({
+      adapter_type: "lora",
+      output_dir: "Brief",
+      parameters: { ...shortRun, lora_output_dir: "Brief", train_epochs: 1 },
+    });
+    await studio.restart();
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    await page.getByText("No checkpoint had been saved.").waitFor();
+    await button(page, "Start it again").click();
+    await page.getByText(/Finished · step/).waitFor();
+    await button(page, "Load Brief").waitFor();
   });
 });

@@ -35,6 +35,7 @@ describe("HTTP endpoints for training", () => {
       current_epoch: 0,
       steps_per_second: 0,
       estimated_time_remaining: 0,
+      interrupted: null,
       error: null,
       state: "idle",
       run_id: null,
