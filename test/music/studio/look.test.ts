@@ -257,6 +257,25 @@ describe("the layout of the studio", function () {
     await page.locator(".source .time").getByText("0:01").waitFor();
   });
 
+  it("a phone with large letters needs no scrolling sideways, and a card shows all its controls", async () => {
+    await open("de-DE");
+    await page.addStyleTag({ content: "html { font-size: 200% }" });
+    const widths = () => page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    expect(await widths(), "form").to.deep.equal([390, 390]);
+    await first(/^Songs/).click();
+    await first(/abspielen$/).click();
+    await page.locator(".library [aria-expanded]").first().click();
+    await page.locator(".details").waitFor();
+    expect(await widths(), "songs").to.deep.equal([390, 390]);
+    await button(page, "Bearbeiten").first().click();
+    await page.locator(".source").waitFor();
+    expect(await widths(), "editor").to.deep.equal([390, 390]);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await effectsRun(page);
+    const faults = await layoutFaults(page);
+    expect(faults.filter((fault) => /round star|outline|Mehr zu/.test(fault))).to.deep.equal([]);
+  });
+
   it("models have a place of their own in the header, and the first press of Tab skips to the songs", async () => {
     await open("en-US");
     await page.getByRole("link", { name: "Models and adapters" }).click();
