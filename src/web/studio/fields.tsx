@@ -100,12 +100,17 @@ export function SelectField({
   );
 }
 
-export function TextField({ label, name, placeholder = "", values, set }: FieldProps) {
+interface TextFieldProps extends FieldProps {
+  field?: Ref<HTMLInputElement>;
+}
+
+export function TextField({ label, name, placeholder = "", values, set, field = null }: TextFieldProps) {
   const value = values[name];
   return (
     <label class="field wide">
       <span>{label}</span>
       <input
+        ref={field}
         name={name}
         dir="auto"
         placeholder={placeholder}

@@ -27,6 +27,11 @@ export function styleNameOf({ values }: TrainingForm): string {
   return String(values.name ?? "").trim();
 }
 
+/** Why a style cannot have this name; "" if it can. */
+export function nameFault(name: string): string {
+  return /[/\\]|^\./.test(name) ? t("Choose a name without slashes that does not start with a dot.") : "";
+}
+
 /** Whether training with this name would replace a trained style. */
 export async function isTrained(name: string): Promise<boolean> {
   const { adapters } = await carillon.call<AvailableAdapters>("GET", SAVED_ADAPTERS);

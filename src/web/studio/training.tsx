@@ -2,7 +2,7 @@
  * Trains an adapter on dropped songs or on a folder of the server; then makes the same song without and with
  * the adapter.
  */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { carillon, type Parameters, patient, type TrainingStatus } from "./api.js";
 import { Button } from "./button.js";
 import { reread } from "./endpoint.js";
@@ -15,6 +15,7 @@ import {
   checkCaptions,
   type InterruptedRun,
   isTrained,
+  nameFault,
   resume,
   styleNameOf,
   train,
@@ -33,8 +34,10 @@ export function Training({ attempt }: { attempt: Attempt }) {
   /** Name of the style that training would replace, while the page asks; "" otherwise. */
   const [replaced, setReplaced] = useState("");
   const { values, songs } = form;
+  const nameField = useRef<HTMLInputElement>(null);
   const set = (change: Parameters) => {
     setReplaced("");
+    nameField.current?.setCustomValidity("");
     trainingForm.set({ values: { ...values, ...change }, songs });
   };
   const read = () =>
@@ -60,6 +63,8 @@ export function Training({ attempt }: { attempt: Attempt }) {
   };
   const startOrAsk = async () => {
     const name = styleNameOf(form);
+    nameField.current?.setCustomValidity(nameFault(name));
+    if (nameField.current?.reportValidity() === false) return;
     let isReplacement = false;
     trainingStage.set(t("Starting…"));
     const isChecked = await attempt(async () => {
@@ -84,7 +89,7 @@ export function Training({ attempt }: { attempt: Attempt }) {
             {...fields}
           />
         )}
-        <TextField label={t("Name")} name="name" placeholder="my-style" {...fields} />
+        <TextField label={t("Name")} name="name" placeholder="my-style" field={nameField} {...fields} />
         <TextField
           label={t("What they sound like")}
           name="caption"

@@ -98,6 +98,21 @@ describe("training in the studio", function () {
     expect(await page.getByLabel("Epochs").inputValue()).to.equal("7");
   });
 
+  it("refuses names that would become folders or leave the training folder", async () => {
+    const page = await studio.open();
+    await page.getByText("Models and adapters").click();
+    await page.getByLabel("Folder of recordings").fill("songs");
+    const name = page.getByLabel("Name", { exact: true });
+    const validity = () => name.evaluate((field: HTMLInputElement) => field.validationMessage);
+    for (const refused of ["my style/new", "..", "back\\slash"]) {
+      await name.fill(refused);
+      await button(page, "Train").click();
+      expect(await validity()).to.equal("Choose a name without slashes that does not start with a dot.");
+    }
+    await name.fill("my style");
+    expect(await validity()).to.equal("");
+  });
+
   it("says that a restart interrupted a training, and resumes it from its last checkpoint", async () => {
     mkdirSync(join(root, "set"));
     writeSampleSet(join(root, "set"), 2);
