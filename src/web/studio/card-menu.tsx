@@ -1,5 +1,5 @@
 /** Actions on a song of the library, and all that is known about it. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Parameters, Song, Task } from "./api.js";
 import { Button, DeleteButton } from "./button.js";
 import { SongPlan } from "./codes.js";
@@ -29,14 +29,28 @@ export interface SongActions {
   change: (task: Task, change: { title?: string; favorite?: boolean }) => Promise<boolean>;
 }
 
+/** Id of the button that renames a song. */
+export const renameId = ({ task_id }: Task) => `rename-${task_id}`;
+
 interface CardMenuProps {
   task: Task;
   on: SongActions;
   onRename: () => void;
+  onClose: () => void;
 }
 
-export function CardMenu({ task, on, onRename }: CardMenuProps) {
+export function CardMenu({ task, on, onRename, onClose }: CardMenuProps) {
   const { songs } = task;
+  useEffect(() => {
+    const card = document.getElementById(`song-${task.task_id}`);
+    const onKey = ({ key }: KeyboardEvent) => {
+      if (key !== "Escape") return;
+      onClose();
+      card?.querySelector<HTMLElement>("[aria-expanded]")?.focus();
+    };
+    card?.addEventListener("keydown", onKey);
+    return () => card?.removeEventListener("keydown", onKey);
+  }, []);
   return (
     <div class="details">
       <div class="row actions">
@@ -54,7 +68,7 @@ export function CardMenu({ task, on, onRename }: CardMenuProps) {
         <VersionActions key={song.file} task={task} song={song} index={index} on={on} />
       ))}
       <div class="row actions">
-        <Button icon="pencil" onClick={onRename}>
+        <Button id={renameId(task)} icon="pencil" onClick={onRename}>
           {t("Rename")}
         </Button>
         <a

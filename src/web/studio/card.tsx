@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Song, Task } from "./api.js";
 import { Button, RoundButton } from "./button.js";
-import { CardMenu, type SongActions } from "./card-menu.js";
+import { CardMenu, renameId, type SongActions } from "./card-menu.js";
 import { CoverPicture, WaveformBars } from "./cover.js";
 import { Description } from "./description.js";
 import { Icon } from "./icons.js";
@@ -50,6 +50,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
             label={t("Title")}
             maxLength={200}
             name={task.title}
+            opener={renameId(task)}
             onDone={async (title) => {
               if (title === undefined || (await on.change(task, { title }))) setRenaming(false);
             }}
@@ -97,7 +98,9 @@ export function Card({ task, track, onPlay, on }: CardProps) {
       {task.songs.map(({ file }) => (
         <Description key={file} recording={file} name={name} onUse={on.useDescription} />
       ))}
-      {isOpen && <CardMenu task={task} on={on} onRename={() => setRenaming(true)} />}
+      {isOpen && (
+        <CardMenu task={task} on={on} onRename={() => setRenaming(true)} onClose={() => setOpen(false)} />
+      )}
     </div>
   );
 }

@@ -10,6 +10,9 @@ import { RenameForm } from "./rename-form.js";
 import type { Track } from "./song.js";
 import { songs } from "./songs.js";
 
+/** Id of the button that renames the playlist. */
+const RENAME = "rename-playlist";
+
 interface PlaylistBarProps {
   name: string;
   onPlay: (track: Track) => void;
@@ -45,6 +48,7 @@ export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
         label={t("Name of the playlist")}
         maxLength={60}
         name={name}
+        opener={RENAME}
         onDone={(next = name) => void rename(next)}
       />
     );
@@ -57,7 +61,7 @@ export function PlaylistBar({ name, onPlay, attempt }: PlaylistBarProps) {
       <Button icon="shuffle" disabled={tasks.length === 0} onClick={shuffle}>
         {t("Shuffle")}
       </Button>
-      <Button icon="pencil" onClick={() => setRenaming(true)}>
+      <Button id={RENAME} icon="pencil" onClick={() => setRenaming(true)}>
         {t("Rename")}
       </Button>
       <DeleteButton

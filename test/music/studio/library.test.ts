@@ -241,6 +241,25 @@ describe("songs in the studio's library", function () {
       await button(page, "Delete").waitFor();
     });
 
+    it("gives the focus back after a song is renamed or its menu is closed by keyboard", async () => {
+      const page = await studio.open();
+      const hasFocus = (name: string) =>
+        page.waitForFunction(
+          (label) => [document.activeElement?.ariaLabel, document.activeElement?.textContent].includes(label),
+          name,
+        );
+      await button(page, "More of apple jazz").press("Enter");
+      for (const key of ["Escape", "Enter"]) {
+        await button(page, "Rename").press("Enter");
+        await page.getByLabel("Title", { exact: true }).press(key);
+        await page.getByLabel("Title", { exact: true }).waitFor({ state: "detached" });
+        await hasFocus("Rename");
+      }
+      await page.keyboard.press("Escape");
+      await button(page, "Rename").waitFor({ state: "detached" });
+      await hasFocus("More of apple jazz");
+    });
+
     it("a new search selects none of the songs before, and one that leaves the favourites is not selected", async () => {
       const page = await studio.open();
       for (const name of ["apple jazz", "berry jazz"]) {

@@ -86,6 +86,7 @@ describe("the studio's library and playlists", function () {
     await page.getByLabel("Name of the playlist").fill("ألحان");
     await button(page, "Save").click();
     const renamed = page.getByRole("toolbar", { name: /ألحان/ });
+    await renamed.locator("button:focus", { hasText: "Rename" }).waitFor();
     await button(renamed, "Delete").click();
     await button(renamed, /^Delete the playlist/).click();
     await shows(page, ["cello", "accordion", "banjo"]);
