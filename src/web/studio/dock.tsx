@@ -58,8 +58,9 @@ export function Notice({ notice, onClose }: { notice: NoticeText | null; onClose
           {notice.action && (
             <Button
               onClick={() => {
-                notice.action?.run();
                 onClose();
+                // The action may show a notice of its own.
+                notice.action?.run();
               }}
             >
               {notice.action.label}

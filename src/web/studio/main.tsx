@@ -42,7 +42,7 @@ import { songName, songUrl, useTrack } from "./song.js";
 import { sharedSong, songAt, songs } from "./songs.js";
 import { useStore } from "./store.js";
 import { checkStyles } from "./styles.js";
-import { type DraftChange, useDraft } from "./undo.js";
+import { type DraftChange, type Undo, useDraft } from "./undo.js";
 import { useView, type View, ViewTabs } from "./views.js";
 import { Workshop } from "./workshop.js";
 
@@ -60,8 +60,14 @@ function Studio() {
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
     setNotice({ text, isError, action });
   const { attempt, queueOnce } = useAttempt(setNotice);
-  const replace = (change: DraftChange, done: string) =>
-    notify(done, false, { label: t("Undo"), run: replaceDraft(change) });
+  const offerUndo = (done: string, undo: Undo) => {
+    const run = () => {
+      const redo = undo();
+      if (redo !== null) offerUndo(t("The form is as it was before. Undo brings back your new words."), redo);
+    };
+    notify(done, false, { label: t("Undo"), run });
+  };
+  const replace = (change: DraftChange, done: string) => offerUndo(done, replaceDraft(change));
   const [track, setTrack] = useTrack((task) =>
     notify(t("{song} was deleted, so it no longer plays.", { song: songName(task) }), true),
   );

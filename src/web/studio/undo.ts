@@ -14,8 +14,11 @@ export interface DraftHistory {
   /** Sets the draft after typing. The browser undoes typing itself. */
   setDraft: (draft: Draft) => void;
   /** Replaces text of the current draft. @returns a function that undoes it */
-  replaceDraft: (change: DraftChange) => () => void;
+  replaceDraft: (change: DraftChange) => Undo;
 }
+
+/** Undoes a replacement. @returns a function that brings back what was typed since; null: nothing was */
+export type Undo = () => Undo | null;
 
 const MAX_STEPS = 50;
 
@@ -44,22 +47,21 @@ export function useDraft(): DraftHistory {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  return {
-    draft,
-    setDraft: show,
-    replaceDraft: (change) => {
-      const step = { before: latest.current, after: change(latest.current) };
-      steps.current = [...steps.current, step].slice(-MAX_STEPS);
-      show(step.after);
-      return () => {
-        // This also undoes all later replacements.
-        const index = steps.current.indexOf(step);
-        if (index < 0) return;
-        steps.current = steps.current.slice(0, index);
-        show(step.before);
-      };
-    },
+  const replaceDraft = (change: DraftChange): Undo => {
+    const step = { before: latest.current, after: change(latest.current) };
+    steps.current = [...steps.current, step].slice(-MAX_STEPS);
+    show(step.after);
+    return () => {
+      // This also undoes all later replacements.
+      const index = steps.current.indexOf(step);
+      if (index < 0) return null;
+      steps.current = steps.current.slice(0, index);
+      if (!isSame(step.after, latest.current)) return replaceDraft(() => step.before);
+      show(step.before);
+      return null;
+    };
   };
+  return { draft, setDraft: show, replaceDraft };
 }
 
 function isSame(one: Draft, other: Draft): boolean {

@@ -43,4 +43,16 @@ describe("keeping unfinished work in the studio", function () {
       await page.getByText("Long: models read about the first 800 of 900 characters.").waitFor();
     });
   }
+
+  it("Undo of Clear loses no words that were typed since: a second Undo brings them back", async () => {
+    const page = await studio.open();
+    await sound(page).fill("old words");
+    await button(page, "Clear").click();
+    await sound(page).fill("new words");
+    await button(page, "Undo").click();
+    expect(await sound(page).inputValue()).to.equal("old words");
+    await page.getByText("Undo brings back your new words.").waitFor();
+    await button(page, "Undo").click();
+    expect(await sound(page).inputValue()).to.equal("new words");
+  });
 });
