@@ -1,5 +1,6 @@
 /** Runs the user's actions, and says how they ended or that the server is slow. */
 import { type StateUpdater, useRef } from "preact/hooks";
+import { UnreachableError } from "./api.js";
 import type { NoticeText } from "./dock.js";
 import { t } from "./language.js";
 import { notifyTabs, refresh } from "./live.js";
@@ -11,6 +12,10 @@ const WAITING_MS = 1000;
 type SetNotice = (next: StateUpdater<NoticeText | null>) => void;
 type Fail = (words: string, error: unknown) => void;
 
+export function errorNotice(error: unknown): NoticeText {
+  return { text: errorInWords(error), isError: true, isUnreachable: error instanceof UnreachableError };
+}
+
 export function useAttempt(setNotice: SetNotice) {
   const running = useRef(new Set<string>());
   /**
@@ -20,7 +25,7 @@ export function useAttempt(setNotice: SetNotice) {
   const attempt = async (
     work: () => Promise<unknown>,
     done = "",
-    fail: Fail = (text) => setNotice({ text, isError: true }),
+    fail: Fail = (_, error) => setNotice(errorNotice(error)),
   ) => {
     const waiting = { text: t("Waiting for the server…"), isError: false, isWaiting: true };
     let isDone = false;

@@ -29,6 +29,8 @@ export function Dock({ children }: { children: ComponentChildren }) {
 export interface NoticeText {
   text: string;
   isError: boolean;
+  /** Whether the notice is out of date once the server answers. */
+  isUnreachable?: boolean;
   /** Stays until another notice replaces it: the action still waits for the server. */
   isWaiting?: boolean;
   /** Undoes the action that the notice reports, or shows its song. */

@@ -13,7 +13,7 @@ import {
 } from "./api.js";
 import { applyTheme, storedTheme } from "./appearance.js";
 import { showNewest, useArrivals } from "./arrivals.js";
-import { useAttempt } from "./attempt.js";
+import { errorNotice, useAttempt } from "./attempt.js";
 import { Button } from "./button.js";
 import { Composer } from "./composer.js";
 import { describe } from "./descriptions.js";
@@ -34,7 +34,6 @@ import { KeyEntry } from "./key.js";
 import { language, loadLanguage, t } from "./language.js";
 import { Library } from "./library.js";
 import { connection, refresh, search, startLive } from "./live.js";
-import { errorInWords } from "./notes.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { isSettingsFile, readSettings } from "./settings-file.js";
@@ -52,10 +51,12 @@ function Studio() {
   const [refusal, setRefusal] = useState<{ words: string; isUnreachable: boolean } | null>(null);
   useEffect(() => setRefusal(null), [draft]);
   const state = useStore(connection);
-  useEffect(() => {
-    if (state === "online") setRefusal((last) => (last?.isUnreachable ? null : last));
-  }, [state]);
   const [notice, setNotice] = useState<NoticeText | null>(null);
+  useEffect(() => {
+    if (state !== "online") return;
+    setRefusal((last) => (last?.isUnreachable ? null : last));
+    setNotice((last) => (last?.isUnreachable ? null : last));
+  }, [state]);
   const [view, setView] = useView(sharedSong() === null ? "make" : "songs");
   const notify = (text: string, isError = false, action?: NoticeText["action"]) =>
     setNotice({ text, isError, action });
@@ -170,7 +171,7 @@ function Studio() {
     if (at < 0) return;
     songAt(at + by).then(
       (task) => task && setTrack({ task, index: 0 }),
-      (error: unknown) => notify(errorInWords(error), true),
+      (error: unknown) => setNotice(errorNotice(error)),
     );
   };
   const remove = (task: Task) => {

@@ -60,6 +60,18 @@ describe("the studio on a bad network", function () {
     studio.browserErrors.length = 0;
   });
 
+  it("an action that did not reach the server says so until the server is back", async () => {
+    const page = await open();
+    await page.route("**/v1/tasks**", (route) => route.abort());
+    await button(page, "Favourite newest tune").click();
+    await page.locator(".notice").getByText("The server cannot be reached.").waitFor();
+    await page.getByText("Offline: trying again").waitFor();
+    await page.unroute("**/v1/tasks**");
+    await page.getByText("Online", { exact: true }).waitFor();
+    await page.locator(".notice p").waitFor({ state: "detached", timeout: 5000 });
+    studio.browserErrors.length = 0;
+  });
+
   it("says that it waits for a slow server; more presses of Make make no second song", async () => {
     const page = await open();
     await page.getByLabel("Sound", { exact: true }).fill("slow tune");
