@@ -14,7 +14,10 @@ import { recordingTasks } from "./recording-tasks.js";
 import { RenameForm } from "./rename-form.js";
 import { songName, songUrl, type Track, versionLetter } from "./song.js";
 import { songs } from "./songs.js";
+import { Store, useStore } from "./store.js";
 import { formatTime, timeAgo } from "./words.js";
+
+const AGES_MS = 15_000;
 
 interface CardProps {
   task: Task;
@@ -64,7 +67,7 @@ export function Card({ task, track, onPlay, on }: CardProps) {
         <span class="faint facts">
           {isCurrent && failure !== "" && <span class="failed">{t("Not loaded")} · </span>}
           <Badges task={task} />
-          {song && factsOf(song)} · {timeAgo(task.create_time)}
+          {song && factsOf(song)} · <Age of={task} />
         </span>
       </div>
       {song && <Position name={name} task={task} song={song} isCurrent={isCurrent} onPlay={onPlay} />}
@@ -185,6 +188,14 @@ function Origin({ task, original }: { task: Task; original: Task }) {
       {madeFrom(task, songName(original))}
     </a>
   );
+}
+
+/** The time by which all cards state their age, so that ages of neighbours agree. */
+const clock = new Store(Date.now());
+setInterval(() => clock.set(Date.now()), AGES_MS);
+
+function Age({ of: { create_time } }: { of: Task }) {
+  return <>{timeAgo(create_time, useStore(clock))}</>;
 }
 
 function factsOf({ metas }: Song): string {

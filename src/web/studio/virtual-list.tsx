@@ -122,10 +122,11 @@ function indexNear(from: number, count: number, isWanted: (index: number) => boo
   return null;
 }
 
-/** Scrolls by as much as the rows moved. Where the page ends, a margin holds them until the pointer leaves. */
+/** Scrolls by as much as the rows moved. Where the page ends, a margin holds them under the pointer until it leaves. */
 function keepInView(list: HTMLElement, moved: number): void {
   const before = scrollY;
   scrollBy({ top: moved, behavior: "instant" });
   const rest = before + moved - scrollY;
-  if (rest < -1) list.style.marginTop = `${Number.parseFloat(getComputedStyle(list).marginTop) - rest}px`;
+  if (rest < -1 && list.matches(":hover"))
+    list.style.marginTop = `${Number.parseFloat(getComputedStyle(list).marginTop) - rest}px`;
 }

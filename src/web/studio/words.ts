@@ -16,8 +16,9 @@ export function remainingTime(seconds: number): string {
 /** Formatters by language. It takes as long to make one as a song card. */
 const timeFormats: Record<string, Intl.RelativeTimeFormat> = {};
 
-export function timeAgo(unixSeconds: number): string {
-  const seconds = Date.now() / 1000 - unixSeconds;
+/** @param nowMs the time now, in milliseconds */
+export function timeAgo(unixSeconds: number, nowMs: number): string {
+  const seconds = nowMs / 1000 - unixSeconds;
   const code = language();
   timeFormats[code] ??= new Intl.RelativeTimeFormat(code, { numeric: "auto" });
   const format = timeFormats[code];

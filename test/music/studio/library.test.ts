@@ -260,6 +260,39 @@ describe("songs in the studio's library", function () {
       await hasFocus("More of apple jazz");
     });
 
+    it("leaves no gap above the songs when the queue disappears while a menu is open", async () => {
+      const page = await studio.open();
+      const gap = () =>
+        page.evaluate(() => {
+          const bottom = document.querySelector(".library")?.previousElementSibling?.getBoundingClientRect();
+          const top = document.querySelector(".library > li")?.getBoundingClientRect();
+          return (top?.top ?? 0) - (bottom?.bottom ?? 0);
+        });
+      await button(page, "More of dill tango").click();
+      const before = await gap();
+      const id = await studio.server.client.submit({ ...longSong, prompt: "in the queue" });
+      await page.getByLabel("Progress of in the queue").waitFor();
+      await page.evaluate(() => scrollTo(0, 30));
+      await page.mouse.move(5, 5);
+      await studio.server.client.delete(`/v1/tasks/${id}`);
+      await page.getByRole("heading", { name: "Queue" }).waitFor({ state: "detached" });
+      await effectsRun(page);
+      expect(await gap()).to.be.closeTo(before, 2);
+    });
+
+    it("all songs state their age by one clock", async () => {
+      const page = await studio.open();
+      await page.clock.install();
+      await page.reload();
+      await button(page, "Play dill tango").waitFor();
+      await page.clock.fastForward("10:00");
+      await page.waitForFunction(() =>
+        [...document.querySelectorAll(".card .facts")].every((facts) =>
+          /1\d minutes ago/.test(facts.textContent ?? ""),
+        ),
+      );
+    });
+
     it("a new search selects none of the songs before, and one that leaves the favourites is not selected", async () => {
       const page = await studio.open();
       for (const name of ["apple jazz", "berry jazz"]) {
