@@ -50,7 +50,7 @@ export function RecordingTask({ draft, onChange, attempt, onUseDescription }: Re
     <fieldset class="source">
       <legend>{t("Recording")}</legend>
       <div class="row">
-        <strong class="name">{name}</strong>
+        <strong class={files.src_audio === undefined ? "name" : "name file"}>{name}</strong>
         <Button
           onClick={() => {
             const { src_audio } = files;

@@ -140,15 +140,17 @@ export function Selection({ chosen, onAll, onEnd, attempt }: SelectionProps) {
           )
         }
       />
-      <DeleteButton
-        label={t("Delete selected")}
-        sure={t("Delete {count} for good", { count: chosen.length })}
-        disabled={chosen.length === 0}
-        onDelete={() => void each(({ task_id, state }) => carillon.delete(task_id, state), t("Removed."))}
-      />
-      <Button class="plain end" onClick={onEnd}>
-        {t("Done")}
-      </Button>
+      <span class="row end">
+        <DeleteButton
+          label={t("Delete selected")}
+          sure={t("Delete {count} for good", { count: chosen.length })}
+          disabled={chosen.length === 0}
+          onDelete={() => void each(({ task_id, state }) => carillon.delete(task_id, state), t("Removed."))}
+        />
+        <Button class="plain" onClick={onEnd}>
+          {t("Done")}
+        </Button>
+      </span>
     </div>
   );
 }

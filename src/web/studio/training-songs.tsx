@@ -45,7 +45,7 @@ export function TrainingSongs({ songs, onChange }: TrainingSongsProps) {
       </label>
       {songs.map(({ file, caption }) => (
         <div class="row" key={file.name}>
-          <span class="name">{file.name}</span>
+          <span class="name file">{file.name}</span>
           <input
             dir="auto"
             aria-label={t("What {name} sounds like", { name: file.name })}

@@ -133,6 +133,10 @@ describe("use of recordings in the studio", function () {
     await page.getByText("violin.mp3").waitFor();
     await page.getByLabel("Recording to work on").setInputFiles(file("tune.mp3"));
     await page.getByText("tune.mp3").waitFor();
+    const letter = await page
+      .locator(".source .name")
+      .evaluate((name) => getComputedStyle(name, "::first-letter").textTransform);
+    expect(letter, "file names are shown as they are").to.equal("none");
     const cover = await make(page, "the tune on a violin");
     expect(cover.task_type).to.equal("cover");
     expect(cover.parameters.src_audio_path).to.match(/^upload:ctx_audio_/);
