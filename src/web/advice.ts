@@ -26,6 +26,8 @@ const STEP_BUTTONS: Readonly<Record<string, string>> = {
   "first homes": "Zone homes",
   "first week": "Start the clock",
 };
+/** What homes lack that have no such service. */
+const LACKED: Readonly<Record<string, string>> = { garbage: "rubbish collection", death: "burials" };
 const DEMANDS: Readonly<Record<string, string>> = {
   "residential demand": "People want more homes",
   "commercial demand": "People want more shops",
@@ -110,7 +112,7 @@ function textOf({ topic, message, value, unit }: AdviceRow): string {
   const plain = message
     .replace(/ \d+ (has|is) /, " $1 ")
     .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits)));
-  return plain.replace(new RegExp(`\\b${topic}\\b`), inWords(topic).toLowerCase());
+  return plain.replace(new RegExp(`\\b${topic}\\b`), LACKED[topic] ?? inWords(topic).toLowerCase());
 }
 
 function labelOf({ command, fields }: AdviceRow["commands"][number], tools: BuildTools): string {
@@ -121,6 +123,8 @@ function labelOf({ command, fields }: AdviceRow["commands"][number], tools: Buil
       return `Zone: ${inWords(String(fields.zone))}`;
     case "set-tax-rate":
       return `Set taxes to ${fields.rate} %`;
+    case "connect":
+      return `Lay: ${tools.labelOf(String(fields.roadPrefab))}`;
     case "upgrade-road":
       return "Widen the road";
     case "set-building-active":

@@ -2,6 +2,8 @@
  * Tools that build roads, zones and services, and bulldoze. The user draws or clicks on the map. A dry run then shows
  * cost and warnings beside the place, and the user confirms.
  */
+
+import { cornersOf } from "../city/geometry.js";
 import {
   type CommandReply,
   errorInWords,
@@ -23,6 +25,8 @@ interface Plan {
   readonly name: string;
   readonly body: Command["body"];
   readonly corners: readonly Place[];
+  /** Ground of a building. */
+  readonly outline?: readonly Place[];
   readonly label: string;
   readonly confirm: string;
   readonly lines: readonly string[];
@@ -41,8 +45,6 @@ const TOOLS: Readonly<Record<ToolName, { label: string; hint: () => string }>> =
 };
 const NAMES = Object.keys(TOOLS) as ToolName[];
 const SNAP_METERS = 16;
-/** Maximum distance of a suggested place from the click; places farther away are ignored. */
-const NEAR_METERS = 80;
 const SKETCH_COLOR = "#c2185b";
 const SKETCH_FILL = "#c2185b30";
 const SKETCH_PIXELS = 3;
@@ -57,7 +59,7 @@ export class BuildTools {
   readonly #buttons: Readonly<Record<ToolName, HTMLButtonElement>>;
   readonly #choices = new Choices(() => this.#restart());
   readonly operations = new Operations(
-    (text) => this.#report(text),
+    (text) => this.report(text),
     (prefab) => this.labelOf(prefab),
   );
   /** Whether the city is embedded. A running game has fewer commands. */
@@ -124,13 +126,13 @@ export class BuildTools {
   /** Bulldozes a building or segment, and says how to undo it. */
   async bulldoze(label: string, entityType: string, id: number): Promise<void> {
     await this.operations.run(label, [{ name: "bulldoze", body: { entityType, id } }]);
-    this.#report(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
+    this.report(`Removed: ${label}. ${this.operations.promiseFor("bulldoze")}`);
   }
 
   /** The city goes on after a restart, which ends the undo of what was built before. */
   forgetUndo(): void {
     if (this.operations.forget())
-      this.#report("The city was started again. What was built before can no longer be undone.");
+      this.report("The city was started again. What was built before can no longer be undone.");
   }
 
   /** The city answers again: tries what was drawn meanwhile. */
@@ -194,6 +196,8 @@ export class BuildTools {
 
   #restart(): void {
     this.#corners = [];
+    const { layer } = (this.#tool === "road" && this.#choices.of("road")) || {};
+    if (layer) this.#map.reveal(layer);
     this.#showPlan(null);
     this.#say(this.#tool ? TOOLS[this.#tool].hint() : "");
   }
@@ -240,18 +244,26 @@ export class BuildTools {
     return { name, body, corners: [start, end], label, confirm: "Zone", lines };
   }
 
-  async #servicePlan({ name: buildingPrefab, label, price }: Choice, place: Place): Promise<Plan> {
+  async #servicePlan({ name: buildingPrefab, label, price, prefab }: Choice, place: Place): Promise<Plan> {
     const site = { buildingPrefab, position: place, angleDegrees: 0 };
     const { suggestions = [] } = this.#isEmbedded
       ? await sendCommand("place-building", { ...site, suggest: true, dryRun: true })
       : {};
-    const near = suggestions.find(
-      ({ position: { x, z } }) => Math.hypot(x - place.x, z - place.z) < NEAR_METERS,
-    );
-    const body = near ? { ...site, position: near.position, angleDegrees: near.angleDegrees } : site;
+    const [best] = suggestions;
+    if (this.#isEmbedded && !best) throw new Error(`No place beside a road near here is free for: ${label}.`);
+    const body = best ? { ...site, position: best.position, angleDegrees: best.angleDegrees } : site;
     const reply = await sendCommand("place-building", { ...body, dryRun: true });
     const lines = [`${label}${price === "" ? "" : `: ${price}`}.`, ...warningsOf(reply)];
-    return { name: "place-building", body, corners: [body.position], label, confirm: "Build", lines };
+    const outline = prefab ? cornersOf({ ...body, prefab }) : [];
+    return {
+      name: "place-building",
+      body,
+      corners: [body.position],
+      outline,
+      label,
+      confirm: "Build",
+      lines,
+    };
   }
 
   async #bulldozePlan(place: Place): Promise<Plan> {
@@ -272,7 +284,7 @@ export class BuildTools {
     this.#corners = [];
     const price = priceOf(reply?.cost ?? reply?.constructionCost);
     const done = name === "bulldoze" ? "Removed" : name.includes("zone") ? "Zoned" : "Built";
-    this.#report(`${done}: ${label}${price}. ${this.operations.promiseFor(name)}`);
+    this.report(`${done}: ${label}${price}. ${this.operations.promiseFor(name)}`);
   }
 
   /** Runs `work`, and shows the error at the place if `work` fails. */
@@ -289,7 +301,7 @@ export class BuildTools {
   }
 
   /** Says what was done, until it can no longer be undone. */
-  #report(text: string): void {
+  report(text: string): void {
     this.#say(text);
     setTimeout(() => {
       if (byId("hint").textContent === text) this.#say(this.#tool ? TOOLS[this.#tool].hint() : "");
@@ -328,6 +340,8 @@ export class BuildTools {
       context.moveTo(from.x, from.z);
       context.lineTo(to.x, to.z);
     }
+    for (const { x, z } of this.#plan?.outline ?? []) context.lineTo(x, z);
+    if (this.#plan?.outline) context.closePath();
     context.fill();
     context.stroke();
     context.beginPath();
@@ -374,8 +388,15 @@ function priceOf(cost: number | undefined): string {
 
 /** Warnings without the bridge's ids. */
 function warningsOf({ warnings = [] }: CommandReply): string[] {
-  return warnings.map((warning) => {
-    const plain = warning.replace(/, segment \d+,/, "").replace(/(building|segment) \d+, (an? )/, "$2");
-    return `Warning: ${plain}`;
-  });
+  const plain = warnings.map((warning) =>
+    warning
+      .replace(/, segment \d+,/, "")
+      .replace(/(building|segment) \d+, (an? )/, "$2")
+      .replace(
+        /^The new segment crosses .*/,
+        "The new road crosses another without a junction: they are not connected",
+      )
+      .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits))),
+  );
+  return [...new Set(plain)].map((warning) => `Warning: ${warning}`);
 }

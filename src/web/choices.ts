@@ -1,6 +1,7 @@
 /** What a tool builds: roads and pipes, zones, or services, in groups with price, reach and purpose. */
 import { read } from "./api.js";
 import { FIRST_ZONE_VALUE, ZONE_COLORS, ZONES } from "./colors.js";
+import { type LineLayer, layerOf } from "./drawing.js";
 import { byId, element } from "./panel.js";
 import { formatWholeNumber, inWords, type Purpose, purposeOf } from "./words.js";
 
@@ -14,6 +15,10 @@ export interface Choice {
   readonly price: string;
   readonly purpose: string;
   readonly color?: string;
+  /** Layer that shows such a network. */
+  readonly layer?: LineLayer;
+  /** Width and length of a building, in cells. */
+  readonly prefab?: { readonly width: number; readonly length: number };
 }
 
 /** Whether the user points with a finger, on a screen that may be small. */
@@ -29,6 +34,9 @@ interface Prefab extends Purpose {
   readonly constructionCost?: number;
   readonly upkeepPerWeek?: number;
   readonly costPerMeter?: number;
+  /** In cells. */
+  readonly width?: number;
+  readonly length?: number;
 }
 
 /** The list of choices under the tools. It folds to the chosen one, so that the map stays in sight. */
@@ -143,13 +151,14 @@ const NETWORK_GROUPS: Readonly<Record<string, string>> = { Water: "Pipes", Elect
 function roadChoice({ name, displayName, service, elevation, costPerMeter }: Prefab): Choice {
   const price = costPerMeter === undefined ? "" : `${formatWholeNumber(costPerMeter)} a metre`;
   const group = elevation === "bridge" ? "Bridges" : (NETWORK_GROUPS[service] ?? inWords(service));
-  return { name, label: displayName, group, price, purpose: "" };
+  return { name, label: displayName, group, price, purpose: "", layer: layerOf(name, service) };
 }
 
 function serviceChoice(prefab: Prefab): Choice {
-  const { name, displayName, service, constructionCost, upkeepPerWeek = 0 } = prefab;
+  const { name, displayName, service, constructionCost, upkeepPerWeek = 0, width, length } = prefab;
   const weekly = upkeepPerWeek > 0 ? `, ${formatWholeNumber(upkeepPerWeek)} a week` : "";
   const price = constructionCost === undefined ? "" : `${formatWholeNumber(constructionCost)}${weekly}`;
   const label = inWords(displayName);
-  return { name, label, group: inWords(service), price, purpose: purposeOf(prefab) };
+  const size = width && length ? { prefab: { width, length } } : {};
+  return { name, label, group: inWords(service), price, purpose: purposeOf(prefab), ...size };
 }

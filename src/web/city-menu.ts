@@ -127,6 +127,11 @@ export function offerTreasury(onChange: () => void): void {
   });
 }
 
+/** Taxes and loans of a city that is no longer loaded would mislead. */
+export function closeTreasury(): void {
+  byId<HTMLDialogElement>("treasury").close();
+}
+
 type Run = (name: string, body: object) => Promise<void>;
 
 function taxInput({ service, subService, rate }: TaxRow, run: Run): HTMLElement {

@@ -208,6 +208,11 @@ function classOf({ prefab, service }: SegmentRow): NetworkClass {
   return networkClass(prefab, service);
 }
 
+/** The layer that shows a network, by the name and the service of its prefab. */
+export function layerOf(prefab: string, service: string): LineLayer {
+  return LINE_STYLES[networkClass(prefab, service)].layer;
+}
+
 /** Whether a segment is a street. The map shows only the names of streets. */
 export function isStreet(segment: SegmentRow): boolean {
   return ["smallRoad", "mediumRoad", "largeRoad"].includes(classOf(segment));

@@ -22,7 +22,7 @@ import {
   type Summary,
 } from "./api.js";
 import { BuildTools } from "./build.js";
-import { forgetSaves, offerCityMenu, offerTreasury } from "./city-menu.js";
+import { closeTreasury, forgetSaves, offerCityMenu, offerTreasury } from "./city-menu.js";
 import { darknessAt } from "./colors.js";
 import { DetailsPanel } from "./details.js";
 import { isStreet } from "./drawing.js";
@@ -36,7 +36,7 @@ const EMBEDDED_INTERVAL_MS = 1000;
 const GAME_INTERVAL_MS = 5000;
 const ROUNDS_PER_CITY_READ = 3;
 /** Advice is costly in a large city. The first steps of a city without citizens are read with the city. */
-const ROUNDS_PER_ADVICE = 10;
+const ROUNDS_PER_ADVICE = 5;
 
 /** Why the last command was refused. It stays for a while, because the reads of every second succeed. */
 let refusal = "";
@@ -47,6 +47,7 @@ function runCommand(work: () => Promise<void>): void {
   say("");
   const done = work().then(() => {
     cityIsStale = true;
+    adviceIsStale = true;
     return showSummary();
   });
   done.catch((error: unknown) => say(errorInWords(error)));
@@ -157,6 +158,8 @@ function forgetCity(): void {
   adviceIsStale = true;
   details.close();
   tools.reset();
+  tools.report("Another city is loaded.");
+  closeTreasury();
   forgetTown();
   forgetSaves();
   show(EMPTY_CITY_DATA);

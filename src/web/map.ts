@@ -25,6 +25,7 @@ import {
   isHighway,
   isStreet,
   type LineLayer,
+  layerOf,
   renderLand,
 } from "./drawing.js";
 import { byId, type LayerCheckboxes } from "./panel.js";
@@ -104,9 +105,19 @@ export class CityMap {
     this.onSelect(this.entityAt({ x, z }) ?? { kind: "ground", x, z });
   }
 
+  /** What the user sees at a place. */
   entityAt(place: Place) {
-    const { buildings, segments } = this.#picture;
+    const layers = this.#layers;
+    const buildings = this.#picture.buildings.filter(({ service }) => layers.shows(buildingLayer(service)));
+    const segments = this.#picture.segments.filter((each) =>
+      layers.shows(layerOf(each.prefab, each.service)),
+    );
     return entityAt(place, buildings, segments, PICK_PIXELS / this.view.pixelsPerMeter);
+  }
+
+  /** Shows a layer that the user is about to draw on. */
+  reveal(layer: LineLayer): void {
+    this.#layers.reveal(layer);
   }
 
   /** Whether the user works on the map by keyboard. */
@@ -262,7 +273,7 @@ export class CityMap {
       );
     drawLines("roads");
     const buildings = this.#picture.buildings.filter(({ service, position }) => {
-      return isSeen(position) && layers.shows(service in GROWABLE_COLORS ? "buildings" : "services");
+      return isSeen(position) && layers.shows(buildingLayer(service));
     });
     const colorOf = ({ service, abandoned }: BuildingRow) =>
       abandoned ? RUIN_COLOR : (GROWABLE_COLORS[service] ?? serviceStyle(service).color);
@@ -288,4 +299,8 @@ export class CityMap {
       drawProblems(context, problems, moveTo, palette, pixelsPerMeter);
     }
   }
+}
+
+function buildingLayer(service: string) {
+  return service in GROWABLE_COLORS ? "buildings" : "services";
 }

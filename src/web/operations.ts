@@ -83,8 +83,11 @@ export class Operations {
 
   /** What an undo of a command would do, for the user. */
   promiseFor(name: string): string {
-    if (this.isEmbedded)
-      return `Undo within a minute ${name === "bulldoze" ? "brings it back" : "pays it back"}.`;
+    if (this.isEmbedded) {
+      const effect =
+        name === "bulldoze" ? "brings it back" : name.includes("zone") ? "takes it back" : "pays it back";
+      return `Undo within a minute ${effect}.`;
+    }
     return name === "bulldoze"
       ? "This cannot be undone."
       : "Undo bulldozes it; a running game pays nothing back.";

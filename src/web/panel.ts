@@ -220,6 +220,12 @@ export class LayerCheckboxes {
     return this.#boxes.get(name)?.checked === true;
   }
 
+  /** Checks a layer's box, as the user would. */
+  reveal(name: LayerName): void {
+    const box = this.#boxes.get(name);
+    if (box && !box.checked) box.click();
+  }
+
   /** Shows the layer's checkbox, or hides it if the bridge has no data for the layer. */
   offer(name: LayerName, isOffered: boolean): void {
     const item = this.#boxes.get(name)?.closest("li");

@@ -45,7 +45,7 @@ export async function showTown(
   byId("budget").replaceChildren(income, expenses);
   const { samples } = await read<{ samples: StatisticsRow[] }>(`/state/statistics?limit=${SHOWN_WEEKS}`);
   showCharts(byId("charts"), samples.toReversed());
-  byId("course-weeks").textContent = `of ${samples.length} weeks`;
+  byId("course-weeks").textContent = samples.length === 1 ? "of one week" : `of ${samples.length} weeks`;
 }
 
 function chirpItem(

@@ -62,13 +62,33 @@ describe("command build-road with split", () => {
     });
   }
 
+  it("refuses a street on another, but extends one that is drawn from its middle", async () => {
+    const { client, city } = bridge;
+    await client.road(0, 0, 192, 0, { split: true });
+    const along = (z: number) => {
+      const ends = { start: { x: 10, z }, end: { x: 180, z } };
+      return client.refusal("build-road", { ...ends, split: true, snapDistance: 16 });
+    };
+    for (const z of [0, 3, -6])
+      expect(await along(z)).to.match(/^A Two-Lane Road, segment \d+, lies there already$/);
+    await client.road(96, 0, 300, 0, { split: true });
+    expect(city.segments.all().map(({ start, end }) => Math.abs(end.x - start.x))).to.deep.equal([
+      96, 96, 56, 52,
+    ]);
+  });
+
+  it("says that a street runs over buildings", async () => {
+    const { client } = bridge;
+    await client.run("place-building", { buildingPrefab: "Water Tower", position: { x: 100, z: 50 } });
+    const { warnings } = await client.road(0, 50, 200, 50, { split: true, dryRun: true });
+    expect(warnings).to.deep.equal(["The road runs over a building, which stays"]);
+  });
+
   it("a street beside another stays apart from it", async () => {
     const { client, city } = bridge;
     await client.road(0, 0, 300, 0, { split: true });
     const { endNodeId } = await client.road(130, 200, 130, 20, { split: true });
     expect(city.nodes.at(endNodeId).segmentIds).to.have.length(1);
-    const along = await client.road(20, 6, 90, 6, { split: true, snapDistance: 0 });
-    expect(city.nodes.at(along.startNodeId).position.z).to.equal(6);
   });
 });
 

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "playwright-core";
 import { setBuildingActive } from "../../src/city/commands/buildings.js";
 import { startCity } from "../../src/city/index.js";
+import type { NetSegment } from "../../src/city/simulation/state/entities.js";
 import { isFacility } from "../../src/city/views/buildings.js";
 import { loadConfig } from "../../src/config.js";
 import { listenLocally } from "../local-server.js";
@@ -423,6 +424,41 @@ describe("the city page", function () {
     expect(await page.getByRole("button", { name: "Undo" }).isDisabled()).to.equal(true);
   });
 
+  it("a large building takes the nearest free place, and the plan shows its ground", async () => {
+    bridge.city.unlimitedMoney = true;
+    await page.getByRole("button", { name: "Service", exact: true }).click();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Power");
+    await page.getByRole("radio", { name: "Nuclear Power Plant" }).check();
+    const marked = await count(MARK);
+    await clickAt(280, 0);
+    const plan = page.getByRole("region", { name: "Plan" });
+    await plan.getByText(/^Nuclear Power Plant: /).waitFor();
+    expect(await plan.textContent()).to.not.include("stands on");
+    expect((await count(MARK)) - marked, "an outline").to.be.above(200);
+  });
+
+  it("shows pipes while they are laid, and bulldozes only what is seen", async () => {
+    const pipe = bridge.city.segments.all().find(({ prefab }) => prefab.carries === "water");
+    const { start, end } = pipe as NetSegment;
+    const place = [(start.x + end.x) / 2, (start.z + end.z) / 2] as const;
+    await page.getByRole("button", { name: "Road", exact: true }).click();
+    await page.locator("#choices summary").click();
+    await page.getByRole("combobox", { name: "Kind" }).selectOption("Pipes");
+    await untilCount(WATER_PIPE, (pixels) => pixels > 100);
+    await page.getByLabel("Water pipes").uncheck();
+    await page.getByRole("button", { name: "Bulldoze", exact: true }).click();
+    await clickAt(...place);
+    await page
+      .locator("#hint, #plan")
+      .getByText(/Neither a building|Bulldoze (?!Water Pipe)/)
+      .first()
+      .waitFor();
+    await page.getByLabel("Water pipes").check();
+    for (const layer of ["Roads and paths", "Buildings", "Services"]) await page.getByLabel(layer).uncheck();
+    await clickAt(...place);
+    await page.locator("#plan").getByText("Bulldoze Water Pipe?").waitFor();
+  });
+
   it("bulldozes what is clicked, and says why an undo is refused", async () => {
     const { city, client } = bridge;
     const hint = page.locator("#hint");
@@ -525,7 +561,10 @@ describe("the city page", function () {
     await untilCount(HOME, (pixels) => pixels > 0);
     await page.getByRole("img", { name: /^Citizens over 2 weeks/ }).waitFor();
     // Another tab or program begins another city.
+    await page.getByRole("button", { name: /^Money/ }).click();
     await bridge.client.run("new-city", { seed: 2 });
+    await page.getByRole("dialog", { name: "Taxes and loans" }).waitFor({ state: "hidden" });
+    await page.getByText("Another city is loaded.").waitFor();
     await untilCount(HOME, (pixels) => pixels === 0);
     await page.getByRole("heading", { name: "First steps" }).waitFor();
   });

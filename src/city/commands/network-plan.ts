@@ -16,6 +16,7 @@ import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import { recordSegments } from "./journal.js";
 import { requireMinLength, requireOnMap } from "./requirements.js";
+import { countBuildingsUnder } from "./sites.js";
 
 /** Spacing of water depth samples, equal to the spacing of terrain samples. */
 const SOUNDING_METERS = 16;
@@ -148,10 +149,14 @@ export function pointOfEnd({ point, node }: SegmentEnd): GroundPoint {
 }
 
 /** Existing segments that a planned segment would cross without a shared node, so without a connection. */
-function crossedBy(world: World, { prefab, from, to }: PlannedLink): NetSegment[] {
+function crossedBy(world: World, link: PlannedLink): NetSegment[] {
+  return crossedSegments(world, link.prefab, spanOf(world, link));
+}
+
+function spanOf(world: World, { prefab, from, to }: PlannedLink) {
   const positionOf = ({ point: { x, z }, node }: SegmentEnd): Position =>
     node?.position ?? { x, y: world.terrain.surfaceHeight(x, z), z };
-  return crossedSegments(world, prefab, { start: positionOf(from), end: positionOf(to) });
+  return { prefab, start: positionOf(from), end: positionOf(to) };
 }
 
 export function costOf({ prefab, from, to }: PlannedLink): number {
@@ -169,7 +174,8 @@ function requireDistinct(ends: readonly SegmentEnd[]): void {
   }
 }
 
-function isJoined(world: World, { prefab, from, to }: PlannedLink): boolean {
+/** Whether a segment of the same service joins both ends already. */
+export function isJoined(world: World, { prefab, from, to }: PlannedLink): boolean {
   const [start, end] = [from.node, to.node];
   if (!start || !end) return false;
   return start.segmentIds.some((id) => {
@@ -201,6 +207,11 @@ export function warningsOf(world: World, links: readonly PlannedLink[]): string[
     warnings.push(`The new segment crosses ${which} without a node, so they are not connected`);
   }
   const depth = Math.max(0, ...links.map((link) => waterDepthUnder(world, link)));
+  const covered = links.reduce((sum, link) => sum + countBuildingsUnder(world, spanOf(world, link)), 0);
+  if (covered > 0)
+    warnings.push(
+      `The road runs over ${covered === 1 ? "a building, which stays" : `${covered} buildings, which stay`}`,
+    );
   if (depth > 0)
     warnings.push(`The road runs through water up to ${depth.toFixed(1)} m deep; use its Bridge variant`);
   return warnings;

@@ -59,7 +59,7 @@ export function requireId(id: number): void {
 export function requireOnMap({ x, z }: GroundPoint): void {
   for (const coordinate of [x, z]) {
     if (!(Math.abs(coordinate) <= MAP_HALF_METERS)) {
-      const message = `${coordinate} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;
+      const message = `${coordinate.toFixed(0)} lies off the map, which reaches ${MAP_HALF_METERS} m from the origin`;
       throw new RefusedError(message);
     }
   }

@@ -97,6 +97,15 @@ export function obstaclesOf(world: World, road: NetSegment): (Building | NetSegm
   return [...(isOnGround ? buildingsOn(world, roadway(road)) : []), ...twins];
 }
 
+/** Number of buildings on the ground of a planned road. */
+export function countBuildingsUnder(
+  world: World,
+  road: Pick<NetSegment, "prefab" | "start" | "end">,
+): number {
+  const isOnGround = road.prefab.carries === "traffic" && road.prefab.elevation === "ground";
+  return isOnGround ? buildingsOn(world, roadway(road)).length : 0;
+}
+
 function buildingsOn(world: World, site: Footprint): Building[] {
   return world.buildings
     .near(squareAround(site.position, footprintRadius(site)))
@@ -141,7 +150,7 @@ function missingPipe(kind: string): string {
   return `No ${kind} pipe lies within ${PIPE_REACH_METERS} m`;
 }
 
-function roadway(road: NetSegment): Footprint {
+function roadway(road: Pick<NetSegment, "prefab" | "start" | "end">): Footprint {
   const { start, end, prefab } = road;
   return {
     position: middle(road),

@@ -5,6 +5,7 @@
 import {
   boxAround,
   CELL_METERS,
+  cosineBetween,
   distance,
   type GroundPoint,
   intersectionOf,
@@ -13,14 +14,17 @@ import {
   SAME_HEIGHT_METERS,
   squareAround,
 } from "../geometry.js";
+import { RefusedError } from "../refusal.js";
 import type { NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { splitSegment } from "../simulation/fabric/network.js";
 import type { NetNode, NetSegment } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import {
   buildPlan,
+  isJoined,
   type NetworkPlan,
   nearestNode,
+  type PlannedLink,
   planNetwork,
   pointOfEnd,
   type SegmentEnd,
@@ -33,6 +37,9 @@ const STOP_METERS = 8;
 
 /** An end farther from a road than this was meant to be beside it. */
 const MAX_REACH_METERS = 16;
+
+/** Roads at a smaller angle than about 10 degrees are parallel. */
+const PARALLEL_COSINE = 0.985;
 
 /** A node this close to a road lies on it. */
 const NODE_METERS = 2;
@@ -69,6 +76,7 @@ export function planSplitRoad(
   const stops = withPieces([first, ...farApart(inner, from, to), last]);
   const ends = stops.map(({ end }) => end);
   const links = ends.slice(1).map((end, i) => ({ prefab, from: ends[i] as SegmentEnd, to: end }));
+  requireNewGround(world, links);
   const divided = stops.filter(({ crossed }) => crossed).length;
   world.segments.requireRoomFor(links.length + divided);
   return { ...planNetwork(world, ends, links, what), stops };
@@ -122,6 +130,25 @@ function onRoad(
     nearest = { road, point, meters };
   }
   return nearest ? stopOn(world, nearest.road, nearest.point) : { end };
+}
+
+/** @throws RefusedError if a piece lies on a road of its kind, or all do; pieces that exist between two nodes are skipped */
+function requireNewGround(world: World, links: readonly PlannedLink[]): void {
+  const added = links.filter((link) => !isJoined(world, link));
+  for (const link of added.length > 0 ? added : links) {
+    const road = roadAlong(world, link);
+    if (road) throw new RefusedError(`A ${road.prefab.displayName}, segment ${road.id}, lies there already`);
+  }
+}
+
+function roadAlong(world: World, { prefab, from, to }: PlannedLink): NetSegment | undefined {
+  const line = { start: pointOfEnd(from), end: pointOfEnd(to) };
+  const center = { x: (line.start.x + line.end.x) / 2, z: (line.start.z + line.end.z) / 2 };
+  return world.segments.near(squareAround(center, STOP_METERS)).find((road) => {
+    const isAlike = road.prefab.carries === prefab.carries && road.prefab.elevation === prefab.elevation;
+    const isParallel = Math.abs(cosineBetween(road, line)) >= PARALLEL_COSINE;
+    return isAlike && isParallel && distance(nearestOn(road, center), center) < STOP_METERS;
+  });
 }
 
 /** The node of a road near a point, or a new one there. */

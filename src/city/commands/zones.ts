@@ -166,7 +166,8 @@ export function paintCircle(
   return { matchingBlocks: matching.length, skippedOccupiedBlocks, changedCells };
 }
 
-function isProtected(world: World, block: ZoneBlock): boolean {
+/** Whether a block is near a building, so that `preserveOccupied` leaves it as it is. */
+export function isProtected(world: World, block: ZoneBlock): boolean {
   return world.buildings
     .near(squareAround(block.position, buildingReachMeters(LARGEST_FOOTPRINT_CELLS)))
     .some(

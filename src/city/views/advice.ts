@@ -20,6 +20,7 @@ import type { JsonObject } from "../wire/answers.js";
 import { firstSteps } from "./first-steps.js";
 import { type LimitRule, paginate } from "./listing.js";
 import {
+  anotherPlant,
   changeTaxRate,
   commandOf,
   type Remedy,
@@ -193,8 +194,6 @@ function* fromProblems(world: World): Generator<Advice> {
   }
 }
 
-const PLANTS = { power: "Electricity", water: "Water", sewage: "Sewage", heat: "Heating" } as const;
-
 /** Advice about utility networks that are at or near capacity. */
 function* fromUtilities(world: World): Generator<Advice> {
   for (const { carries, supply, demand, plantIds, unserved } of world.utilities) {
@@ -202,10 +201,11 @@ function* fromUtilities(world: World): Generator<Advice> {
     const plant = world.buildings.get(plantIds[0] ?? 0);
     if (!plant || used < NEARLY_USED) continue;
     const value = 100 * used;
-    const message = `${value.toFixed(0)} % of the ${carries} is used, and ${unserved} buildings get none.`;
+    const without = unserved > 0 ? `, and ${unserved} buildings get none` : "";
+    const message = `${value.toFixed(0)} % of the ${carries} is used${without}.`;
     const gravity = used > 1 ? 60 + Math.min(unserved, 40) : 20 + 100 * (used - NEARLY_USED);
     const place = plant.position;
-    const commands = () => remediesFor(world, PLANTS[carries], place);
+    const commands = () => anotherPlant(carries, place);
     yield { topic: carries, message, gravity, value, unit: "%", place, commands };
   }
 }

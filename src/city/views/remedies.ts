@@ -1,5 +1,7 @@
 /** Commands that solve the problem of an advice entry. Clients can send them unchanged. */
+import { MAX_CONNECTION_METERS } from "../commands/roads.js";
 import { suggestPlacesInPieces } from "../commands/sites.js";
+import { isProtected } from "../commands/zones.js";
 import { distance, type Footprint, type GroundPoint } from "../geometry.js";
 import {
   type BuildingPrefab,
@@ -7,12 +9,13 @@ import {
   type Coverage,
   findBuildingPrefab,
 } from "../simulation/catalogue/building-prefabs.js";
-import { findNetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
+import { findNetworkPrefab, type NetworkPrefab } from "../simulation/catalogue/network-prefabs.js";
 import { occupiedCellMask, usableCellMask } from "../simulation/fabric/zone-blocks.js";
 import { cheapestProvider } from "../simulation/life/affordability.js";
 import { weeklySurplus } from "../simulation/life/finance.js";
 import { FRAMES_PER_CYCLE } from "../simulation/state/calendar.js";
 import { MAX_TAX_RATE } from "../simulation/state/economy.js";
+import type { UtilitySupply } from "../simulation/state/entities.js";
 import type { World } from "../simulation/state/world.js";
 import type { SubService, Zone } from "../terms.js";
 import type { JsonObject } from "../wire/answers.js";
@@ -39,10 +42,10 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   Fire: buildsProvider("fire"),
   LandValueLow: buildsProvider("leisure"),
   NoEducatedWorkers: buildsProvider("elementary"),
-  Electricity: builds("Wind Turbine"),
-  Water: builds("Water Tower"),
-  Sewage: builds("Inland Water Treatment Plant 01"),
-  Heating: builds("Boiler Station"),
+  Electricity: connectsOrBuilds("power", "Power Line"),
+  Water: connectsOrBuilds("water", "Water Pipe"),
+  Sewage: connectsOrBuilds("sewage", "Water Pipe"),
+  Heating: connectsOrBuilds("heat", "Heating Pipe"),
   // A city that loses money is advised to raise its taxes.
   taxes: (world) =>
     weeklySurplus(world) < 0 ? [] : [changeTaxRate(world, "Residential", "ResidentialLow", -2)],
@@ -78,8 +81,33 @@ export function* commandOf(world: World, remedy: Remedy, taken: Footprint[]): Ge
   return { command: "place-building", fields: { buildingPrefab, position: { ...position }, angleDegrees } };
 }
 
-function builds(name: string): Remedies {
-  return buildsPrefab(findBuildingPrefab(name) as BuildingPrefab);
+/** The cheapest plant of each utility. */
+const PLANTS: Readonly<Record<keyof UtilitySupply, string>> = {
+  power: "Wind Turbine",
+  water: "Water Tower",
+  sewage: "Inland Water Treatment Plant 01",
+  heat: "Boiler Station",
+};
+
+/** Another plant of a utility near a place. */
+export function anotherPlant(carries: keyof UtilitySupply, near: GroundPoint): Remedy[] {
+  return [{ build: findBuildingPrefab(PLANTS[carries]) as BuildingPrefab, near }];
+}
+
+/** Lays a line to a place that gets none of a utility, if a network has some to spare. Otherwise builds a plant. */
+function connectsOrBuilds(carries: keyof UtilitySupply, line: string): Remedies {
+  const prefab = findNetworkPrefab(line) as NetworkPrefab;
+  return (world, { x, z }) => {
+    const isSpare = world.utilities.some((each) => each.carries === carries && each.supply > each.demand);
+    if (!isSpare) return anotherPlant(carries, { x, z });
+    const fields = {
+      from: { x, z },
+      toService: prefab.service,
+      roadPrefab: line,
+      maxDistance: MAX_CONNECTION_METERS,
+    };
+    return [{ command: "connect", fields }];
+  };
 }
 
 function buildsProvider(kind: Coverage): Remedies {
@@ -107,14 +135,17 @@ export function changeTaxRate(world: World, service: string, like: SubService, p
   return { command: "set-tax-rate", fields: { service, rate } };
 }
 
-/** Command that zones the nearest unzoned block; none if there is no such block. */
+/** Command that zones the nearest unzoned block that `set-zone` paints; none if there is no such block. */
 export function zoneNear(world: World, place: GroundPoint, zone: Zone): Command[] {
   const nearest = world.blocks
     .all()
     .filter(({ commonZone }) => commonZone === 0)
     .map((block) => ({ block, away: distance(block.position, place) }))
     .sort((a, b) => a.away - b.away)
-    .find(({ block }) => (usableCellMask(world, block) & ~occupiedCellMask(world, block)) !== 0);
+    .find(({ block }) => {
+      const free = usableCellMask(world, block) & ~occupiedCellMask(world, block);
+      return free !== 0 && !isProtected(world, block);
+    });
   if (!nearest) return [];
   const { x, z } = nearest.block.position;
   return [{ command: "set-zone", fields: { zone, center: { x, z }, radius: 24 } }];
