@@ -337,8 +337,11 @@ describe("the city page", function () {
     await untilCount(MARK, (pixels) => pixels === 0);
 
     await page.locator("aside").evaluate((side) => side.scrollTo(0, 300));
-    await clickAt(140, 60);
-    await page.getByRole("heading", { name: "Wind Turbine" }).waitFor();
+    // The map shows the turbine again once it has read the city after the undo.
+    await eventually(async () => {
+      await clickAt(140, 60);
+      return page.getByRole("heading", { name: "Wind Turbine" }).isVisible();
+    }, Boolean);
     await eventually(
       () => page.locator("aside").evaluate((side) => side.scrollTop),
       (top) => top === 0,
