@@ -1,5 +1,5 @@
 /** Endpoints of loaded adapters: load, unload, scale, toggle, status. */
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import { adapterWarnings } from "../../engine/adapters.js";
 import type { ModelCatalog } from "../../engine/types.js";
 import { HttpError, toHttpError } from "../errors.js";
@@ -21,16 +21,13 @@ import {
   withScale,
 } from "./loaded-adapters.js";
 import { selectSlot } from "./models.js";
+import { styleFolder } from "./style-folder.js";
 
 const KIND_NAMES = { lora: "LoRA", lokr: "LoKr", loha: "LoHa", ia3: "IA3" } as const;
 
-/** Folder in which a training run stores its adapter. The folder around it has the name of the style. */
-const TRAINED_FOLDER = "final";
-
 /** Name of an adapter whose client gave none: the last part of the path that says what it is. */
 function styleName(path: string): string {
-  const name = basename(path);
-  return name === TRAINED_FOLDER ? basename(dirname(path)) || name : name;
+  return basename(styleFolder(path)) || basename(path);
 }
 
 export class Adapters {

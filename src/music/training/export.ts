@@ -4,6 +4,7 @@ import { cp, lstat, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { MAX_ADAPTER_BYTES } from "../../system/regular-file.js";
 import { HttpError, RequestError } from "../errors.js";
+import { CHECKPOINTS, FINAL } from "../models/style-folder.js";
 import type { AdapterExport } from "../request/training-bodies.js";
 import { isWithin, type PermittedRoot } from "../storage/permitted-root.js";
 import { CONFIG_NAME, SINGLE_FILE_NAME, WEIGHTS_NAME, writePortableLora } from "./portable-lora.js";
@@ -49,15 +50,15 @@ export async function exportAdapter(root: PermittedRoot, request: AdapterExport)
 }
 
 async function findAdapter(outputDirectory: string, asSent: string): Promise<string> {
-  const final = join(outputDirectory, "final");
-  const checkpoint = await latestCheckpoint(join(outputDirectory, "checkpoints"));
+  const final = join(outputDirectory, FINAL);
+  const checkpoint = await latestCheckpoint(join(outputDirectory, CHECKPOINTS));
   if ((await kindOf(final)) === "directory") {
     // The checkpoint is newer than `final` if a later run resumed from `final` and was stopped.
     const isNewer = checkpoint !== null && (await stat(checkpoint)).mtimeMs > (await stat(final)).mtimeMs;
     return isNewer ? checkpoint : final;
   }
   if (checkpoint !== null) return checkpoint;
-  if ((await kindOf(join(outputDirectory, "checkpoints"))) === "directory") {
+  if ((await kindOf(join(outputDirectory, CHECKPOINTS))) === "directory") {
     throw new HttpError(404, "No checkpoints found");
   }
   throw new HttpError(404, `No trained model found in ${asSent}`);

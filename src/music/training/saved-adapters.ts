@@ -1,8 +1,10 @@
 /** Finds the adapters in the training root. */
 import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { z } from "zod";
+import { CHECKPOINTS, FINAL, styleFolder } from "../models/style-folder.js";
 import type { savedStyle } from "../openapi/answers.js";
+import { latestCheckpoint } from "./export.js";
 import { CONFIG_NAME } from "./portable-lora.js";
 
 /** Folder in which training stores the files of a LoRA. */
@@ -14,19 +16,15 @@ const ADAPTER_NAMES = [
   "loha_weights.safetensors",
   "pytorch_lora_weights.safetensors",
 ];
-/** Folder in which training stores its checkpoints, which are not listed. */
-const CHECKPOINTS = "checkpoints";
 /** Maximum depth of the search, which finds `zydeco/final` and `bands/zydeco/final`. */
 const DEPTH = 3;
-/** Folder in which training stores the finished adapter. The folder around it has the name of the style. */
-const FINAL = /\/final$/;
 
 /** Returns the same adapters with their names and the times at which they were saved. */
 export async function savedStyles(root: string): Promise<z.output<typeof savedStyle>[]> {
   const paths = await savedAdapters(root);
   const styles = paths.map(async (path) => {
     const saved = await stat(join(root, path)).catch(() => null);
-    return saved === null ? [] : [{ name: path.replace(FINAL, ""), path, saved_time: saved.mtimeMs / 1000 }];
+    return saved === null ? [] : [{ name: styleFolder(path), path, saved_time: saved.mtimeMs / 1000 }];
   });
   return (await Promise.all(styles)).flat();
 }
@@ -50,8 +48,12 @@ async function adaptersIn(root: string, path: string, depth: number): Promise<st
   const folders = entries.filter(
     (entry) => entry.isDirectory() && entry.name !== LORA_FOLDER && entry.name !== CHECKPOINTS,
   );
+  // Of a run that was stopped, the latest checkpoint is all there is.
+  const isStopped = !entries.some(({ name }) => name === FINAL);
+  const latest = isStopped ? await latestCheckpoint(join(root, path, CHECKPOINTS)) : null;
   const nested = await Promise.all(
     folders.map(({ name }) => adaptersIn(root, path === "" ? name : `${path}/${name}`, depth - 1)),
   );
-  return [...(isAdapter ? [path] : []), ...nested.flat()];
+  const stopped = latest === null ? [] : [relative(root, latest)];
+  return [...(isAdapter ? [path] : []), ...stopped, ...nested.flat()];
 }

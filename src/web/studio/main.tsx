@@ -154,17 +154,23 @@ function Studio() {
     replace((now) => filledDraft(now, values), t("The recording's description is in the form now."));
     reveal("make", "prompt");
   };
-  /** Stops a task. A song that was finished meanwhile stays. */
-  const cancel = (task: Task) =>
-    attempt(async () => {
+  const cancelled = useRef(new Set<string>());
+  /** Stops a task. A song that was finished meanwhile stays. A double click cancels once. */
+  const cancel = async (task: Task) => {
+    const { task_id: id } = task;
+    if (cancelled.current.has(id)) return;
+    cancelled.current.add(id);
+    await attempt(async () => {
       try {
-        await carillon.cancel(task.task_id);
-        if (track?.task.task_id === task.task_id) setTrack(null);
+        await carillon.cancel(id);
+        if (track?.task.task_id === id) setTrack(null);
       } catch (error) {
+        cancelled.current.delete(id);
         if (!(error instanceof CarillonError && error.status === 404)) throw error;
         notify(t("{song} was finished already.", { song: songName(task) }));
       }
     });
+  };
   /** Plays the next (1) or previous (-1) song of the library. */
   const step = (by: 1 | -1) => {
     const at = songs.value.rows.findIndex((row) => row?.task_id === track?.task.task_id);
@@ -194,13 +200,18 @@ function Studio() {
     describe: (task: Task, song: Song) =>
       attempt(() => describe(song.file, songName(task), { src_audio_path: song.file })),
     useDescription: takeDescription,
-    share: (task: Task) =>
-      attempt(
-        () => navigator.clipboard.writeText(new URL(songUrl(task), location.href).href),
-        hasSession()
-          ? t("The link is copied. Whoever opens it needs the key of this server.")
-          : t("The link is copied."),
-      ),
+    share: (task: Task) => {
+      const { href } = new URL(songUrl(task), location.href);
+      const done = hasSession()
+        ? t("The link is copied. Whoever opens it needs the key of this server.")
+        : t("The link is copied.");
+      // A browser that forbids copying: the user copies the link by hand.
+      return attempt(
+        () => navigator.clipboard.writeText(href),
+        done,
+        () => notify(href),
+      );
+    },
     reference: (task: Task, song: Song) =>
       replace(
         (now) => withReference(now, song),

@@ -150,9 +150,10 @@ describe("the form of the studio", function () {
       await button(page, `Cancel ${sound}`).waitFor();
     }
     await page.getByText("Waiting, place 2").waitFor();
-    await button(page, "Cancel one bell").click();
+    await button(page, "Cancel one bell").dblclick();
     await page.getByText("Waiting, place 2").waitFor({ state: "detached" });
     await page.getByText("Next", { exact: true }).waitFor();
+    expect(await page.getByText("was finished already").count(), "after a double click").to.equal(0);
     await button(page, "Cancel a long song").click();
     await button(page, "More of two bells").click();
     await button(page, "Make again").click();

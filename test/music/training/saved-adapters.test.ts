@@ -10,7 +10,14 @@ import { temporaryDirectory } from "../tasks.js";
 describe("list of saved adapters", function () {
   this.timeout(60_000);
   const root = temporaryDirectory();
-  const folders = ["adapters/polka", "adapters/tango", "adapters/waltz", "bands/cajun/final", "zydeco/final"];
+  const folders = [
+    "adapters/polka",
+    "adapters/tango",
+    "adapters/waltz",
+    "bands/cajun/final",
+    "stopped/checkpoints/stopped_epoch_2_step_9",
+    "zydeco/final",
+  ];
   before(() => {
     for (const file of [
       "zydeco/final/adapter/adapter_config.json",
@@ -19,6 +26,8 @@ describe("list of saved adapters", function () {
       "adapters/waltz/lokr_weights.safetensors",
       "adapters/tango/adapter/loha_weights.safetensors",
       "adapters/polka/pytorch_lora_weights.safetensors",
+      "stopped/checkpoints/epoch_1/adapter/adapter_config.json",
+      "stopped/checkpoints/stopped_epoch_2_step_9/adapter/adapter_config.json",
       "songs/tune.mp3",
     ]) {
       mkdirSync(join(root, file, ".."), { recursive: true });
@@ -26,7 +35,7 @@ describe("list of saved adapters", function () {
     }
   });
 
-  it("saved adapters include folders of LoRA, LoKr and LoHa weights, but no checkpoints of training runs", async () => {
+  it("saved adapters include folders of LoRA, LoKr and LoHa weights, and the latest checkpoint of a stopped run", async () => {
     expect(await savedAdapters(root)).to.deep.equal(folders);
   });
 
@@ -40,7 +49,11 @@ describe("list of saved adapters", function () {
     await server.close();
     expect(body.data.adapters).to.deep.equal(folders);
     const { styles } = body.data;
-    expect(styles.map(({ name }: { name: string }) => name)).to.include.members(["bands/cajun", "zydeco"]);
+    expect(styles.map(({ name }: { name: string }) => name)).to.include.members([
+      "bands/cajun",
+      "stopped",
+      "zydeco",
+    ]);
     for (const { saved_time } of styles) expect(Math.abs(Date.now() / 1000 - saved_time)).to.be.below(600);
   });
 });
