@@ -296,7 +296,7 @@ export class BuildTools {
       this.#isUnanswered = error instanceof TypeError;
       if (!this.#isUnanswered) this.#corners = [];
       this.#showPlan(null);
-      this.#say(errorInWords(error));
+      this.#say(withoutIds(errorInWords(error)));
     }
   }
 
@@ -386,17 +386,18 @@ function priceOf(cost: number | undefined): string {
   return cost === undefined ? "" : `: ${formatWholeNumber(cost)}`;
 }
 
-/** Warnings without the bridge's ids. */
 function warningsOf({ warnings = [] }: CommandReply): string[] {
-  const plain = warnings.map((warning) =>
-    warning
-      .replace(/, segment \d+,/, "")
-      .replace(/(building|segment) \d+, (an? )/, "$2")
-      .replace(
-        /^The new segment crosses .*/,
-        "The new road crosses another without a junction: they are not connected",
-      )
-      .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits))),
-  );
-  return [...new Set(plain)].map((warning) => `Warning: ${warning}`);
+  return [...new Set(warnings.map(withoutIds))].map((warning) => `Warning: ${warning}`);
+}
+
+/** A sentence of the bridge in a person's words, without ids. */
+function withoutIds(sentence: string): string {
+  return sentence
+    .replace(/, segment \d+,/, "")
+    .replace(/(building|segment) \d+, (an? )/, "$2")
+    .replace(
+      /^The new segment crosses .*/,
+      "The new road crosses another without a junction: they are not connected",
+    )
+    .replace(/\d{4,}/g, (digits) => formatWholeNumber(Number(digits)));
 }

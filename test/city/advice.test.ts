@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { setProblem } from "../../src/city/simulation/fabric/buildings.js";
 import { leadsOutside } from "../../src/city/simulation/fabric/reach.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
+import type { Building } from "../../src/city/simulation/state/entities.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import {
   advance,
@@ -165,6 +167,20 @@ describe("advice that the bridge gives about a city", () => {
     for (const { commands } of (await topics()).values()) {
       expect(commands.map(({ command }: Answer) => command)).to.not.include("take-loan");
     }
+  });
+
+  it("advises a city that loses money not to lower the taxes that its citizens complain about", async () => {
+    const { city, client } = bridge;
+    smallTown(city);
+    advance(city, 2 * FRAMES_PER_WEEK);
+    const home = city.buildings.all().find(({ householdIds }) => householdIds.length > 0);
+    await client.run("set-tax-rate", { rate: 20 });
+    setProblem(home as Building, "TaxesTooHigh", true, city.frame);
+    expect((await topics()).get("TaxesTooHigh").commands.map(({ command }: Answer) => command)).to.deep.equal(
+      ["set-tax-rate"],
+    );
+    await client.run("place-building", { buildingPrefab: "University", position: { x: -400, z: 400 } });
+    expect((await topics()).get("TaxesTooHigh").commands).to.deep.equal([]);
   });
 
   it("warns about citizens who will soon die of old age", async () => {

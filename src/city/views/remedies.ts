@@ -46,10 +46,8 @@ const REMEDIES: Readonly<Record<string, Remedies>> = {
   Water: connectsOrBuilds("water", "Water Pipe"),
   Sewage: connectsOrBuilds("sewage", "Water Pipe"),
   Heating: connectsOrBuilds("heat", "Heating Pipe"),
-  // A city that loses money is advised to raise its taxes.
-  taxes: (world) =>
-    weeklySurplus(world) < 0 ? [] : [changeTaxRate(world, "Residential", "ResidentialLow", -2)],
-  TaxesTooHigh: (world) => [changeTaxRate(world, "", "ResidentialLow", -2)],
+  taxes: lowersTaxes("Residential"),
+  TaxesTooHigh: lowersTaxes(""),
   unemployment: (world, place) => zoneNear(world, place, "Industrial"),
   shopping: (world, place) => zoneNear(world, place, "CommercialLow"),
   NoWorkers: (world, place) => zoneNear(world, place, "ResidentialLow"),
@@ -79,6 +77,11 @@ export function* commandOf(world: World, remedy: Remedy, taken: Footprint[]): Ge
   const { position, angleDegrees } = best;
   taken.push({ position, angleDegrees, prefab: build });
   return { command: "place-building", fields: { buildingPrefab, position: { ...position }, angleDegrees } };
+}
+
+/** A city that loses money is advised to raise its taxes, so not to lower them. */
+function lowersTaxes(service: string): Remedies {
+  return (world) => (weeklySurplus(world) < 0 ? [] : [changeTaxRate(world, service, "ResidentialLow", -2)]);
 }
 
 /** The cheapest plant of each utility. */
