@@ -132,7 +132,9 @@ export class BuildTools {
   /** The city goes on after a restart, which ends the undo of what was built before. */
   forgetUndo(): void {
     if (this.operations.forget())
-      this.report("The city was started again. What was built before can no longer be undone.");
+      this.report(
+        "The city was started again from its last save. What was built since is gone, and what was built before cannot be undone.",
+      );
   }
 
   /** The city answers again: tries what was drawn meanwhile. */
