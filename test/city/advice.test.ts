@@ -3,6 +3,7 @@ import { setProblem } from "../../src/city/simulation/fabric/buildings.js";
 import { leadsOutside } from "../../src/city/simulation/fabric/reach.js";
 import { FRAMES_PER_CYCLE, FRAMES_PER_WEEK } from "../../src/city/simulation/state/calendar.js";
 import type { Building } from "../../src/city/simulation/state/entities.js";
+import { remediesFor } from "../../src/city/views/remedies.js";
 import { type Answer, bridgeForEach } from "./bridge.js";
 import {
   advance,
@@ -181,6 +182,41 @@ describe("advice that the bridge gives about a city", () => {
     );
     await client.run("place-building", { buildingPrefab: "University", position: { x: -400, z: 400 } });
     expect((await topics()).get("TaxesTooHigh").commands).to.deep.equal([]);
+  });
+
+  it("proposes to zone what set-zone paints, also beside a service", async () => {
+    const { city, client } = bridge;
+    await client.road(320, 300, 640, 300, { split: true });
+    const position = { x: 340, z: 324 };
+    await client.run("place-building", { buildingPrefab: "Regular Park", position });
+    const [remedy] = remediesFor(city, "NoWorkers", position);
+    const { command, fields } = remedy as { command: string; fields: object };
+    expect((await client.run(command, fields)).changedCells).to.be.above(0);
+  });
+
+  it("lays a pipe to a building without water if there is water to spare, and builds a tower if not", async () => {
+    const { city, client } = bridge;
+    smallTown(city);
+    city.unlimitedMoney = true;
+    await client.road(600, -300, 760, -300, { split: true });
+    const position = { x: 680, z: -270 };
+    const { buildingId } = await client.run("place-building", { buildingPrefab: "Police Station", position });
+    advance(city, 3 * FRAMES_PER_CYCLE);
+    const hasWater = () => city.buildings.at(buildingId).supply.water;
+    expect(hasWater()).to.equal(false);
+    const proposed = async (): Promise<Answer> => (await topics()).get("Water").commands[0];
+    const { command, fields } = await proposed();
+    expect(command).to.equal("connect");
+    expect(fields.roadPrefab).to.equal("Water Pipe");
+    await client.run(command, fields);
+    advance(city, 3 * FRAMES_PER_CYCLE);
+    expect(hasWater()).to.equal(true);
+
+    for (const building of city.buildings.all().filter(({ prefab }) => prefab.civic?.waterM3)) {
+      await client.run("bulldoze", { entityType: "building", id: building.id });
+    }
+    advance(city, 3 * FRAMES_PER_CYCLE);
+    expect((await proposed()).fields.buildingPrefab).to.equal("Water Tower");
   });
 
   it("warns about citizens who will soon die of old age", async () => {
