@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { writeAtomically } from "../../system/atomic-file.js";
 import { MAX_TEXT_BYTES, readTextIfPresent } from "../../system/regular-file.js";
+import { CHECKPOINTS } from "../models/style-folder.js";
 import type { interruptedRun } from "../openapi/answers.js";
 import type { PermittedRoot } from "../storage/permitted-root.js";
 import { latestCheckpoint } from "./export.js";
@@ -24,7 +25,11 @@ type Request = Omit<z.output<typeof recordSchema>, "started_at_ms">;
 export type InterruptedRun = z.output<typeof interruptedRun>;
 
 export class RunRecord {
-  constructor(private readonly root: PermittedRoot) {}
+  /** @param onDamaged called when the record cannot be read; it is removed, and the run cannot be resumed by it */
+  constructor(
+    private readonly root: PermittedRoot,
+    private readonly onDamaged: (error: Error) => void,
+  ) {}
 
   async write(request: Request): Promise<void> {
     const text = JSON.stringify({ ...request, started_at_ms: Date.now() });
@@ -37,13 +42,13 @@ export class RunRecord {
 
   /** Returns the run that an earlier process of the server did not end. */
   async interrupted(): Promise<InterruptedRun | null> {
-    const text = await readTextIfPresent(this.#path, MAX_TEXT_BYTES);
-    if (text === null) return null;
-    const { started_at_ms: startedAtMs, ...request } = recordSchema.parse(JSON.parse(text));
+    const record = await this.#read();
+    if (record === null) return null;
+    const { started_at_ms: startedAtMs, ...request } = record;
     const { resume_from: resumedFrom = null, ...parameters } = request.parameters;
     const directory = await this.root.resolve(request.output_dir);
     // The folder may have logs and checkpoints of an earlier run. A resumed run continues its log.
-    const checkpoint = await latestCheckpoint(join(directory, "checkpoints"), startedAtMs);
+    const checkpoint = await latestCheckpoint(join(directory, CHECKPOINTS), startedAtMs);
     const log = join(directory, "logs/metrics.jsonl");
     return {
       ...request,
@@ -51,6 +56,18 @@ export class RunRecord {
       current_step: await lastStep(log, resumedFrom === null ? startedAtMs : 0),
       resume_from: checkpoint === null ? resumedFrom : this.root.shorten(checkpoint),
     };
+  }
+
+  async #read() {
+    const text = await readTextIfPresent(this.#path, MAX_TEXT_BYTES);
+    if (text === null) return null;
+    try {
+      return recordSchema.parse(JSON.parse(text));
+    } catch (error) {
+      await this.remove();
+      this.onDamaged(error as Error);
+      return null;
+    }
   }
 
   get #path(): string {

@@ -19,7 +19,7 @@ const ADAPTER_NAMES = [
 /** Maximum depth of the search, which finds `zydeco/final` and `bands/zydeco/final`. */
 const DEPTH = 3;
 
-/** Returns the same adapters with their names and the times at which they were saved. */
+/** Returns the adapters of `savedAdapters` with their names and the times at which they were saved. */
 export async function savedStyles(root: string): Promise<z.output<typeof savedStyle>[]> {
   const paths = await savedAdapters(root);
   const styles = paths.map(async (path) => {

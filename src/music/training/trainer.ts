@@ -51,7 +51,9 @@ export class AdapterTrainer {
     log: Logger,
   ) {
     this.#work = new BackgroundWork("Training", log);
-    this.#record = new RunRecord(root);
+    this.#record = new RunRecord(root, (err) =>
+      log.warn({ err }, "the record of an interrupted training was damaged and is removed"),
+    );
   }
 
   /** Starts training a LoRA. Returns the response of POST /v1/training/start just before the first step. */

@@ -32,10 +32,10 @@ export function nameFault(name: string): string {
   return /[/\\]|^\./.test(name) ? t("Choose a name without slashes that does not start with a dot.") : "";
 }
 
-/** Whether training with this name would replace a trained style. */
+/** Whether training with this name would replace a trained style, or what a stopped run has left of it. */
 export async function isTrained(name: string): Promise<boolean> {
-  const { adapters } = await carillon.call<AvailableAdapters>("GET", SAVED_ADAPTERS);
-  return adapters.includes(`${name}/final`);
+  const { styles } = await carillon.call<AvailableAdapters>("GET", SAVED_ADAPTERS);
+  return styles.some((style) => style.name === name);
 }
 
 /** @throws Error if a song has no description */

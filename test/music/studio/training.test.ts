@@ -1,7 +1,7 @@
 /** Training in the studio: choose songs, describe them, train, and compare a song before and after. */
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "chai";
+import { assert, expect } from "chai";
 import { PermittedRoot } from "../../../src/music/storage/permitted-root.js";
 import { RunRecord } from "../../../src/music/training/interrupted-run.js";
 import { oneSecondSong } from "../live-server.js";
@@ -141,7 +141,7 @@ describe("training in the studio", function () {
   });
 
   it("says that an interrupted training left no checkpoint, and starts it again", async () => {
-    const record = new RunRecord(new PermittedRoot(root));
+    const record = new RunRecord(new PermittedRoot(root), ({ message }) => assert.fail(message));
     await record.write({
       adapter_type: "lora",
       output_dir: "Brief",

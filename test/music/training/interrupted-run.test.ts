@@ -7,7 +7,8 @@ import { temporaryDirectory } from "../tasks.js";
 
 describe("record of the training run in progress", () => {
   const root = temporaryDirectory();
-  const record = new RunRecord(new PermittedRoot(root));
+  const damages: Error[] = [];
+  const record = new RunRecord(new PermittedRoot(root), (error) => damages.push(error));
   const request = { adapter_type: "lora", output_dir: "reels", parameters: { train_epochs: 9 } } as const;
 
   function writeRun(epoch: number, step: number, date = new Date(Date.now() + 1000)): void {
@@ -23,6 +24,15 @@ describe("record of the training run in progress", () => {
 
   it("knows no interrupted run without a record", async () => {
     expect(await record.interrupted()).to.equal(null);
+  });
+
+  it("reports and removes a damaged record once, instead of failing for ever", async () => {
+    for (const text of ['{"adapter_type": "lo', '{"adapter_type": "lora"}']) {
+      writeFileSync(join(root, ".run-in-progress.json"), text);
+      expect(await record.interrupted()).to.equal(null);
+      expect(await record.interrupted()).to.equal(null);
+    }
+    expect(damages).to.have.length(2);
   });
 
   it("resumes from no checkpoint of an earlier run with the same name", async () => {
